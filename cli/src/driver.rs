@@ -6,7 +6,7 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{GpuDetails, GpuSample, Health, Inventory, Record, Sample},
+    model::{GpuDetails, GpuSample, Health, Inventory, Record, Sample, Vendor},
     owner::CommandLines,
     vendor::SourceError,
 };
@@ -42,6 +42,15 @@ impl Driver {
     pub(crate) fn is_simulated(&self) -> bool {
         self.answer()
             .is_some_and(|answer| answer.inventory.platform.is_simulated)
+    }
+
+    /// Returns `true` if NVIDIA's driver answers, or none does: NVIDIA's may be the one that is
+    /// missing.
+    pub(crate) fn uses_nvidia(&self) -> bool {
+        self.answer().is_none_or(|answer| {
+            let platform = &answer.inventory.platform;
+            platform.find_driver(Vendor::Nvidia).is_some()
+        })
     }
 }
 

@@ -29,7 +29,8 @@ use crate::config::{self, Refusal};
 /// Where readings come from; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// Data source: auto, nvml, amd, sim, sim:N for N simulated GPUs (1 to 64), or sim:FILE.toml for a scenario
+    /// Data source: auto, nvml, amd, sim, sim:N for N simulated GPUs (1 to 64), or sim:FILE.toml
+    /// for a scenario
     #[arg(long, global = true, env = SOURCE, default_value = "auto", value_name = "SOURCE", value_parser = parse_source, display_order = 900)]
     pub(crate) source: SourceChoice,
 

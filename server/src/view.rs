@@ -853,6 +853,7 @@ mod tests {
         );
         let report = XidReport {
             code: 31,
+            name: None,
             pid: Some(7),
             meaning: "Memory page fault.".to_owned(),
             advice: "Check the program.".to_owned(),

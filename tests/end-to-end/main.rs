@@ -42,6 +42,7 @@ mod many;
 mod marks;
 mod metrics;
 mod mig;
+mod mixed;
 mod oom;
 mod pause;
 mod prepared_files;

@@ -1,7 +1,7 @@
 //! Phrases about a condition. Its own text is longer, for views with room for sentences.
 
 use gpumon_probe::{
-    model::{Condition, ConditionKind, GpuSample, REASONS, ThrottleCause, ThrottleReason, Vendor},
+    model::{Condition, ConditionKind, GpuSample, REASONS, ThrottleCause, ThrottleReason},
     vendor::describe_error,
 };
 
@@ -61,7 +61,7 @@ fn xid_phrase(level: Level, code: u32, count: u32) -> Phrase {
     };
     let info = describe_error(code);
     let title = info.title(code);
-    // A name says what happened.
+    // A name is enough.
     let short = if info.name.is_empty() {
         format!("{title}: {}", info.short())
     } else {

@@ -53,16 +53,12 @@ fn gpu(index: u32) -> GpuSample {
     let share = f64::from(index % 8 + 1) / 8.0;
     let total = 141 * GIB;
     let used = (share * 130.0 * GIB as f64) as u64;
-    let unknown = || Reading::Absent(Absence::NotSupported);
     let uuid = Some(format!("GPU-{index}"));
+    let absent = GpuSample::absent(index, uuid, NOW_MS, Health::Ok, &Absence::NotSupported);
     GpuSample {
         utilization: Utilization {
             gpu_percent: Reading::Now((share * 100.0).round()),
-            memory_percent: unknown(),
-            encoder_percent: unknown(),
-            decoder_percent: unknown(),
-            jpeg_percent: unknown(),
-            ofa_percent: unknown(),
+            ..absent.utilization
         },
         memory_kind: MemoryKind::Device,
         memory: MemorySample {
@@ -70,27 +66,29 @@ fn gpu(index: u32) -> GpuSample {
             used_bytes: Reading::Now(used),
             reserved_bytes: Reading::Now(GIB / 2),
             free_bytes: Reading::Now(total - used),
+            ..absent.memory
         },
         power: Power {
             draw_watts: Reading::Now(100.0 + 590.0 * share),
             limit_watts: Reading::Now(700.0),
-            ..GpuSample::absent(index, None, 0, Health::Ok, &Absence::NotSupported).power
+            ..absent.power
         },
         temperature: Temperature {
             gpu_celsius: Reading::Now(30.0 + 40.0 * share),
             memory_celsius: Reading::Now(75.0),
-            margin_celsius: unknown(),
+            ..absent.temperature
         },
         clocks: Clocks {
             graphics_mhz: Reading::Now(1_980),
             sm_mhz: Reading::Now(1_980),
             memory_mhz: Reading::Now(3_201),
             video_mhz: Reading::Now(1_500),
+            ..absent.clocks
         },
         throttle_reasons: Reading::Now(Vec::new()),
         mig_devices: Reading::Now(Vec::new()),
         processes: Reading::Now(Vec::new()),
-        ..GpuSample::absent(index, uuid, NOW_MS, Health::Ok, &Absence::NotSupported)
+        ..absent
     }
 }
 

@@ -57,8 +57,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns a process of which the driver lists no more than this.
-    pub(crate) fn unnamed(pid: u32, kind: ProcessKind, memory_bytes: Reading<u64>) -> Self {
+    /// Returns a process that a driver lists.
+    pub(crate) fn without_name(pid: u32, kind: ProcessKind, memory_bytes: Reading<u64>) -> Self {
         let (program, mig, mps) = (None, None, false);
         absent!(&Absence::NoAnswer; Self { pid, kind, memory_bytes, program, mig, mps };
             sm_percent, memory_percent, encoder_percent, decoder_percent, name, command, user,

@@ -131,7 +131,7 @@ impl GpuWorker {
         }
         match self.read_open() {
             Ok(readings) => Ok(Some(readings)),
-            // It fell asleep since it was opened.
+            // The GPU fell asleep since it was opened.
             Err(DeviceError::Asleep) => {
                 self.state = State::Closed;
                 Ok(None)

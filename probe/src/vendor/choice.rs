@@ -33,7 +33,7 @@ pub enum SourceChoice {
     SimScenario(PathBuf),
 }
 
-/// Where drivers are looked for.
+/// The places in which drivers are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots {
     /// The name under which NVML's library is looked up, if not the usual one.
@@ -56,7 +56,10 @@ impl Default for Roots {
 
 /// A `--source` that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unknown source '{0}': use auto, nvml, amd, sim, sim:N with N from 1 to {max}, or sim:FILE.toml", max = SourceChoice::SIM_MAX)]
+#[error(
+    "unknown source '{0}': use auto, nvml, amd, sim, sim:N with N from 1 to {max}, or sim:FILE.toml",
+    max = SourceChoice::SIM_MAX
+)]
 pub struct BadSource(String);
 
 impl SourceChoice {

@@ -1,6 +1,6 @@
 //! Explanations of what the vendors' drivers report, for code that knows no vendor.
 
-use std::{io, path::Path};
+use std::{io, ops::Range, path::Path};
 
 use super::{ErrorInfo, amd, kernel_log, nvml};
 use crate::surroundings::Surroundings;
@@ -10,6 +10,9 @@ pub use nvml::return_code::{Explanation, explain_absence};
 /// A folder in sysfs for each vendor's kernel driver, with a link to each of its GPUs.
 pub const KERNEL_DRIVERS: [&str; 2] =
     ["/sys/bus/pci/drivers/nvidia", "/sys/bus/pci/drivers/amdgpu"];
+
+/// The codes of errors that [`describe_error`] explains: NVIDIA's, and gpumon's for AMD's drivers.
+pub const ERROR_CODES: [Range<u32>; 2] = [1..1000, amd::ERROR_CODES];
 
 /// Explains an error code of a driver. NVIDIA's codes are Xids; those of the others are gpumon's.
 pub fn describe_error(code: u32) -> ErrorInfo {

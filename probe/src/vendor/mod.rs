@@ -20,7 +20,7 @@ pub use choice::{BadSource, Roots, SourceChoice};
 pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub use error::{DeviceError, SourceError};
 pub use explain::{
-    Explanation, KERNEL_DRIVERS, check_kernel_log, describe_error, explain_absence,
+    ERROR_CODES, Explanation, KERNEL_DRIVERS, check_kernel_log, describe_error, explain_absence,
     kernel_messages, reset_advice, version_mismatch_advice,
 };
 pub(crate) use machine::MachineSource;

@@ -43,6 +43,7 @@ mod tests {
             let gpu = gpu.map(|index| GpuRef { index, uuid: None });
             let report = XidReport {
                 code,
+                name: None,
                 pid: None,
                 meaning: String::new(),
                 advice: String::new(),

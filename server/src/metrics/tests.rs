@@ -116,6 +116,7 @@ pub(super) fn example() -> Example {
     let mut xids = XidCounts::default();
     let report = XidReport {
         code: 79,
+        name: None,
         pid: None,
         meaning: String::new(),
         advice: String::new(),

@@ -5,6 +5,7 @@ import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, ProcessRef } from '../wire';
 import { describeReasons, SENTENCES, SHORTS, type Named } from '../wire/texts';
+import { ERROR_TITLES } from '../wire/vendors';
 import { notebookNamesOf, processName, textOf } from './holders';
 import { describeFilling, shortFilling } from './memory-forecast';
 import { valueOf } from './reading';
@@ -46,7 +47,7 @@ function sentencesOf(condition: Condition, nameOf: NameOf): string | null {
 export function shortCondition(condition: Condition): string | null {
   switch (condition.condition) {
     case 'xid':
-      return `Xid ${condition.code}`;
+      return errorTitle(condition.code);
     case 'throttled':
       return describeReasons(condition.reasons);
     case 'memory_filling':
@@ -60,9 +61,15 @@ export function shortCondition(condition: Condition): string | null {
 
 /** An Xid with what is known of it. */
 export function describeXid(code: number, pid: number | undefined, text: string): string {
+  const title = errorTitle(code);
   return pid === undefined
-    ? trans.__('Xid %1: %2', code, text)
-    : trans.__('Xid %1 (process %2): %3', code, pid, text);
+    ? trans.__('%1: %2', title, text)
+    : trans.__('%1 (process %2): %3', title, pid, text);
+}
+
+/** Returns what people call a driver error: `Xid 79`, or its name. */
+export function errorTitle(code: number): string {
+  return ERROR_TITLES[code]?.() ?? `Xid ${code}`;
 }
 
 function describeProcesses(pids: readonly number[], nameOf: NameOf): string {

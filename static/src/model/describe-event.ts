@@ -4,7 +4,7 @@ import { duration } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Event, Mark, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
-import { describeCondition, describeXid } from './describe-condition';
+import { describeCondition, describeXid, errorTitle } from './describe-condition';
 import { describeFiring } from './firing-alert';
 import { valueOf } from './reading';
 import type { Level } from './describe';
@@ -47,7 +47,7 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
     const isXid = event.condition === 'xid';
     return description(
       'none',
-      isXid ? trans.__('Resolved: Xid %1', event.code) : trans.__('Resolved: %1', text),
+      trans.__('Resolved: %1', isXid ? errorTitle(event.code) : text),
     );
   },
   process_started: (event) => description('none', trans.__('%1 started', describeProcess(event))),

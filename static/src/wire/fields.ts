@@ -112,6 +112,13 @@ export const GPU_FIELDS: readonly Field<GpuSample>[] = [
     chart: { name: 'engines', line: () => trans.__('Optical flow'), color: 4 },
   },
   {
+    id: 'utilization.media_percent',
+    label: () => trans.__('Media engines'),
+    unit: 'percent',
+    read: (of) => of.utilization.media_percent,
+    chart: { name: 'engines', line: () => trans.__('Media'), color: 1 },
+  },
+  {
     id: 'activity.graphics_percent',
     label: () => trans.__('Engine active'),
     unit: 'percent',
@@ -219,12 +226,33 @@ export const GPU_FIELDS: readonly Field<GpuSample>[] = [
     read: (of) => of.memory.total_bytes,
   },
   {
+    id: 'memory.gtt_used_bytes',
+    label: () => trans.__('GTT memory'),
+    unit: 'bytes',
+    read: (of) => of.memory.gtt_used_bytes,
+    limit: (of) => of.memory.gtt_total_bytes,
+    chart: { name: 'memory', line: () => trans.__('GTT'), color: 3 },
+  },
+  {
+    id: 'memory.gtt_total_bytes',
+    label: () => trans.__('Total GTT memory'),
+    unit: 'bytes',
+    read: (of) => of.memory.gtt_total_bytes,
+  },
+  {
     id: 'temperature.gpu_celsius',
     label: () => trans.__('Temperature'),
     unit: 'celsius',
     read: (of) => of.temperature.gpu_celsius,
     load: [70, 90],
     chart: { name: 'temperature', line: () => trans.__('GPU'), color: 'temperature' },
+  },
+  {
+    id: 'temperature.junction_celsius',
+    label: () => trans.__('Junction temperature'),
+    unit: 'celsius',
+    read: (of) => of.temperature.junction_celsius,
+    chart: { name: 'temperature', line: () => trans.__('Junction'), color: 3 },
   },
   {
     id: 'temperature.memory_celsius',
@@ -300,6 +328,20 @@ export const GPU_FIELDS: readonly Field<GpuSample>[] = [
     unit: 'megahertz',
     read: (of) => of.clocks.video_mhz,
     chart: { name: 'clocks', line: () => trans.__('Video'), color: 2 },
+  },
+  {
+    id: 'clocks.soc_mhz',
+    label: () => trans.__('SoC clock'),
+    unit: 'megahertz',
+    read: (of) => of.clocks.soc_mhz,
+    chart: { name: 'clocks', line: () => trans.__('SoC'), color: 3 },
+  },
+  {
+    id: 'clocks.fabric_mhz',
+    label: () => trans.__('Fabric clock'),
+    unit: 'megahertz',
+    read: (of) => of.clocks.fabric_mhz,
+    chart: { name: 'clocks', line: () => trans.__('Fabric'), color: 4 },
   },
   {
     id: 'performance_state',

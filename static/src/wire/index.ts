@@ -249,7 +249,11 @@ export type Clocks = {
   /** Device memory. */
   memory_mhz: Reading<number>,
   /** Video encoder and decoder. */
-  video_mhz: Reading<number>, };
+  video_mhz: Reading<number>,
+  /** The parts of the chip around the graphics engine (AMD: `socclk`). Left out of JSON if not supported. */
+  soc_mhz?: Reading<number>,
+  /** The fabric between the parts of the chip (AMD: `fclk`). Left out of JSON if not supported. */
+  fabric_mhz?: Reading<number>, };
 
 /** States of the collector. */
 export type CollectorState = "starting" | "running" | "restarting" | "unavailable" | "paused";
@@ -1306,7 +1310,11 @@ export type MemorySample = {
   /** Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before 510). */
   reserved_bytes: Reading<number>,
   /** Not allocated. */
-  free_bytes: Reading<number>, };
+  free_bytes: Reading<number>,
+  /** The part of the machine's memory that the GPU may map (AMD: `mem_info_gtt_total`). Left out of JSON if not supported. */
+  gtt_total_bytes?: Reading<number>,
+  /** The part of the machine's memory that the GPU has mapped (AMD: `mem_info_gtt_used`). Left out of JSON if not supported. */
+  gtt_used_bytes?: Reading<number>, };
 
 /** A MIG device: what never changes while it exists. */
 export type MigDevice = {
@@ -1972,7 +1980,9 @@ export type Temperature = {
   /** The memory (`NVML_FI_DEV_MEMORY_TEMP`). */
   memory_celsius: Reading<number>,
   /** How much warmer the chip may get before its clocks are lowered (`nvmlDeviceGetMarginTemperature`). */
-  margin_celsius: Reading<number>, };
+  margin_celsius: Reading<number>,
+  /** The hottest place of the chip (AMD: the `junction` sensor). Left out of JSON if not supported. */
+  junction_celsius?: Reading<number>, };
 
 /** Temperatures at which something happens. */
 export type Thresholds = {
@@ -1985,8 +1995,11 @@ export type Thresholds = {
   /** The software lowers the clocks for the chip's sake. */
   gpu_max_celsius: Reading<number>, };
 
-/** What holds the clocks down: NVML's `nvmlClocksEventReason...` bits. */
-export type ThrottleReason = "gpu_idle" | "applications_clocks_setting" | "sw_power_cap" | "hw_slowdown" | "sync_boost" | "sw_thermal_slowdown" | "hw_thermal_slowdown" | "hw_power_brake_slowdown" | "display_clock_setting";
+/**
+ * A reason for reduced clocks. Those of NVIDIA are NVML's `nvmlClocksEventReason...` bits. Those of
+ * AMD and Intel are the limits that the firmware controls the clocks by.
+ */
+export type ThrottleReason = "gpu_idle" | "applications_clocks_setting" | "sw_power_cap" | "hw_slowdown" | "sync_boost" | "sw_thermal_slowdown" | "hw_thermal_slowdown" | "hw_power_brake_slowdown" | "display_clock_setting" | "power_limit" | "current_limit" | "thermal_limit" | "memory_thermal_limit" | "regulator_thermal_limit" | "prochot" | "other_limit";
 
 /** For how long each thing held the clocks down. Counters in seconds, since the driver was loaded. */
 export type ThrottledTimes = {
@@ -2053,15 +2066,19 @@ export type Utilization = {
   /** JPEG decoder (`nvmlDeviceGetJpgUtilization`). */
   jpeg_percent: Reading<number>,
   /** Optical flow accelerator (`nvmlDeviceGetOfaUtilization`). */
-  ofa_percent: Reading<number>, };
+  ofa_percent: Reading<number>,
+  /** Video and JPEG engines together (AMD: `average_mm_activity`, `vcn_busy_percent`). Left out of JSON if not supported. */
+  media_percent?: Reading<number>, };
 
 /** A vendor of GPUs. */
-export type Vendor = "nvidia";
+export type Vendor = "nvidia" | "amd" | "intel";
 
-/** An Xid: NVIDIA's number for what went wrong, with what it means. */
+/** An error of the driver, with its meaning. NVIDIA's driver numbers its errors: Xids. */
 export type XidReport = {
-  /** NVIDIA's number. */
+  /** NVIDIA's number, or that of gpumon for an error of another driver. */
   code: number,
+  /** The name of an error of another driver; left out for Xids. */
+  name?: string,
   /** The process it is about, where the driver says so. */
   pid?: number,
   /** What it means, in a sentence. */

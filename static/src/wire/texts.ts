@@ -42,9 +42,16 @@ function describeGpuProcesses(all: readonly GpuProcess[]): string {
 
 const REASONS: Record<ThrottleReason, (c: Readings) => string> = {
   hw_thermal_slowdown: (c) => c.gpu_celsius !== undefined ? trans.__("hardware thermal slowdown (%1), check the cooling", celsius(c.gpu_celsius)) : trans.__("hardware thermal slowdown, check the cooling"),
+  prochot: () => trans.__("lowest clocks, since the board asked for them (PROCHOT); check cooling and power supply"),
   hw_power_brake_slowdown: () => trans.__("power brake by the system's power supply"),
   hw_slowdown: () => trans.__("hardware slowdown (temperature, power or voltage)"),
   sw_thermal_slowdown: (c) => c.gpu_celsius !== undefined ? trans.__("thermal slowdown (%1)", celsius(c.gpu_celsius)) : trans.__("thermal slowdown"),
+  thermal_limit: (c) => c.gpu_celsius !== undefined ? trans.__("temperature limit (%1)", celsius(c.gpu_celsius)) : trans.__("temperature limit"),
+  memory_thermal_limit: () => trans.__("memory temperature limit"),
+  regulator_thermal_limit: () => trans.__("temperature limit of a voltage regulator"),
+  power_limit: (c) => c.limit_watts !== undefined ? trans.__("power-limited at %1", watts(c.limit_watts)) : trans.__("power-limited"),
+  current_limit: () => trans.__("current-limited"),
+  other_limit: () => trans.__("limited by the firmware"),
   sw_power_cap: (c) => c.limit_watts !== undefined ? trans.__("power-capped at %1", watts(c.limit_watts)) : trans.__("power-capped"),
   sync_boost: () => trans.__("limited by a slower GPU of its sync boost group"),
   applications_clocks_setting: () => trans.__("application clocks"),

@@ -389,4 +389,79 @@ export const XIDS: readonly Xid[] = [
     meaning: () => trans.__("An error in the memory on the chip could not be corrected."),
     advice: () => trans.__("End what runs there, then reset the GPU; if it comes back, run NVIDIA's field diagnostics."),
   },
+  {
+    codes: [100000],
+    meaning: () => trans.__("The driver tried to reset the GPU and failed."),
+    advice: () => trans.__("Reboot the machine. If it happens again, have the board checked."),
+  },
+  {
+    codes: [100001],
+    meaning: () => trans.__("The GPU hangs, and the driver may not reset it."),
+    advice: () => trans.__("Reboot the machine, or allow resets with the module parameter `amdgpu.gpu_recovery=1`."),
+  },
+  {
+    codes: [100002],
+    meaning: () => trans.__("The GPU was reset, and the content of its memory is lost."),
+    advice: () => trans.__("Start the programs that used the GPU again. If it happens again, update driver and firmware."),
+  },
+  {
+    codes: [100003],
+    meaning: () => trans.__("The GPU no longer responds on the PCIe bus."),
+    advice: () => trans.__("Reboot the machine. If it happens again, check the power cables and the slot."),
+  },
+  {
+    codes: [100004],
+    meaning: () => trans.__("The GPU's memory has more bad pages than the driver accepts."),
+    advice: () => trans.__("Have the board replaced."),
+  },
+  {
+    codes: [100005],
+    meaning: () => trans.__("The hardware has found an error that it could not correct."),
+    advice: () => trans.__("Check the results of programs that used the GPU. If it happens again, have the board replaced."),
+  },
+  {
+    codes: [100006],
+    meaning: () => trans.__("A program has used data with an uncorrectable error, and is ended."),
+    advice: () => trans.__("Start the program again. If it happens again, have the board replaced."),
+  },
+  {
+    codes: [100007],
+    meaning: () => trans.__("The GPU is reset, because it has used data with an uncorrectable error."),
+    advice: () => trans.__("Start the programs that used the GPU again. If it happens again, update driver and firmware."),
+  },
+  {
+    codes: [100008],
+    meaning: () => trans.__("The hardware has corrected errors."),
+    advice: () => trans.__("Nothing needs to be done. If the number grows every day, have the board checked."),
+  },
+  {
+    codes: [100009],
+    meaning: () => trans.__("The GPU is hotter than it may be."),
+    advice: () => trans.__("Check fans, heat sink and the temperature of the room."),
+  },
+  {
+    codes: [100010],
+    meaning: () => trans.__("The GPU has become so hot that the machine is switched off."),
+    advice: () => trans.__("Check fans, heat sink and the temperature of the room."),
+  },
+  {
+    codes: [100011],
+    meaning: () => trans.__("The GPU is at its temperature limit, so its clocks are reduced."),
+    advice: () => trans.__("Check fans, heat sink and the temperature of the room."),
+  },
+  {
+    codes: [100012],
+    meaning: () => trans.__("A program used an address in GPU memory that it does not own."),
+    advice: () => trans.__("Debug the program: it reads or writes past the end of a buffer."),
+  },
+  {
+    codes: [100013],
+    meaning: () => trans.__("The GPU stopped working on a program's commands."),
+    advice: () => trans.__("Start the program again. If other programs hang too, update driver and firmware."),
+  },
+  {
+    codes: [100014],
+    meaning: () => trans.__("The driver resets the GPU. All programs that use it lose their work."),
+    advice: () => trans.__("Start the programs that used the GPU again. If it happens again, update driver and firmware."),
+  },
 ];

@@ -30,8 +30,19 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
         }
         Driver::Answers(answer) => answer,
     };
-    let Some(nvidia) = answer.inventory.platform.find_driver(Vendor::Nvidia) else {
-        return Vec::new();
+    let platform = &answer.inventory.platform;
+    let others = platform
+        .drivers
+        .iter()
+        .filter(|own| own.vendor != Vendor::Nvidia);
+    let others = others.map(|own| {
+        Finding::ok(
+            "driver",
+            format!("{} {}", own.vendor.name(), known(&own.version)),
+        )
+    });
+    let Some(nvidia) = platform.find_driver(Vendor::Nvidia) else {
+        return others.collect();
     };
     let (of_driver, of_library) = (known(&nvidia.version), known(&nvidia.library_version));
     let cuda = nvidia
@@ -56,6 +67,7 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
             .value()
             .and_then(|driver| compare_branch(driver)),
     );
+    findings.extend(others);
     findings
 }
 

@@ -155,7 +155,9 @@ fn checks(
     let mut findings: Vec<_> = package::check(machine).into_iter().collect();
     findings.extend(installation::check(machine, driver));
     if !driver.is_simulated() {
-        findings.extend(device_files::check(machine));
+        if driver.uses_nvidia() {
+            findings.extend(device_files::check(machine));
+        }
         findings.extend(surroundings::check(machine, driver));
         findings.extend(kernel_log::check(machine));
     }

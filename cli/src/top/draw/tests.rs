@@ -572,6 +572,7 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
     let gpu = |index| Some(GpuRef { index, uuid: None });
     let report = |code| XidReport {
         code,
+        name: None,
         pid: None,
         meaning: "bad address.".into(),
         advice: String::new(),

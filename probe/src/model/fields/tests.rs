@@ -39,6 +39,11 @@ fn ids<S>(fields: &[Field<S>]) -> BTreeSet<String> {
 fn gpu() -> GpuSample {
     let mut gpu = GpuSample::absent(0, None, 1, crate::model::Health::Ok, &Absence::NotSupported);
     gpu.activity = Reading::Now(examples::activity(1.0, 1.0));
+    // These are left out of JSON if they are not supported.
+    gpu.utilization.media_percent = Reading::Now(1.0);
+    (gpu.memory.gtt_total_bytes, gpu.memory.gtt_used_bytes) = (Reading::Now(1), Reading::Now(1));
+    gpu.temperature.junction_celsius = Reading::Now(1.0);
+    (gpu.clocks.soc_mhz, gpu.clocks.fabric_mhz) = (Reading::Now(1), Reading::Now(1));
     gpu
 }
 

@@ -166,7 +166,8 @@ pub struct Utilization {
     pub jpeg_percent: Reading<f64>,
     /// Optical flow accelerator (`nvmlDeviceGetOfaUtilization`).
     pub ofa_percent: Reading<f64>,
-    /// Video and JPEG engines together (AMD: `average_mm_activity`, `vcn_busy_percent`). Left out of JSON if not supported.
+    /// Video and JPEG engines together (AMD: `average_mm_activity`, `vcn_busy_percent`).
+    /// Left out of JSON if not supported.
     #[serde(
         default = "Reading::<f64>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
@@ -199,14 +200,16 @@ pub struct MemorySample {
     pub reserved_bytes: Reading<u64>,
     /// Not allocated.
     pub free_bytes: Reading<u64>,
-    /// The part of the machine's memory that the GPU may map (AMD: `mem_info_gtt_total`). Left out of JSON if not supported.
+    /// The machine's memory that the GPU may map (AMD: `mem_info_gtt_total`).
+    /// Left out of JSON if not supported.
     #[serde(
         default = "Reading::<u64>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
     )]
     #[ts(optional, as = "Option<Reading<u64>>")]
     pub gtt_total_bytes: Reading<u64>,
-    /// The part of the machine's memory that the GPU has mapped (AMD: `mem_info_gtt_used`). Left out of JSON if not supported.
+    /// The machine's memory that the GPU has mapped (AMD: `mem_info_gtt_used`).
+    /// Left out of JSON if not supported.
     #[serde(
         default = "Reading::<u64>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
@@ -259,7 +262,8 @@ pub struct Temperature {
     pub memory_celsius: Reading<f64>,
     /// How much warmer the chip may get before its clocks are lowered (`nvmlDeviceGetMarginTemperature`).
     pub margin_celsius: Reading<f64>,
-    /// The hottest place of the chip (AMD: the `junction` sensor). Left out of JSON if not supported.
+    /// The hottest place of the chip (AMD: the `junction` sensor).
+    /// Left out of JSON if not supported.
     #[serde(
         default = "Reading::<f64>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
@@ -279,14 +283,16 @@ pub struct Clocks {
     pub memory_mhz: Reading<u32>,
     /// Video encoder and decoder.
     pub video_mhz: Reading<u32>,
-    /// The parts of the chip around the graphics engine (AMD: `socclk`). Left out of JSON if not supported.
+    /// The parts of the chip around the graphics engine (AMD: `socclk`).
+    /// Left out of JSON if not supported.
     #[serde(
         default = "Reading::<u32>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
     )]
     #[ts(optional, as = "Option<Reading<u32>>")]
     pub soc_mhz: Reading<u32>,
-    /// The fabric between the parts of the chip (AMD: `fclk`). Left out of JSON if not supported.
+    /// The fabric between the parts of the chip (AMD: `fclk`).
+    /// Left out of JSON if not supported.
     #[serde(
         default = "Reading::<u32>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
@@ -327,8 +333,10 @@ fn is_zero(count: &u32) -> bool {
 }
 
 absent! {
-    Utilization { gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent; media_percent }
-    MemorySample { total_bytes, used_bytes, reserved_bytes, free_bytes; gtt_total_bytes, gtt_used_bytes }
+    Utilization { gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent,
+        ofa_percent; media_percent }
+    MemorySample { total_bytes, used_bytes, reserved_bytes, free_bytes;
+        gtt_total_bytes, gtt_used_bytes }
     Power { draw_watts, instant_watts, average_watts, energy_joules_total, limit_watts }
     Temperature { gpu_celsius, memory_celsius, margin_celsius; junction_celsius }
     Clocks { graphics_mhz, sm_mhz, memory_mhz, video_mhz; soc_mhz, fabric_mhz }

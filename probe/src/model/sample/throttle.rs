@@ -15,8 +15,8 @@ use ThrottleReason::{
     RegulatorThermalLimit, SwPowerCap, SwThermalSlowdown, SyncBoost, ThermalLimit,
 };
 
-/// A reason for reduced clocks. Those of NVIDIA are NVML's `nvmlClocksEventReason...` bits. Those of
-/// AMD and Intel are the limits that the firmware controls the clocks by.
+/// A reason for reduced clocks. Those of NVIDIA are NVML's `nvmlClocksEventReason...` bits. Those
+/// of AMD and Intel are the limits by which the firmware controls the clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThrottleReason {

@@ -1,4 +1,4 @@
-//! What never changes about a card.
+//! The constant properties of a card.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ const NAMES: usize = 1 << 20;
 /// Returns the identifier of a card that never changes: its unique ID, as ROCm writes it, or the
 /// place of a card that has none.
 pub(super) fn uuid(card: &Card) -> String {
-    match card.device.text("unique_id") {
+    match card.device.read_text("unique_id") {
         Ok(id) if id.bytes().any(|digit| digit != b'0') => format!("GPU-{}", id.to_lowercase()),
         _ => format!("PCI-{}", card.pci_address()),
     }
@@ -32,7 +32,7 @@ pub(super) fn uuid(card: &Card) -> String {
 
 /// Returns the product's name, which starts with the vendor's.
 pub(super) fn name(card: &Card) -> Reading<String> {
-    let known = card.device.text("product_name").ok();
+    let known = card.device.read_text("product_name").ok();
     let known = known.or_else(|| find_amd_name(card));
     let known = known.or_else(|| card.pci_name(&PCI_NAMES.map(PathBuf::from)));
     let known = known.or_else(|| {
@@ -52,7 +52,7 @@ pub(super) fn name(card: &Card) -> Reading<String> {
 
 /// Finds the name in a list with lines such as `744C,	C8,	AMD Radeon RX 7900 XTX`.
 fn find_amd_name(card: &Card) -> Option<String> {
-    let (device, revision) = (card.pci_id?.1, card.device.hex("revision").ok()?);
+    let (device, revision) = (card.pci_id?.1, card.device.read_hex("revision").ok()?);
     let (device, revision) = (format!("{device:04X}"), format!("{revision:02X}"));
     AMD_NAMES.iter().find_map(|list| {
         let text = bounded::text(list, NAMES).ok()?;
@@ -65,8 +65,8 @@ fn find_amd_name(card: &Card) -> Option<String> {
 }
 
 /// Reads the rest of what never changes.
-pub(super) fn board(card: &Card, hwmon: Option<&Hwmon>, node: Option<&Node>) -> Board {
-    let text = |name: &str| Reading::from(card.device.text(name).and_then(not_blank));
+pub(super) fn read_board(card: &Card, hwmon: Option<&Hwmon>, node: Option<&Node>) -> Board {
+    let text = |name: &str| Reading::from(card.device.read_text(name).and_then(not_blank));
     let unsupported = || Absence::NotSupported;
     let link = read_max_link(card.device.folder());
     let slot = PcieLevels::read(&card.device);
@@ -93,7 +93,7 @@ pub(super) fn board(card: &Card, hwmon: Option<&Hwmon>, node: Option<&Node>) -> 
         },
         power_limits: hwmon.map_or_else(
             || PowerLimits::absent(&Absence::NotSupported),
-            |hwmon| PowerFiles::find(hwmon).limits(hwmon),
+            |hwmon| PowerFiles::find(hwmon).read_limits(hwmon),
         ),
         thresholds: hwmon.map_or_else(|| Thresholds::absent(&Absence::NotSupported), thresholds),
         ..Board::absent(&Absence::NotSupported)
@@ -112,21 +112,21 @@ fn not_blank(text: String) -> Result<String, Absence> {
 fn thresholds(hwmon: &Hwmon) -> Thresholds {
     let first = |labels: [&str; 2], limit: &str| {
         hwmon
-            .celsius(labels[0], limit)
-            .or_else(|_| hwmon.celsius(labels[1], limit))
+            .read_celsius(labels[0], limit)
+            .or_else(|_| hwmon.read_celsius(labels[1], limit))
     };
     Thresholds {
         shutdown_celsius: first(["junction", "edge"], "emergency").into(),
         slowdown_celsius: first(["junction", "edge"], "crit").into(),
-        memory_max_celsius: hwmon.celsius("mem", "crit").into(),
-        gpu_max_celsius: hwmon.celsius("edge", "crit").into(),
+        memory_max_celsius: hwmon.read_celsius("mem", "crit").into(),
+        gpu_max_celsius: hwmon.read_celsius("edge", "crit").into(),
     }
 }
 
 /// Returns the highest clock of a list with lines such as `1: 2660Mhz *`. Their order differs
 /// between products.
 fn highest_clock(device: &Attributes, file: &str) -> Result<u32, Absence> {
-    let list = device.text(file)?;
+    let list = device.read_text(file)?;
     let clocks = list.lines().filter_map(|line| {
         let (_, clock) = line.split_once(": ")?;
         clock.split_once("Mhz")?.0.trim().parse().ok()
@@ -145,7 +145,7 @@ impl PcieLevels {
     /// Reads the best of the levels between which the driver switches, with lines such as
     /// `1: 16.0GT/s, x16 1143Mhz *`; `None` on GPUs without them.
     fn read(device: &Attributes) -> Option<Self> {
-        let list = device.text("pp_dpm_pcie").ok()?;
+        let list = device.read_text("pp_dpm_pcie").ok()?;
         let levels = list.lines().filter_map(|line| {
             let (speed, rest) = line.split_once(": ")?.1.split_once("GT/s, x")?;
             let lanes = rest.split_whitespace().next()?.parse().ok()?;
@@ -159,9 +159,9 @@ impl PcieLevels {
 }
 
 /// Returns the profile of a divided package, such as `CPX/NPS1`.
-pub(super) fn profile(device: &Attributes) -> Reading<String> {
-    let compute = device.text("current_compute_partition");
-    let memory = device.text("current_memory_partition");
+pub(super) fn read_profile(device: &Attributes) -> Reading<String> {
+    let compute = device.read_text("current_compute_partition");
+    let memory = device.read_text("current_memory_partition");
     match (compute, memory) {
         (Ok(compute), Ok(memory)) => Reading::Now(format!("{compute}/{memory}")),
         (Ok(compute), Err(_)) => Reading::Now(compute),

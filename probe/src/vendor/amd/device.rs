@@ -38,7 +38,7 @@ const LATCHED_FOR: Duration = Duration::from_secs(15);
 /// Reading the counters of errors makes the driver collect them from all blocks.
 const ECC_EVERY: Duration = Duration::from_mins(1);
 
-/// A longer pause between two samples says nothing about the power in between.
+/// A longer pause between two samples leaves the power in between unknown.
 const LONGEST_STEP: Duration = Duration::from_secs(10);
 
 /// Devices whose accumulator of energy is right: MI100, MI200 and MI300 series.
@@ -75,7 +75,7 @@ pub(super) struct AmdDevice {
     generation: Option<u64>,
     opened: Instant,
     was_asleep: bool,
-    /// Whether the GPU is a part of the processor.
+    /// Returns `true` if the GPU is a part of the processor.
     is_apu: bool,
     earlier: Option<Earlier>,
     throttled: ThrottledSeconds,
@@ -110,14 +110,14 @@ pub(super) struct PowerFiles {
 
 impl PowerFiles {
     pub(super) fn find(hwmon: &Hwmon) -> Self {
-        let has = |file| hwmon.micro(file) != Err(Absence::NotSupported);
+        let has = |file| hwmon.read_micro(file) != Err(Absence::NotSupported);
         Self {
             has_average: has("power1_average"),
             has_instant: has("power1_input"),
         }
     }
 
-    pub(super) fn limits(self, hwmon: &Hwmon) -> PowerLimits {
+    pub(super) fn read_limits(self, hwmon: &Hwmon) -> PowerLimits {
         // Some products give 0 for no limit.
         let above_zero = |watts: f64| {
             if watts > 0.0 {
@@ -128,11 +128,14 @@ impl PowerFiles {
         };
         PowerLimits {
             default_watts: hwmon
-                .micro("power1_cap_default")
+                .read_micro("power1_cap_default")
                 .and_then(above_zero)
                 .into(),
-            min_watts: hwmon.micro("power1_cap_min").into(),
-            max_watts: hwmon.micro("power1_cap_max").and_then(above_zero).into(),
+            min_watts: hwmon.read_micro("power1_cap_min").into(),
+            max_watts: hwmon
+                .read_micro("power1_cap_max")
+                .and_then(above_zero)
+                .into(),
         }
     }
 }
@@ -186,14 +189,17 @@ impl AmdDevice {
         device.is_apu = device.is_part_of_processor();
         device.find_nodes();
         device.identity.board =
-            board::board(&device.card, device.hwmon.as_ref(), device.own_node());
+            board::read_board(&device.card, device.hwmon.as_ref(), device.own_node());
         device
     }
 
-    /// Whether the GPU is a part of the processor: its table has a format of its own, or it has the
-    /// sensor for the voltage of the processor's other parts.
+    /// Returns `true` if the GPU is a part of the processor: its table has a format of its own, or
+    /// it has the sensor for the voltage of the processor's other parts.
     fn is_part_of_processor(&self) -> bool {
-        let has_sensor = self.hwmon.as_ref().is_some_and(|hwmon| hwmon.has("in", "vddnb"));
+        let has_sensor = self
+            .hwmon
+            .as_ref()
+            .is_some_and(|hwmon| hwmon.has_sensor("in", "vddnb"));
         let is_mi300a = self.card.pci_id.is_some_and(|(_, device)| device == MI300A);
         let metrics = self.read_metrics();
         let format = metrics.map(|metrics| metrics.version.format);
@@ -213,7 +219,7 @@ impl AmdDevice {
         self.nodes = nodes.into_iter().filter(is_own).collect();
         self.identity.mig_devices = self
             .partitions
-            .identities(&self.uuid(), &board::profile(&self.card.device));
+            .identities(&self.uuid(), &board::read_profile(&self.card.device));
     }
 
     fn own_node(&self) -> Option<&Node> {
@@ -224,7 +230,10 @@ impl AmdDevice {
         self.identity.uuid.clone().unwrap_or_default()
     }
 
-    fn sensor<T>(&self, read: impl FnOnce(&Hwmon) -> Result<T, Absence>) -> Result<T, Absence> {
+    fn read_sensor<T>(
+        &self,
+        read: impl FnOnce(&Hwmon) -> Result<T, Absence>,
+    ) -> Result<T, Absence> {
         self.hwmon.as_ref().map_or(Err(Absence::NotSupported), read)
     }
 
@@ -245,12 +254,15 @@ impl AmdDevice {
 
     /// Returns for how long the card is to be left alone after a reading, so that it can fall
     /// asleep; `None` if it never does. Each reading starts the driver's delay again.
-    fn rest(&self) -> Option<Duration> {
+    fn find_rest(&self) -> Option<Duration> {
         let is_automatic = self
             .files()
-            .text("power/control")
+            .read_text("power/control")
             .is_ok_and(|control| control == "auto");
-        let delay_ms: i64 = self.files().number("power/autosuspend_delay_ms").ok()?;
+        let delay_ms: i64 = self
+            .files()
+            .read_number("power/autosuspend_delay_ms")
+            .ok()?;
         let delay_ms = u64::try_from(delay_ms).ok().filter(|_| is_automatic)?;
         Some(Duration::from_millis(delay_ms.saturating_mul(2)))
     }
@@ -267,12 +279,12 @@ impl AmdDevice {
                 .gpu_percent
                 .value()
                 .is_some_and(|percent| *percent > 0.0);
-        (!is_used && at.elapsed() < self.rest()?).then_some(sample)
+        (!is_used && at.elapsed() < self.find_rest()?).then_some(sample)
     }
 
     /// Reads the table of the firmware.
     fn read_metrics(&self) -> Result<Metrics, Absence> {
-        let bytes = self.files().bytes("gpu_metrics", metrics::LARGEST)?;
+        let bytes = self.files().read_bytes("gpu_metrics", metrics::LARGEST)?;
         Metrics::decode(&bytes).map_err(|error| match error {
             MetricsError::Empty => Absence::NotSupported,
             _ => Absence::Unknown,
@@ -280,7 +292,7 @@ impl AmdDevice {
     }
 
     fn read_memory(&self, sample: &mut GpuSample) {
-        let bytes = |name| self.files().number::<u64>(name);
+        let bytes = |name| self.files().read_number::<u64>(name);
         let (total, used) = (bytes("mem_info_vram_total"), bytes("mem_info_vram_used"));
         let (gtt_total, gtt_used) = (bytes("mem_info_gtt_total"), bytes("mem_info_gtt_used"));
         // An APU has a part of the machine's memory, and maps more of it as needed.
@@ -312,7 +324,7 @@ impl AmdDevice {
                 .and_then(|metrics| metrics.get(field))
                 .ok_or(Absence::NotSupported)
         };
-        let percent = |file: &str| self.files().number::<u32>(file).map(f64::from);
+        let percent = |file: &str| self.files().read_number::<u32>(file).map(f64::from);
         let utilization = &mut sample.utilization;
         utilization.gpu_percent = match self.card.pci_id {
             Some((_, device)) if WITHOUT_USE.contains(&device) => Reading::NOT_SUPPORTED,
@@ -324,7 +336,7 @@ impl AmdDevice {
             .or_else(|_| get(Field::MemoryActivity))
             .into();
         let media = percent("vcn_busy_percent").or_else(|_| get(Field::MediaActivity));
-        let media = media.or_else(|_| busiest(metrics, Field::VcnActivity));
+        let media = media.or_else(|_| find_highest(metrics, Field::VcnActivity));
         utilization.media_percent = media.into();
         for absent in [
             &mut utilization.encoder_percent,
@@ -333,9 +345,9 @@ impl AmdDevice {
         ] {
             *absent = Reading::NOT_SUPPORTED;
         }
-        utilization.jpeg_percent = busiest(metrics, Field::JpegActivity).into();
+        utilization.jpeg_percent = find_highest(metrics, Field::JpegActivity).into();
 
-        let celsius = |label| self.sensor(|hwmon| hwmon.celsius(label, "input"));
+        let celsius = |label| self.read_sensor(|hwmon| hwmon.read_celsius(label, "input"));
         let above_zero = |value: f64| {
             if value > 0.0 {
                 Ok(value)
@@ -364,18 +376,20 @@ impl AmdDevice {
             .or_else(|_| get(Field::MemoryTemperature))
             .and_then(above_zero);
         sample.temperature.memory_celsius = memory
-            .or_else(|_| busiest(metrics, Field::HbmTemperature))
+            .or_else(|_| find_highest(metrics, Field::HbmTemperature))
             .into();
 
         self.read_clocks(metrics, sample);
         sample.fan_percent = self.read_fan().speed_percent;
         let link = read_link(self.card.device.folder());
         // The table has the link of the slot, also on boards with a switch of their own.
-        let width = get(Field::PcieWidth).and_then(whole).or(link.width);
+        let width = get(Field::PcieWidth)
+            .and_then(round_to_whole)
+            .or(link.width);
         let generation = get(Field::PcieSpeed)
             .and_then(|speed| generation_of(speed).ok_or(Absence::Unknown))
             .or(link.generation);
-        // The own link of some boards is faster than the slot's.
+        // Some boards report the link to their own switch, which is faster.
         let limit = self.identity.board.pcie_max_generation.value().copied();
         let generation = generation.map(|own| limit.map_or(own, |limit| own.min(limit)));
         sample.pcie.generation = generation.into();
@@ -388,12 +402,12 @@ impl AmdDevice {
     fn read_clocks(&self, metrics: Option<&Metrics>, sample: &mut GpuSample) {
         let table = |now: Field, average: Field| {
             let metrics = metrics.ok_or(Absence::NotSupported)?;
-            let highest = busiest(Some(metrics), now);
+            let highest = find_highest(Some(metrics), now);
             highest
-                .or_else(|_| busiest(Some(metrics), average))
-                .and_then(whole)
+                .or_else(|_| find_highest(Some(metrics), average))
+                .and_then(round_to_whole)
         };
-        let sensor = |label| self.sensor(|hwmon| hwmon.megahertz(label));
+        let sensor = |label| self.read_sensor(|hwmon| hwmon.read_megahertz(label));
         let graphics = sensor("sclk").or_else(|_| table(Field::GfxClock, Field::AverageGfxClock));
         let memory =
             sensor("mclk").or_else(|_| table(Field::MemoryClock, Field::AverageMemoryClock));
@@ -408,10 +422,10 @@ impl AmdDevice {
 
     /// Reads power and energy. The second die of an MI250X has neither: the first has both dies'.
     fn read_power(&mut self, metrics: Option<&Metrics>, sample: &mut GpuSample) {
-        let limit = self.sensor(|hwmon| hwmon.micro("power1_cap"));
+        let limit = self.read_sensor(|hwmon| hwmon.read_micro("power1_cap"));
         let is_second_die = limit == Ok(0.0) && self.has_energy();
         let read = |has: bool, file| {
-            let watts = self.sensor(|hwmon| hwmon.micro(file));
+            let watts = self.read_sensor(|hwmon| hwmon.read_micro(file));
             if has && !is_second_die {
                 watts
             } else {
@@ -453,7 +467,7 @@ impl AmdDevice {
         power.limit_watts = limit.and_then(above_zero).into();
     }
 
-    /// Whether the firmware has a counter of energy that is right.
+    /// Returns `true` if the firmware has a counter of energy that is right.
     fn has_energy(&self) -> bool {
         self.card
             .pci_id
@@ -486,10 +500,12 @@ impl AmdDevice {
         };
         let earlier = self.earlier.as_ref();
         let before = earlier.and_then(|earlier| Some((earlier.at, earlier.metrics.as_ref()?)));
-        let shares = before.and_then(|(_, before)| Shares::between(before, now));
+        let shares = before.and_then(|(_, before)| Shares::compare(before, now));
         let elapsed = before.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64());
         sample.activity = match before {
-            _ if now.raw(Field::GfxActivitySum).is_none() || now.raw(Field::Samples).is_none() => {
+            _ if now.get_raw(Field::GfxActivitySum).is_none()
+                || now.get_raw(Field::Samples).is_none() =>
+            {
                 Reading::NOT_SUPPORTED
             }
             None => Reading::Absent(Absence::WarmingUp),
@@ -503,21 +519,21 @@ impl AmdDevice {
         sample.nvlink.tx_bytes_per_second = rate(Field::XgmiWritten).into();
         if let Some(shares) = &shares {
             self.throttled.is_counted = true;
-            self.throttled.power += shares.of(ThrottleReason::PowerLimit) * elapsed;
+            self.throttled.power += shares.get_share(ThrottleReason::PowerLimit) * elapsed;
             let thermal = [
                 ThrottleReason::ThermalLimit,
                 ThrottleReason::MemoryThermalLimit,
                 ThrottleReason::RegulatorThermalLimit,
             ];
             let share = thermal
-                .map(|reason| shares.of(reason))
+                .map(|reason| shares.get_share(reason))
                 .into_iter()
                 .fold(0.0, f64::max);
             self.throttled.thermal += share * elapsed;
         }
         let margin = sample.temperature.margin_celsius.value().copied();
-        let reasons = throttle::reasons(now, shares.as_ref(), margin);
-        let reason_of_absence = if now.raw(Field::Samples).is_some() && before.is_none() {
+        let reasons = throttle::find_reasons(now, shares.as_ref(), margin);
+        let reason_of_absence = if now.get_raw(Field::Samples).is_some() && before.is_none() {
             Absence::WarmingUp
         } else {
             Absence::NotSupported
@@ -526,7 +542,7 @@ impl AmdDevice {
     }
 
     fn read_fan(&self) -> Fan {
-        let number = |file: &str| self.sensor(|hwmon| hwmon.number(file));
+        let number = |file: &str| self.read_sensor(|hwmon| hwmon.read_number(file));
         let rpm = number("fan1_input").map(|rpm| if rpm < FAN_NOISE_RPM { 0 } else { rpm });
         #[allow(clippy::cast_precision_loss)]
         let share = |part: u64, all: u64| (part as f64 / all.max(1) as f64 * 100.0).min(100.0);
@@ -580,7 +596,7 @@ impl AmdDevice {
         }
         let counts = ["umc", "gfx", "sdma", "mmhub", "xgmi_wafl"].map(|block| {
             self.files()
-                .text(&format!("ras/{block}_err_count"))
+                .read_text(&format!("ras/{block}_err_count"))
                 .ok()
                 .and_then(parse_errors)
         });
@@ -632,9 +648,9 @@ impl Device for AmdDevice {
         self.read_power(metrics.as_ref(), sample);
         self.read_rates(metrics.as_ref(), sample);
         let watts = sample.power.draw_watts.value().copied();
-        let samples = self.partitions.samples(&self.uuid(), metrics.as_ref());
+        let samples = self.partitions.read_samples(&self.uuid(), metrics.as_ref());
         sample.mig_devices = match samples.len() {
-            0 if board::profile(self.files()).value().is_none() => Reading::NOT_SUPPORTED,
+            0 if board::read_profile(self.files()).value().is_none() => Reading::NOT_SUPPORTED,
             _ => Reading::Now(samples),
         };
         self.earlier = Some(Earlier { at, metrics, watts });
@@ -657,15 +673,17 @@ impl Device for AmdDevice {
         if self.rested_sample().is_some() {
             return Ok(());
         }
-        details.requested_power_limit_watts = self.sensor(|hwmon| hwmon.micro("power1_cap")).into();
+        details.requested_power_limit_watts = self
+            .read_sensor(|hwmon| hwmon.read_micro("power1_cap"))
+            .into();
         if self.throttled.is_counted {
             details.throttled.power_seconds_total = Reading::Now(self.throttled.power);
             details.throttled.thermal_seconds_total = Reading::Now(self.throttled.thermal);
         }
         details.ecc = self.read_ecc();
         let visible = (
-            self.files().number("mem_info_vis_vram_total"),
-            self.files().number("mem_info_vis_vram_used"),
+            self.files().read_number("mem_info_vis_vram_total"),
+            self.files().read_number("mem_info_vis_vram_used"),
         );
         if let (Ok(total_bytes), Ok(used_bytes)) = visible {
             details.bar1 = Reading::Now(Bar1 {
@@ -677,8 +695,8 @@ impl Device for AmdDevice {
             .earlier
             .as_ref()
             .and_then(|earlier| earlier.metrics.as_ref());
-        let replays = metrics.and_then(|metrics| metrics.raw(Field::PcieReplays));
-        let replays = replays.map_or_else(|| self.files().number("pcie_replay_count"), Ok);
+        let replays = metrics.and_then(|metrics| metrics.get_raw(Field::PcieReplays));
+        let replays = replays.map_or_else(|| self.files().read_number("pcie_replay_count"), Ok);
         details.pcie_replays_total = replays.into();
         details.nvlinks = metrics
             .and_then(read_links)
@@ -698,7 +716,7 @@ impl Device for AmdDevice {
     }
 }
 
-/// Whether the driver refuses to read the sensors, as it does while it resets the card.
+/// Returns `true` if the driver refuses to read the sensors, as it does while it resets the card.
 fn is_refused(sample: &GpuSample) -> bool {
     let refused = [
         sample.utilization.gpu_percent.absence(),
@@ -720,7 +738,7 @@ fn in_reset() -> DeviceError {
 }
 
 /// Returns the highest of the elements of a field.
-fn busiest(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
+fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
     let all = metrics.map_or(Vec::new(), |metrics| metrics.all(field));
     all.into_iter()
         .flatten()
@@ -729,7 +747,7 @@ fn busiest(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn whole(number: f64) -> Result<u32, Absence> {
+fn round_to_whole(number: f64) -> Result<u32, Absence> {
     (0.0..=f64::from(u32::MAX))
         .contains(&number)
         .then_some(number.round() as u32)
@@ -738,7 +756,7 @@ fn whole(number: f64) -> Result<u32, Absence> {
 
 /// Returns the mean activity between two tables, in percent.
 fn mean_activity(before: &Metrics, now: &Metrics) -> Option<f64> {
-    let growth = |field| counter_growth(before.raw(field)?, now.raw(field)?);
+    let growth = |field| counter_growth(before.get_raw(field)?, now.get_raw(field)?);
     let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
     Some((growth(Field::GfxActivitySum)? / samples).clamp(0.0, 100.0))
 }

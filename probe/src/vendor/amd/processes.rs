@@ -63,7 +63,8 @@ fn with_compute(known: Option<Process>, own: &ComputeProcess, units: Option<u32>
     let occupancy = own.occupied_units.zip(units.filter(|units| *units > 0));
     let occupancy = occupancy
         .map(|(occupied, units)| (f64::from(occupied) / f64::from(units) * 100.0).min(100.0));
-    let unnamed = || Process::unnamed(own.pid, ProcessKind::Compute, Reading::Now(own.vram_bytes));
+    let unnamed =
+        || Process::without_name(own.pid, ProcessKind::Compute, Reading::Now(own.vram_bytes));
     let process = known.unwrap_or_else(unnamed);
     let submitted = process
         .sm_percent
@@ -102,7 +103,7 @@ mod tests {
         }
     }
 
-    fn listed(compute: &[ComputeProcess]) -> Vec<Process> {
+    fn list_compute(compute: &[ComputeProcess]) -> Vec<Process> {
         list(
             &Usage::new(&NAMES),
             &[],
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn processes_of_other_users_come_from_compute_driver() {
-        let processes = listed(&[compute(7, 5 << 30, Some(152)), compute(8, 0, None)]);
+        let processes = list_compute(&[compute(7, 5 << 30, Some(152)), compute(8, 0, None)]);
         let [process] = &processes[..] else {
             panic!("{processes:?}")
         };
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn unknown_share_of_compute_is_absent() {
-        let processes = listed(&[compute(7, 1, None)]);
+        let processes = list_compute(&[compute(7, 1, None)]);
         assert_eq!(
             processes[0].sm_percent,
             Reading::Absent(Absence::NotSupported)

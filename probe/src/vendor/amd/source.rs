@@ -46,7 +46,7 @@ impl AmdSource {
     pub fn open(roots: &Roots) -> Result<Self, SourceError> {
         let cards = find_cards(&roots.sys, &[DRIVER]);
         if cards.is_empty() {
-            return Err(missing(&roots.sys));
+            return Err(explain_missing(&roots.sys));
         }
         let nodes: Vec<_> = cards
             .iter()
@@ -71,13 +71,13 @@ impl AmdSource {
         })
     }
 
-    fn card(&self, index: u32) -> Option<&FoundCard> {
+    fn find_card(&self, index: u32) -> Option<&FoundCard> {
         self.cards.get(index as usize)
     }
 }
 
-/// Says why there is no card.
-fn missing(sys_root: &Path) -> SourceError {
+/// Returns the reason why there is no card.
+fn explain_missing(sys_root: &Path) -> SourceError {
     if sys_root.join("module").join(DRIVER).exists() {
         SourceError::NoDevice(
             "the kernel driver amdgpu is loaded and has found no GPU: see `dmesg | grep amdgpu`"
@@ -94,7 +94,7 @@ fn missing(sys_root: &Path) -> SourceError {
 
 impl Source for AmdSource {
     fn platform(&self) -> Platform {
-        // AMD's own packages have a version. The driver that comes with the kernel has the kernel's.
+        // AMD's own packages have a version. The driver of the kernel has the kernel's version.
         let version = bounded::text(self.sys_root.join("module/amdgpu/version"), bounded::VALUE);
         let version = version.map_or_else(
             |_| {
@@ -121,7 +121,7 @@ impl Source for AmdSource {
     }
 
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
-        let found = self.card(index).ok_or(DeviceError::Lost)?;
+        let found = self.find_card(index).ok_or(DeviceError::Lost)?;
         if !found.card.exists() {
             return Err(DeviceError::Lost);
         }
@@ -139,7 +139,7 @@ impl Source for AmdSource {
     }
 
     fn is_asleep(&self, index: u32, _sys_root: &Path) -> bool {
-        let Some(found) = self.card(index) else {
+        let Some(found) = self.find_card(index) else {
             return false;
         };
         let is_asleep = found.card.power_state() == PowerState::Asleep;
@@ -164,7 +164,7 @@ impl Source for AmdSource {
         let index_of = |bus_id: &str| {
             let mut indices = gpus.iter().copied();
             indices.find(|index| {
-                self.card(*index)
+                self.find_card(*index)
                     .is_some_and(|own| own.card.bus_id == bus_id)
             })
         };

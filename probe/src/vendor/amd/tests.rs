@@ -95,20 +95,20 @@ fn machine_with(card: &Path) -> Machine {
 struct Files(PathBuf);
 
 /// Some recorded files are filled up with zeros to a whole page.
-fn trimmed(text: &str) -> &str {
+fn trim_zeros(text: &str) -> &str {
     text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0')
 }
 
 fn number_in(file: &Path) -> Option<f64> {
-    trimmed(&fs::read_to_string(file).ok()?).parse().ok()
+    trim_zeros(&fs::read_to_string(file).ok()?).parse().ok()
 }
 
 impl Files {
-    fn number(&self, name: &str) -> Option<f64> {
+    fn read_number(&self, name: &str) -> Option<f64> {
         number_in(&self.0.join(name))
     }
 
-    fn sensor(&self, kind: &str, label: &str, suffix: &str) -> Option<f64> {
+    fn read_sensor(&self, kind: &str, label: &str, suffix: &str) -> Option<f64> {
         let folder = fs::read_dir(self.0.join("hwmon"))
             .ok()?
             .flatten()
@@ -116,13 +116,13 @@ impl Files {
             .path();
         let number = (1..20).find(|number| {
             let text = fs::read_to_string(folder.join(format!("{kind}{number}_label")));
-            text.is_ok_and(|text| trimmed(&text) == label)
+            text.is_ok_and(|text| trim_zeros(&text) == label)
         })?;
         let file = folder.join(format!("{kind}{number}_{suffix}"));
         number_in(&file)
     }
 
-    fn hwmon(&self, name: &str) -> Option<f64> {
+    fn read_hwmon(&self, name: &str) -> Option<f64> {
         let folder = fs::read_dir(self.0.join("hwmon"))
             .ok()?
             .flatten()
@@ -151,9 +151,9 @@ fn readings_of_recorded_cards_equal_their_files() {
         assert_eq!(sample.memory_kind == MemoryKind::Unified, is_apu, "{name}");
         let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
         let vram = |part: &str| {
-            let own = files.number(&format!("mem_info_vram_{part}"));
+            let own = files.read_number(&format!("mem_info_vram_{part}"));
             if is_apu {
-                sum(own, files.number(&format!("mem_info_gtt_{part}")))
+                sum(own, files.read_number(&format!("mem_info_gtt_{part}")))
             } else {
                 own
             }
@@ -165,7 +165,7 @@ fn readings_of_recorded_cards_equal_their_files() {
             (
                 "utilization",
                 sample.utilization.gpu_percent.value().copied(),
-                files.number("gpu_busy_percent"),
+                files.read_number("gpu_busy_percent"),
             ),
             (
                 "total memory",
@@ -180,35 +180,35 @@ fn readings_of_recorded_cards_equal_their_files() {
             (
                 "GTT",
                 whole(&sample.memory.gtt_used_bytes),
-                files.number("mem_info_gtt_used"),
+                files.read_number("mem_info_gtt_used"),
             ),
             (
                 "edge",
                 temperature.gpu_celsius.value().map(|own| own * 1e3),
-                files.sensor("temp", "edge", "input"),
+                files.read_sensor("temp", "edge", "input"),
             ),
             (
                 "junction",
                 temperature.junction_celsius.value().map(|own| own * 1e3),
-                files.sensor("temp", "junction", "input"),
+                files.read_sensor("temp", "junction", "input"),
             ),
             (
                 "power",
                 sample.power.draw_watts.value().map(|own| own * 1e6),
                 files
-                    .hwmon("power1_average")
-                    .or(files.hwmon("power1_input")),
+                    .read_hwmon("power1_average")
+                    .or(files.read_hwmon("power1_input")),
             ),
             (
                 "limit",
                 sample.power.limit_watts.value().map(|own| own * 1e6),
-                files.hwmon("power1_cap"),
+                files.read_hwmon("power1_cap"),
             ),
             (
                 "clock",
                 sample.clocks.sm_mhz.value().map(|own| f64::from(*own)),
                 files
-                    .sensor("freq", "sclk", "input")
+                    .read_sensor("freq", "sclk", "input")
                     .map(|hertz| (hertz / 1e6).floor()),
             ),
         ] {
@@ -289,7 +289,7 @@ fn sleeping_card_is_not_read() {
     machine.write(ACTIVE);
     let mut device = machine.source().unwrap().open(0).unwrap();
     machine.write(&[("power/runtime_status", "suspended")]);
-    // Whoever reads this waits for a writer, and the test fails by its time limit.
+    // A read of this waits for a writer, and the test fails by its time limit.
     let gated = machine.sys().join("class/drm/card0/device/gpu_metrics");
     rustix::fs::mknodat(
         rustix::fs::CWD,

@@ -54,8 +54,8 @@ pub(super) struct Shares(Vec<(ThrottleReason, f64)>);
 
 impl Shares {
     /// Compares two tables; `None` if they have no counters or show the same moment.
-    pub(super) fn between(earlier: &Metrics, later: &Metrics) -> Option<Self> {
-        let growth = |field| counter_growth(earlier.raw(field)?, later.raw(field)?);
+    pub(super) fn compare(earlier: &Metrics, later: &Metrics) -> Option<Self> {
+        let growth = |field| counter_growth(earlier.get_raw(field)?, later.get_raw(field)?);
         let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
         let counted: Vec<_> = COUNTERS
             .iter()
@@ -73,14 +73,14 @@ impl Shares {
     }
 
     /// Returns the share of a reason.
-    pub(super) fn of(&self, reason: ThrottleReason) -> f64 {
+    pub(super) fn get_share(&self, reason: ThrottleReason) -> f64 {
         self.0
             .iter()
             .find_map(|(own, share)| (*own == reason).then_some(*share))
             .unwrap_or(0.0)
     }
 
-    fn reasons(&self) -> Vec<ThrottleReason> {
+    fn list_reasons(&self) -> Vec<ThrottleReason> {
         let held = self.0.iter().filter(|(_, share)| *share >= LEAST_SHARE);
         held.map(|(reason, _)| *reason).collect()
     }
@@ -103,21 +103,21 @@ pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
 
 /// Returns the causes of reduced clocks, the first only once; `None` if the hardware does not give
 /// them. `margin_celsius` is how far the hottest place of the chip is below its limit.
-pub(super) fn reasons(
+pub(super) fn find_reasons(
     metrics: &Metrics,
     shares: Option<&Shares>,
     margin_celsius: Option<f64>,
 ) -> Option<Vec<ThrottleReason>> {
-    if metrics.raw(Field::Samples).is_some() {
-        return shares.map(Shares::reasons);
+    if metrics.get_raw(Field::Samples).is_some() {
+        return shares.map(Shares::list_reasons);
     }
-    if let Some(mut bits) = metrics.raw(Field::IndependentThrottleStatus) {
+    if let Some(mut bits) = metrics.get_raw(Field::IndependentThrottleStatus) {
         if margin_celsius.is_none_or(|margin| margin > HOTSPOT_MARGIN) {
             bits &= !HOTSPOT;
         }
         return Some(from_bits(bits));
     }
-    let bits = metrics.raw(Field::ThrottleStatus)?;
+    let bits = metrics.get_raw(Field::ThrottleStatus)?;
     let is_mi300 = metrics.version.format == 1 && matches!(metrics.version.content, 4 | 5);
     let reasons = MI300_BITS.iter().enumerate();
     is_mi300.then(|| {

@@ -29,7 +29,7 @@ impl Attributes {
     ///
     /// # Errors
     /// The reason why there is none. An empty file means that the hardware lacks the value.
-    pub(in crate::vendor) fn text(&self, name: &str) -> Result<String, Absence> {
+    pub(in crate::vendor) fn read_text(&self, name: &str) -> Result<String, Absence> {
         let text = bounded::text(self.0.join(name), bounded::VALUE);
         let text = text.map_err(|error| absence_of(&error))?;
         // Some drivers end a value with a NUL.
@@ -44,16 +44,16 @@ impl Attributes {
     ///
     /// # Errors
     /// The reason why there is none.
-    pub(in crate::vendor) fn number<T: FromStr>(&self, name: &str) -> Result<T, Absence> {
-        self.text(name)?.parse().map_err(|_| Absence::Unknown)
+    pub(in crate::vendor) fn read_number<T: FromStr>(&self, name: &str) -> Result<T, Absence> {
+        self.read_text(name)?.parse().map_err(|_| Absence::Unknown)
     }
 
     /// Reads a hexadecimal number, with or without `0x`.
     ///
     /// # Errors
     /// The reason why there is none.
-    pub(in crate::vendor) fn hex(&self, name: &str) -> Result<u64, Absence> {
-        let text = self.text(name)?;
+    pub(in crate::vendor) fn read_hex(&self, name: &str) -> Result<u64, Absence> {
+        let text = self.read_text(name)?;
         let digits = text.strip_prefix("0x").unwrap_or(&text);
         u64::from_str_radix(digits, 16).map_err(|_| Absence::Unknown)
     }
@@ -62,7 +62,11 @@ impl Attributes {
     ///
     /// # Errors
     /// The reason why there are none.
-    pub(in crate::vendor) fn bytes(&self, name: &str, limit: usize) -> Result<Vec<u8>, Absence> {
+    pub(in crate::vendor) fn read_bytes(
+        &self,
+        name: &str,
+        limit: usize,
+    ) -> Result<Vec<u8>, Absence> {
         bounded::read(self.0.join(name), limit).map_err(|error| absence_of(&error))
     }
 }
@@ -102,22 +106,25 @@ mod tests {
         ] {
             fs::write(folder.path().join(name), content).unwrap();
         }
-        assert_eq!(attributes.number("number"), Ok(42_u64));
-        assert_eq!(attributes.number("nul"), Ok(42_i64));
-        assert_eq!(attributes.hex("hex"), Ok(0x744c));
+        assert_eq!(attributes.read_number("number"), Ok(42_u64));
+        assert_eq!(attributes.read_number("nul"), Ok(42_i64));
+        assert_eq!(attributes.read_hex("hex"), Ok(0x744c));
         assert_eq!(
-            attributes.number::<u64>("empty"),
+            attributes.read_number::<u64>("empty"),
             Err(Absence::NotSupported)
         );
-        assert_eq!(attributes.number::<u64>("garbage"), Err(Absence::Unknown));
         assert_eq!(
-            attributes.number::<u64>("missing"),
+            attributes.read_number::<u64>("garbage"),
+            Err(Absence::Unknown)
+        );
+        assert_eq!(
+            attributes.read_number::<u64>("missing"),
             Err(Absence::NotSupported)
         );
     }
 
     #[test]
-    fn refusals_are_told_apart() {
+    fn reasons_of_refusals_differ() {
         let reason = |errno: Errno| absence_of(&io::Error::from_raw_os_error(errno.raw_os_error()));
         assert_eq!(reason(Errno::ACCESS), Absence::NoPermission);
         assert_eq!(reason(Errno::PERM), Absence::NoAnswer);

@@ -52,8 +52,8 @@ pub(in crate::vendor) fn find_cards(sys_root: &Path, drivers: &[&str]) -> Vec<Ca
 }
 
 impl Card {
-    /// Reads a card that is at this place; `None` if it is a connector, such as `card0-DP-1`, or has
-    /// no PCI device.
+    /// Reads a card that is at this place; `None` if it is a connector, such as `card0-DP-1`, or
+    /// has no PCI device.
     fn read(folder: &Path) -> Option<Self> {
         let number = folder
             .file_name()?
@@ -85,13 +85,13 @@ impl Card {
 
     /// Reads whether the card is on. A card without power management always is.
     pub(in crate::vendor) fn power_state(&self) -> PowerState {
-        match self.device.text("power/runtime_status") {
+        match self.device.read_text("power/runtime_status") {
             Ok(status) if status != "active" && status != "unsupported" => PowerState::Asleep,
             Ok(_) | Err(_) => PowerState::Active,
         }
     }
 
-    /// Whether the system still has the card.
+    /// Returns `true` if the system still has the card.
     pub(in crate::vendor) fn exists(&self) -> bool {
         self.device.folder().exists()
     }
@@ -105,7 +105,7 @@ impl Card {
     /// Reads the NUMA node that is nearest to the card.
     pub(in crate::vendor) fn numa_node(&self) -> Result<u32, Absence> {
         // The kernel gives -1 for none.
-        let node: i64 = self.device.number("numa_node")?;
+        let node: i64 = self.device.read_number("numa_node")?;
         u32::try_from(node).map_err(|_| Absence::NotSupported)
     }
 
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     /// Makes the folder of a card with these lines in its `uevent`.
-    fn card(root: &Path, name: &str, event: &str) {
+    fn add_card(root: &Path, name: &str, event: &str) {
         let device = root.join("class/drm").join(name).join("device");
         fs::create_dir_all(device.join("drm/renderD128")).unwrap();
         fs::create_dir_all(device.join("power")).unwrap();
@@ -166,15 +166,15 @@ mod tests {
     }
 
     #[test]
-    fn cards_are_sorted_by_bus_and_filtered_by_driver() {
+    fn cards_of_driver_are_sorted_by_bus() {
         let root = tempfile::tempdir().unwrap();
         let event = |driver: &str, slot: &str| {
             format!("DRIVER={driver}\nPCI_ID=1002:744C\nPCI_SLOT_NAME={slot}\n")
         };
-        card(root.path(), "card0", &event("amdgpu", "0000:83:00.0"));
-        card(root.path(), "card1", &event("amdgpu", "0000:03:00.0"));
-        card(root.path(), "card2", &event("radeon", "0000:01:00.0"));
-        card(root.path(), "card1-DP-1", &event("amdgpu", "0000:04:00.0"));
+        add_card(root.path(), "card0", &event("amdgpu", "0000:83:00.0"));
+        add_card(root.path(), "card1", &event("amdgpu", "0000:03:00.0"));
+        add_card(root.path(), "card2", &event("radeon", "0000:01:00.0"));
+        add_card(root.path(), "card1-DP-1", &event("amdgpu", "0000:04:00.0"));
         let cards = find_cards(root.path(), &["amdgpu"]);
         let ids: Vec<_> = cards.iter().map(|card| card.bus_id.as_str()).collect();
         assert_eq!(ids, ["00000000:03:00.0", "00000000:83:00.0"]);
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn suspended_card_is_asleep() {
         let root = tempfile::tempdir().unwrap();
-        card(
+        add_card(
             root.path(),
             "card0",
             "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n",

@@ -166,7 +166,7 @@ impl Scanner {
             let process = self
                 .known
                 .entry(pid)
-                .or_insert_with(|| KnownProcess::examine(&folder));
+                .or_insert_with(|| KnownProcess::read_first(&folder));
             if process.is_due(now, pid) {
                 process.examine_again(&folder);
             }
@@ -203,7 +203,7 @@ impl Scanner {
 }
 
 impl KnownProcess {
-    fn examine(folder: &Path) -> Self {
+    fn read_first(folder: &Path) -> Self {
         let now = Instant::now();
         let mut process = Self {
             first_seen: now,
@@ -215,7 +215,7 @@ impl KnownProcess {
         process
     }
 
-    /// Whether it is this process's turn. PIDs spread the turns over the period.
+    /// Returns `true` if it is this process's turn. PIDs spread the turns over the period.
     fn is_due(&self, now: Instant, pid: u32) -> bool {
         let spread = Duration::from_millis(u64::from(pid % 16) * 250);
         let age = now.saturating_duration_since(self.examined);

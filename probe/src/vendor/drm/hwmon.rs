@@ -31,7 +31,7 @@ impl Hwmon {
             .map(|entry| entry.file_name());
         let label_of = |name: std::ffi::OsString| {
             let sensor = name.to_str()?.strip_suffix("_label")?.to_owned();
-            Some((files.text(&format!("{sensor}_label")).ok()?, sensor))
+            Some((files.read_text(&format!("{sensor}_label")).ok()?, sensor))
         };
         let mut labels: Vec<_> = names.filter_map(label_of).collect();
         labels.sort();
@@ -39,25 +39,31 @@ impl Hwmon {
     }
 
     /// Returns the beginning of the names of a sensor's files. The numbers differ between boards.
-    fn sensor(&self, kind: &str, label: &str) -> Option<&str> {
+    fn find_sensor(&self, kind: &str, label: &str) -> Option<&str> {
         let mut labels = self.labels.iter();
         labels.find_map(|(own, sensor)| {
             (own.eq_ignore_ascii_case(label) && sensor.starts_with(kind)).then_some(sensor.as_str())
         })
     }
 
-    /// Whether the card has a sensor of this kind with this label.
-    pub(in crate::vendor) fn has(&self, kind: &str, label: &str) -> bool {
-        self.sensor(kind, label).is_some()
+    /// Returns `true` if the card has a sensor of this kind with this label.
+    pub(in crate::vendor) fn has_sensor(&self, kind: &str, label: &str) -> bool {
+        self.find_sensor(kind, label).is_some()
     }
 
     /// Reads a temperature in °C: `suffix` is `input`, `crit` or `emergency`.
     ///
     /// # Errors
     /// The reason why there is none.
-    pub(in crate::vendor) fn celsius(&self, label: &str, suffix: &str) -> Result<f64, Absence> {
-        let sensor = self.sensor("temp", label).ok_or(Absence::NotSupported)?;
-        let millidegrees: i32 = self.files.number(&format!("{sensor}_{suffix}"))?;
+    pub(in crate::vendor) fn read_celsius(
+        &self,
+        label: &str,
+        suffix: &str,
+    ) -> Result<f64, Absence> {
+        let sensor = self
+            .find_sensor("temp", label)
+            .ok_or(Absence::NotSupported)?;
+        let millidegrees: i32 = self.files.read_number(&format!("{sensor}_{suffix}"))?;
         Ok(f64::from(millidegrees) / 1e3)
     }
 
@@ -65,11 +71,11 @@ impl Hwmon {
     ///
     /// # Errors
     /// The reason why there is no number.
-    pub(in crate::vendor) fn micro(&self, file: &str) -> Result<f64, Absence> {
+    pub(in crate::vendor) fn read_micro(&self, file: &str) -> Result<f64, Absence> {
         // Double precision has the exact number up to 9,000 MJ.
         #[allow(clippy::cast_precision_loss)]
         self.files
-            .number::<u64>(file)
+            .read_number::<u64>(file)
             .map(|micro| micro as f64 / 1e6)
     }
 
@@ -77,17 +83,19 @@ impl Hwmon {
     ///
     /// # Errors
     /// The reason why there is none.
-    pub(in crate::vendor) fn number(&self, file: &str) -> Result<u64, Absence> {
-        self.files.number(file)
+    pub(in crate::vendor) fn read_number(&self, file: &str) -> Result<u64, Absence> {
+        self.files.read_number(file)
     }
 
     /// Reads a clock in MHz.
     ///
     /// # Errors
     /// The reason why there is none.
-    pub(in crate::vendor) fn megahertz(&self, label: &str) -> Result<u32, Absence> {
-        let sensor = self.sensor("freq", label).ok_or(Absence::NotSupported)?;
-        let hertz: u64 = self.files.number(&format!("{sensor}_input"))?;
+    pub(in crate::vendor) fn read_megahertz(&self, label: &str) -> Result<u32, Absence> {
+        let sensor = self
+            .find_sensor("freq", label)
+            .ok_or(Absence::NotSupported)?;
+        let hertz: u64 = self.files.read_number(&format!("{sensor}_input"))?;
         u32::try_from(hertz / 1_000_000).map_err(|_| Absence::Unknown)
     }
 }
@@ -114,12 +122,15 @@ mod tests {
             fs::write(folder.join(name), format!("{content}\n")).unwrap();
         }
         let hwmon = Hwmon::find(device.path()).unwrap();
-        assert_eq!(hwmon.celsius("edge", "input"), Ok(41.0));
-        assert_eq!(hwmon.celsius("junction", "input"), Ok(-2.5));
-        assert_eq!(hwmon.celsius("mem", "input"), Err(Absence::NotSupported));
-        assert_eq!(hwmon.megahertz("sclk"), Ok(1500));
-        assert_eq!(hwmon.megahertz("edge"), Err(Absence::NotSupported));
-        assert_eq!(hwmon.micro("power1_average"), Ok(35.5));
+        assert_eq!(hwmon.read_celsius("edge", "input"), Ok(41.0));
+        assert_eq!(hwmon.read_celsius("junction", "input"), Ok(-2.5));
+        assert_eq!(
+            hwmon.read_celsius("mem", "input"),
+            Err(Absence::NotSupported)
+        );
+        assert_eq!(hwmon.read_megahertz("sclk"), Ok(1500));
+        assert_eq!(hwmon.read_megahertz("edge"), Err(Absence::NotSupported));
+        assert_eq!(hwmon.read_micro("power1_average"), Ok(35.5));
         assert!(Hwmon::find(Path::new("/nowhere")).is_none());
     }
 }

@@ -39,10 +39,10 @@ pub(in crate::vendor) fn generation_of(gigatransfers: f64) -> Option<u32> {
 fn read(device: &Path, speed: &str, width: &str) -> Link {
     let port = Attributes::new(slot_side(device));
     let generation = port
-        .text(speed)
+        .read_text(speed)
         .and_then(|speed| pcie_generation(&speed).ok_or(Absence::Unknown));
     // A port without a link has 0 or 255 lanes.
-    let width = port.number(width).and_then(|width| match width {
+    let width = port.read_number(width).and_then(|width| match width {
         1..=32 => Ok(width),
         _ => Err(Absence::Unknown),
     });
@@ -56,10 +56,10 @@ fn slot_side(device: &Path) -> std::path::PathBuf {
     let Ok(place) = device.canonicalize() else {
         return device.to_owned();
     };
-    let vendor = |folder: &Path| Attributes::new(folder).text("vendor").ok();
+    let vendor = |folder: &Path| Attributes::new(folder).read_text("vendor").ok();
     let is_bridge = |folder: &Path| {
         Attributes::new(folder)
-            .text("class")
+            .read_text("class")
             .is_ok_and(|class| class.starts_with("0x0604"))
     };
     let upstream = place.parent().and_then(Path::parent);
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn link_of_card_with_switch_is_that_of_slot() {
+    fn slot_link_wins_over_switch_on_card() {
         let root = tempfile::tempdir().unwrap();
         let port = root.path().join("pci0000:00/0000:00:01.0");
         let upstream = port.join("0000:01:00.0");

@@ -73,17 +73,6 @@ impl Usage {
         Some(own.map(|(_, share)| share).sum())
     }
 
-    /// Returns the share of all listed clients in these engines, in percent; `None` before the
-    /// second scan.
-    pub(in crate::vendor) fn total_percent(&self, engines: &[&str]) -> Option<f64> {
-        let clients = self.counters.keys();
-        let shares: Vec<_> = clients
-            .filter_map(|own| self.percent(*own, engines))
-            .collect();
-        (!shares.is_empty() || self.counters.is_empty() && self.at_ms > 0)
-            .then(|| shares.iter().sum::<f64>().min(100.0))
-    }
-
     /// Returns the processes of these clients, by PID. Their names and owners are absent.
     pub(in crate::vendor) fn processes(&self, clients: &[&Client]) -> Vec<Process> {
         let mut by_pid: BTreeMap<u32, Vec<&Client>> = BTreeMap::new();
@@ -140,7 +129,7 @@ impl Usage {
             sm_percent: share(&working),
             encoder_percent: share(self.names.encoders),
             decoder_percent: share(self.names.decoders),
-            ..Process::unnamed(pid, kind, Reading::Now(bytes))
+            ..Process::without_name(pid, kind, Reading::Now(bytes))
         })
     }
 }
@@ -201,7 +190,7 @@ mod tests {
         decoders: &["dec"],
     };
 
-    fn client(pid: u32, number: u64, lines: &str) -> Client {
+    fn parse_client(pid: u32, number: u64, lines: &str) -> Client {
         let text =
             format!("drm-driver:\ta\ndrm-client-id:\t{number}\ndrm-pdev:\t0000:03:00.0\n{lines}");
         Client {
@@ -214,7 +203,7 @@ mod tests {
     #[test]
     fn shares_are_growth_over_time() {
         let mut usage = Usage::new(&NAMES);
-        let first = client(
+        let first = parse_client(
             7,
             1,
             "drm-engine-gfx:\t1000000000 ns\ndrm-memory-vram:\t1 MiB\n",
@@ -224,7 +213,7 @@ mod tests {
             usage.processes(&[&first])[0].sm_percent,
             Reading::Absent(Absence::WarmingUp)
         );
-        let later = client(
+        let later = parse_client(
             7,
             1,
             "drm-engine-gfx:\t1250000000 ns\ndrm-engine-compute:\t100000000 ns\n\
@@ -252,20 +241,20 @@ mod tests {
                  drm-engine-capacity-gfx:\t2\n"
             )
         };
-        usage.update(1000, &[&client(7, 1, &lines(100, 1000))]);
-        let later = client(7, 1, &lines(600, 2000));
+        usage.update(1000, &[&parse_client(7, 1, &lines(100, 1000))]);
+        let later = parse_client(7, 1, &lines(600, 2000));
         usage.update(2000, &[&later]);
-        assert_eq!(usage.total_percent(&["gfx"]), Some(25.0));
+        assert_eq!(usage.percent(1, &["gfx"]), Some(25.0));
     }
 
     #[test]
-    fn clients_of_process_are_summed_and_idle_ones_dropped() {
+    fn clients_of_process_are_summed() {
         let usage = Usage::new(&NAMES);
         let clients = [
-            client(7, 1, "drm-memory-vram:\t1 MiB\n"),
-            client(7, 2, "drm-memory-vram:\t2 MiB\ndrm-memory-gtt:\t9 MiB\n"),
-            client(8, 3, "drm-memory-gtt:\t4 MiB\n"),
-            client(9, 4, "drm-memory-vram:\t0\ndrm-engine-gfx:\t0 ns\n"),
+            parse_client(7, 1, "drm-memory-vram:\t1 MiB\n"),
+            parse_client(7, 2, "drm-memory-vram:\t2 MiB\ndrm-memory-gtt:\t9 MiB\n"),
+            parse_client(8, 3, "drm-memory-gtt:\t4 MiB\n"),
+            parse_client(9, 4, "drm-memory-vram:\t0\ndrm-engine-gfx:\t0 ns\n"),
         ];
         let processes = usage.processes(&clients.iter().collect::<Vec<_>>());
         let memory: Vec<_> = processes

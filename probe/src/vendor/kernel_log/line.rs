@@ -18,7 +18,7 @@ const DRIVERS: [&str; 8] = [
 /// Returns a driver's message, with its time in microseconds since the start of the kernel.
 pub(super) fn message(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
-    let (time, text) = parted(line.trim_end())?;
+    let (time, text) = split_prefix(line.trim_end())?;
     let is_of_driver = DRIVERS.iter().any(|beginning| text.starts_with(beginning));
     is_of_driver.then(|| time.map_or_else(|| text.to_owned(), |time| format!("{time} {text}")))
 }
@@ -26,7 +26,7 @@ pub(super) fn message(line: &[u8]) -> Option<String> {
 /// Returns the text of a line that the kernel has written.
 pub(in crate::vendor) fn text(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
-    parted(line.trim_end()).map(|(_, text)| text.to_owned())
+    split_prefix(line.trim_end()).map(|(_, text)| text.to_owned())
 }
 
 /// Returns a message as it may be sent to clients: without control characters, and not too long.
@@ -35,11 +35,11 @@ pub(in crate::vendor) fn printable(message: &str) -> String {
     letters.take(LONGEST_MESSAGE).collect()
 }
 
-/// What was logged, and its time, by `/dev/kmsg`'s prefix of priority, number, time and flags: `4,1234,567890,-;text`.
+/// Splits a line of `/dev/kmsg` into its time and its text. The prefix has priority, number, time
+/// and flags: `4,1234,567890,-;text`.
 ///
-/// A line that a program wrote into the log has another facility than the kernel's 0 in its priority, and is not the
-/// driver's word.
-fn parted(line: &str) -> Option<(Option<u64>, &str)> {
+/// Lines of programs are left out: the facility in their priority is not the kernel's 0.
+fn split_prefix(line: &str) -> Option<(Option<u64>, &str)> {
     let Some((prefix, text)) = line.split_once(';') else {
         return Some((None, line));
     };

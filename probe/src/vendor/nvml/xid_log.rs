@@ -1,5 +1,5 @@
-//! Xids in the kernel's log, which has also those that NVML's events leave out, with the driver's own
-//! words.
+//! Xids in the kernel's log, which also has those that NVML's events leave out. Each has the
+//! driver's own message.
 
 use crate::{
     model::normal_bus_id,

@@ -7,7 +7,7 @@ import { table, trans } from '../../lib/translation';
 import type { FleetOwner, GpuState, OwnerKind } from '../../wire';
 import { LABELS } from '../../wire/condition-labels';
 import type { Level } from '../describe';
-import { describeXid } from '../describe-condition';
+import { describeXid, errorTitle } from '../describe-condition';
 import { xidOf } from '../xid';
 import { rowName, type Columns } from './columns';
 
@@ -25,7 +25,7 @@ export function levelOf(severity: number): Level {
 export function conditionText(kind: string): string {
   const code = xidCode(kind);
   if (code !== null) {
-    return `Xid ${code}`;
+    return errorTitle(code);
   }
   const label = kind === 'power_capped' ? trans.__('Power-capped') : own(LABELS, kind)?.();
   return label ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH);
@@ -40,7 +40,7 @@ export function conditionTitle(kind: string): string {
 
 /** `null` where a condition is no Xid that has a number. */
 function xidCode(kind: string): number | null {
-  const [, code] = /^xid_(\d{1,5})$/.exec(kind) ?? [];
+  const [, code] = /^xid_(\d{1,6})$/.exec(kind) ?? [];
   return code === undefined ? null : Number(code);
 }
 
@@ -48,7 +48,7 @@ function xidCode(kind: string): number | null {
 export function xidTexts(code: number): { text: string; advice: string } {
   const xid = xidOf(code);
   return xid === null
-    ? { text: `Xid ${code}`, advice: '' }
+    ? { text: errorTitle(code), advice: '' }
     : { text: describeXid(code, undefined, xid.meaning()), advice: xid.advice() };
 }
 

@@ -1,7 +1,7 @@
 //! Decodes `gpu_metrics`, the binary table that the power management firmware of an AMD GPU fills.
 //!
-//! Source: `struct gpu_metrics_v*` in the kernel's `kgd_pp_interface.h`. A driver marks a field that
-//! the hardware lacks by setting all of its bits.
+//! Source: `struct gpu_metrics_v*` in the kernel's `kgd_pp_interface.h`. A driver sets all bits of
+//! a field that the hardware lacks.
 
 mod attributes;
 mod layout;
@@ -128,11 +128,13 @@ impl Metrics {
 
     /// Returns the elements of a field; empty if the table lacks the field.
     pub(super) fn all(&self, field: Field) -> Vec<Option<f64>> {
-        self.values.get(&field).map_or(Vec::new(), Values::scaled)
+        self.values
+            .get(&field)
+            .map_or(Vec::new(), Values::scale_all)
     }
 
     /// Returns the raw number of a field, for counters.
-    pub(super) fn raw(&self, field: Field) -> Option<u64> {
+    pub(super) fn get_raw(&self, field: Field) -> Option<u64> {
         self.values
             .get(&field)?
             .raw
@@ -152,14 +154,14 @@ impl Metrics {
         let values = self.partitions.get(partition);
         values
             .and_then(|values| values.get(&field))
-            .map_or(Vec::new(), Values::scaled)
+            .map_or(Vec::new(), Values::scale_all)
     }
 }
 
 impl Values {
     // Counters of 64 bits are rounded to 53.
     #[allow(clippy::cast_precision_loss)]
-    fn scaled(&self) -> Vec<Option<f64>> {
+    fn scale_all(&self) -> Vec<Option<f64>> {
         let scaled = |raw: &Option<u64>| raw.map(|raw| raw as f64 * self.scale);
         self.raw.iter().map(scaled).collect()
     }
@@ -178,7 +180,7 @@ impl Row {
 impl Values {
     /// Decodes numbers of `width` bytes; `None` if none of them is present.
     fn new(bytes: &[u8], width: usize, scale: f64) -> Option<Self> {
-        let raw: Vec<_> = bytes.chunks_exact(width).map(present).collect();
+        let raw: Vec<_> = bytes.chunks_exact(width).map(decode_present).collect();
         raw.iter()
             .any(Option::is_some)
             .then_some(Self { raw, scale })
@@ -186,7 +188,7 @@ impl Values {
 }
 
 /// Decodes a number of up to eight bytes; `None` if all bits are set.
-fn present(bytes: &[u8]) -> Option<u64> {
+fn decode_present(bytes: &[u8]) -> Option<u64> {
     if bytes.iter().all(|byte| *byte == u8::MAX) {
         return None;
     }

@@ -3,7 +3,7 @@ use std::{fs, path::PathBuf};
 use super::{Field::*, *};
 
 /// Recorded tables, which are not part of the repository.
-fn recorded(name: &str) -> Option<Vec<u8>> {
+fn read_recorded(name: &str) -> Option<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/dumps");
     fs::read(folder.join("gpu_metrics").join(name)).ok()
 }
@@ -45,8 +45,8 @@ const NAMES: [(Field, &str); 29] = [
 fn recorded_tables_decode_to_known_values() {
     for name in ["rx6900xt", "rx7800xt", "phoenix"] {
         let (Some(bytes), Some(decoded)) = (
-            recorded(&format!("{name}.bin")),
-            recorded(&format!("{name}.decoded.json")),
+            read_recorded(&format!("{name}.bin")),
+            read_recorded(&format!("{name}.decoded.json")),
         ) else {
             return;
         };
@@ -56,7 +56,7 @@ fn recorded_tables_decode_to_known_values() {
         for (field, key) in NAMES {
             let expected = decoded.get(key).map(|value| value.get(0).unwrap_or(value));
             let expected = expected.and_then(serde_json::Value::as_u64);
-            assert_eq!(metrics.raw(field), expected, "{name} {key}");
+            assert_eq!(metrics.get_raw(field), expected, "{name} {key}");
             compared += u32::from(expected.is_some());
         }
         assert!(compared >= 12, "{name}: {compared}");
@@ -64,7 +64,7 @@ fn recorded_tables_decode_to_known_values() {
 }
 
 /// A table with every byte set to its own place, so that each offset gives another number.
-fn numbered(format: u8, content: u8, size: usize) -> Vec<u8> {
+fn make_table(format: u8, content: u8, size: usize) -> Vec<u8> {
     let mut bytes: Vec<_> = (0..size).map(|place| (place % 251) as u8).collect();
     bytes[..2].copy_from_slice(&(size as u16).to_le_bytes());
     bytes[2..4].copy_from_slice(&[format, content]);
@@ -80,7 +80,7 @@ fn fields_of_every_layout_lie_in_their_table() {
             size,
             ..
         } = *layout;
-        let metrics = Metrics::decode(&numbered(format, content, size)).unwrap();
+        let metrics = Metrics::decode(&make_table(format, content, size)).unwrap();
         let rows = layout.rows.iter().copied().flatten();
         for row in rows.clone() {
             assert_eq!(
@@ -113,7 +113,7 @@ fn fields_of_every_layout_lie_in_their_table() {
 
 #[test]
 fn unknown_and_incomplete_tables_are_refused() {
-    let whole = numbered(1, 3, 120);
+    let whole = make_table(1, 3, 120);
     assert_eq!(Metrics::decode(&[]), Err(MetricsError::Empty));
     let truncated = MetricsError::Truncated {
         length: 119,
@@ -125,7 +125,7 @@ fn unknown_and_incomplete_tables_are_refused() {
         Err(MetricsError::Truncated { .. })
     ));
     for (format, content, size) in [(1, 3, 112), (1, 6, 1656), (1, 8, 3360), (4, 0, 120)] {
-        let error = Metrics::decode(&numbered(format, content, size)).unwrap_err();
+        let error = Metrics::decode(&make_table(format, content, size)).unwrap_err();
         let text = error.to_string();
         assert!(
             text.contains(&format!("v{format}.{content} with {size} bytes")),
@@ -138,7 +138,7 @@ fn unknown_and_incomplete_tables_are_refused() {
 
 #[test]
 fn fields_with_all_bits_set_are_absent() {
-    let mut bytes = numbered(1, 3, 120);
+    let mut bytes = make_table(1, 3, 120);
     bytes[4..].fill(0xff);
     bytes[72..74].copy_from_slice(&[0, 0]);
     let metrics = Metrics::decode(&bytes).unwrap();
@@ -172,7 +172,7 @@ fn attributes_have_the_width_of_their_type() {
     ];
     let metrics = Metrics::decode(&list(5, &attributes)).unwrap();
     assert_eq!(metrics.get(SocketPower), Some(250.0));
-    assert_eq!(metrics.raw(GfxActivitySum), Some(1 << 40));
+    assert_eq!(metrics.get_raw(GfxActivitySum), Some(1 << 40));
     assert_eq!(metrics.all(GfxClock), [Some(2100.0), None]);
     assert_eq!(
         metrics.of_partition(0, DieActivity),
@@ -189,7 +189,7 @@ fn attributes_have_the_width_of_their_type() {
 
 #[test]
 fn reconstructed_tables_of_mi300x_have_published_values() {
-    let Some(bytes) = recorded("mi300x-v1_9-load-a.reconstructed.bin") else {
+    let Some(bytes) = read_recorded("mi300x-v1_9-load-a.reconstructed.bin") else {
         return;
     };
     let metrics = Metrics::decode(&bytes).unwrap();
@@ -201,7 +201,7 @@ fn reconstructed_tables_of_mi300x_have_published_values() {
         }
     );
     assert!(metrics.get(SocketPower).is_some());
-    let bytes = recorded("mi300x-v1_6-idle.reconstructed.bin").unwrap();
+    let bytes = read_recorded("mi300x-v1_6-idle.reconstructed.bin").unwrap();
     assert_eq!(
         Metrics::decode(&bytes).unwrap().version,
         Version {

@@ -95,7 +95,7 @@ fn process(
         decoder_percent: share(|percent| percent.decoder),
         mig,
         mps: held.mps,
-        ..Process::unnamed(pid, held.kind, memory_bytes)
+        ..Process::without_name(pid, held.kind, memory_bytes)
     }
 }
 

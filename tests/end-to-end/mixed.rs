@@ -1,0 +1,168 @@
+//! A machine with GPUs of NVIDIA and AMD.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{Fake, Server, eventually, stderr};
+
+/// Files below `/sys` of an Instinct MI210 that this test's own process computes on.
+fn amd_files() -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let write = |path: &str, content: &str| {
+        let file = root.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, format!("{content}\n")).unwrap();
+    };
+    let device = "class/drm/card1/device";
+    let hwmon = format!("{device}/hwmon/hwmon5");
+    for (name, content) in [
+        (
+            "uevent",
+            "DRIVER=amdgpu\nPCI_ID=1002:740F\nPCI_SLOT_NAME=0000:83:00.0",
+        ),
+        ("unique_id", "a1b2c3d4e5f60718"),
+        ("product_name", "AMD Instinct MI210"),
+        ("serial_number", "PCB123"),
+        ("gpu_busy_percent", "83"),
+        ("mem_busy_percent", "40"),
+        ("mem_info_vram_total", "68702699520"),
+        ("mem_info_vram_used", "12884901888"),
+        ("current_link_speed", "16.0 GT/s PCIe"),
+        ("current_link_width", "16"),
+        ("numa_node", "1"),
+        ("ras/umc_err_count", "ue: 0\nce: 3"),
+    ] {
+        write(&format!("{device}/{name}"), content);
+    }
+    for (name, content) in [
+        ("name", "amdgpu"),
+        ("temp1_label", "edge"),
+        ("temp1_input", "51000"),
+        ("temp2_label", "junction"),
+        ("temp2_input", "58000"),
+        ("temp2_crit", "100000"),
+        ("temp3_label", "mem"),
+        ("temp3_input", "60000"),
+        ("power1_average", "201000000"),
+        ("power1_cap", "300000000"),
+        ("freq1_label", "sclk"),
+        ("freq1_input", "1700000000"),
+    ] {
+        write(&format!("{hwmon}/{name}"), content);
+    }
+    let pid = std::process::id();
+    for (path, content) in [
+        ("topology/generation_id".to_owned(), "1"),
+        ("topology/nodes/2/gpu_id".to_owned(), "4711"),
+        (
+            "topology/nodes/2/properties".to_owned(),
+            "simd_count 416\nsimd_per_cu 4\nlocation_id 33536\ndomain 0\n\
+             gfx_target_version 90010\ndrm_render_minor 129",
+        ),
+        (format!("proc/{pid}/vram_4711"), "8589934592"),
+        (format!("proc/{pid}/stats_4711/cu_occupancy"), "52"),
+    ] {
+        write(&format!("class/kfd/kfd/{path}"), content);
+    }
+    root
+}
+
+fn printed(fake: &Fake, sysfs: &TempDir, arguments: &[&str]) -> String {
+    let mut command = fake.gpumon(arguments);
+    let output = command.env("GPUMON_SYSFS", sysfs.path()).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn gpus_of_both_vendors_are_listed() {
+    let (fake, sysfs) = (Fake::new("gpus = 1\n"), amd_files());
+    let answer: Value = serde_json::from_str(&printed(&fake, &sysfs, &["--json"])).unwrap();
+    let gpus = answer["inventory"]["gpus"].as_array().unwrap();
+    let vendors: Vec<_> = gpus
+        .iter()
+        .map(|gpu| gpu["vendor"].as_str().unwrap())
+        .collect();
+    assert_eq!(vendors, ["nvidia", "amd"]);
+    assert_eq!(gpus[1]["name"], "AMD Instinct MI210");
+    assert_eq!(gpus[1]["uuid"], "GPU-a1b2c3d4e5f60718");
+    assert_eq!(
+        (&gpus[1]["index"], &gpus[1]["vendor_index"]),
+        (&1.into(), &0.into())
+    );
+    assert_eq!(gpus[1]["board"]["architecture"], "gfx90a");
+    let drivers = answer["inventory"]["platform"]["drivers"]
+        .as_array()
+        .unwrap();
+    assert_eq!(drivers.len(), 2);
+    let sample = &answer["sample"]["gpus"][1];
+    for (path, expected) in [
+        ("/utilization/gpu_percent", 83.0),
+        ("/memory/used_bytes", 12_884_901_888.0),
+        ("/temperature/gpu_celsius", 51.0),
+        ("/temperature/junction_celsius", 58.0),
+        ("/power/draw_watts", 201.0),
+        ("/clocks/sm_mhz", 1700.0),
+        ("/pcie/generation", 4.0),
+    ] {
+        assert_eq!(
+            sample.pointer(path).and_then(Value::as_f64),
+            Some(expected),
+            "{path}"
+        );
+    }
+    let [process] = &sample["processes"].as_array().unwrap()[..] else {
+        panic!("{sample}")
+    };
+    assert_eq!(process["pid"], std::process::id());
+    assert_eq!(process["memory_bytes"], 8_u64 << 30);
+    assert_eq!(process["sm_percent"], 50.0);
+    assert!(
+        process["name"].is_string() && process["user"].is_string(),
+        "{process}"
+    );
+}
+
+#[test]
+fn table_and_metrics_have_both() {
+    let (fake, sysfs) = (Fake::new("gpus = 1\n"), amd_files());
+    let table = printed(&fake, &sysfs, &[]);
+    assert!(
+        table.contains("Instinct MI210") && table.contains("H200"),
+        "{table}"
+    );
+    let folder: PathBuf = sysfs.path().to_owned();
+    let server = Server::over(&fake, &["--sysfs", folder.to_str().unwrap()]);
+    let line = "gpumon_gpu_temperature_celsius{gpu=\"1\",uuid=\"GPU-a1b2c3d4e5f60718\"} 51";
+    eventually("the metrics have the GPU of AMD", || {
+        server.get("/metrics").body.lines().any(|own| own == line)
+    });
+    let text = server.get("/metrics").body;
+    assert!(
+        text.contains("gpumon_gpu_junction_temperature_celsius{gpu=\"1\""),
+        "{text}"
+    );
+    assert!(
+        text.contains("vendor=\"AMD\"") || text.contains("AMD Instinct MI210"),
+        "{text}"
+    );
+}
+
+#[test]
+fn machine_without_nvidia_driver_shows_amd() {
+    let (fake, sysfs) = (Fake::new("gpus = 1\n"), amd_files());
+    let mut command = fake.gpumon(&["--json"]);
+    command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
+    let output = command.env("GPUMON_SYSFS", sysfs.path()).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["inventory"]["gpus"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        answer["sample"]["gpus"][0]["utilization"]["gpu_percent"],
+        83.0
+    );
+    let only = printed(&fake, &sysfs, &["--source", "amd", "--json"]);
+    let only: Value = serde_json::from_str(&only).unwrap();
+    assert_eq!(only["inventory"]["gpus"][0]["vendor"], "amd");
+}
