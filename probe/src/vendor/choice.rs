@@ -57,7 +57,8 @@ impl Default for Roots {
 /// A `--source` that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "unknown source '{0}': use auto, nvml, amd, sim, sim:N with N from 1 to {max}, or sim:FILE.toml",
+    "unknown source '{0}': use auto, nvml, amd, sim, sim:N with N from 1 to {max}, or \
+     sim:FILE.toml",
     max = SourceChoice::SIM_MAX
 )]
 pub struct BadSource(String);

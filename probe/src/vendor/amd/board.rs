@@ -21,7 +21,7 @@ const PCI_NAMES: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.
 /// The largest list of names.
 const NAMES: usize = 1 << 20;
 
-/// Returns the identifier of a card that never changes: its unique ID, as ROCm writes it, or the
+/// Returns the identifier of a card that never changes: its unique ID, as `ROCm` writes it, or the
 /// place of a card that has none.
 pub(super) fn uuid(card: &Card) -> String {
     match card.device.read_text("unique_id") {
@@ -50,7 +50,7 @@ pub(super) fn name(card: &Card) -> Reading<String> {
     })
 }
 
-/// Finds the name in a list with lines such as `744C,	C8,	AMD Radeon RX 7900 XTX`.
+/// Finds the name in a list with lines such as `744C, C8, AMD Radeon RX 7900 XTX`.
 fn find_amd_name(card: &Card) -> Option<String> {
     let (device, revision) = (card.pci_id?.1, card.device.read_hex("revision").ok()?);
     let (device, revision) = (format!("{device:04X}"), format!("{revision:02X}"));
@@ -93,7 +93,7 @@ pub(super) fn read_board(card: &Card, hwmon: Option<&Hwmon>, node: Option<&Node>
         },
         power_limits: hwmon.map_or_else(
             || PowerLimits::absent(&Absence::NotSupported),
-            |hwmon| PowerFiles::find(hwmon).read_limits(hwmon),
+            PowerFiles::read_limits,
         ),
         thresholds: hwmon.map_or_else(|| Thresholds::absent(&Absence::NotSupported), thresholds),
         ..Board::absent(&Absence::NotSupported)

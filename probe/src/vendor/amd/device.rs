@@ -117,7 +117,7 @@ impl PowerFiles {
         }
     }
 
-    pub(super) fn read_limits(self, hwmon: &Hwmon) -> PowerLimits {
+    pub(super) fn read_limits(hwmon: &Hwmon) -> PowerLimits {
         // Some products give 0 for no limit.
         let above_zero = |watts: f64| {
             if watts > 0.0 {
@@ -598,7 +598,7 @@ impl AmdDevice {
             self.files()
                 .read_text(&format!("ras/{block}_err_count"))
                 .ok()
-                .and_then(parse_errors)
+                .and_then(|text| parse_errors(&text))
         });
         let total =
             counts.iter().flatten().copied().reduce(|one, other| {
@@ -723,10 +723,7 @@ fn is_refused(sample: &GpuSample) -> bool {
         sample.temperature.gpu_celsius.absence(),
         sample.clocks.graphics_mhz.absence(),
     ];
-    refused
-        .iter()
-        .any(|reason| *reason == Some(&Absence::NoAnswer))
-        && refused.iter().all(Option::is_some)
+    refused.contains(&Some(&Absence::NoAnswer)) && refused.iter().all(Option::is_some)
 }
 
 fn in_reset() -> DeviceError {
@@ -826,7 +823,7 @@ fn read_links(metrics: &Metrics) -> Option<Vec<NvLink>> {
 }
 
 /// Parses the lines `ue: 0` and `ce: 3`: errors that were corrected, and others.
-fn parse_errors(text: String) -> Option<(u64, u64)> {
+fn parse_errors(text: &str) -> Option<(u64, u64)> {
     let count = |key: &str| {
         let mut lines = text.lines();
         lines.find_map(|line| line.trim().strip_prefix(key)?.trim().parse::<u64>().ok())

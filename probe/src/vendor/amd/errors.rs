@@ -2,7 +2,7 @@
 //!
 //! AMD's drivers have no codes, so gpumon numbers the errors. The numbers start where no Xid is.
 
-use std::{mem, ops::Range};
+use std::ops::Range;
 
 use crate::{
     model::{
@@ -22,6 +22,7 @@ const FIRST: u32 = 100_000;
 pub(in crate::vendor) const CODES: Range<u32> = FIRST..FIRST + KINDS.len() as u32;
 
 /// A kind of error.
+#[derive(Clone, Copy)]
 struct Kind {
     /// The texts that a message of this kind contains, all of them.
     patterns: &'static [&'static str],
@@ -243,7 +244,7 @@ impl LogParser for AmdErrors {
 impl AmdErrors {
     /// Keeps an error until the next line, and returns the one that was kept before.
     fn flush(&mut self, bus_id: Option<String>, error: DriverError) -> Option<LoggedError> {
-        let (bus_id, error) = mem::replace(&mut self.pending, Some((bus_id, error)))?;
+        let (bus_id, error) = self.pending.replace((bus_id, error))?;
         Some(LoggedError {
             pci_bus_id: bus_id?,
             error,

@@ -58,7 +58,7 @@ pub(super) fn list(
 }
 
 /// Returns a process with the readings of the compute driver. The graphics driver does not see the
-/// work that a program submits to the GPU by itself, as ROCm does.
+/// work that a program submits to the GPU by itself, as `ROCm` does.
 fn with_compute(known: Option<Process>, own: &ComputeProcess, units: Option<u32>) -> Process {
     let occupancy = own.occupied_units.zip(units.filter(|units| *units > 0));
     let occupancy = occupancy

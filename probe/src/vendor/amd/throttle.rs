@@ -94,7 +94,7 @@ pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
         Some(growth) => growth,
         // A wrapped counter was near its end.
         None if earlier < WRAP && earlier > WRAP / 4 * 3 && later < WRAP / 4 => {
-            later + WRAP - earlier
+            later.saturating_add(WRAP).saturating_sub(earlier)
         }
         None => return None,
     };

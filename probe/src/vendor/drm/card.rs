@@ -141,12 +141,10 @@ fn find_pci_name(list: &Path, vendor: u16, device: u16) -> Option<String> {
         .lines()
         .skip_while(|line| !line.starts_with(&vendor))
         .skip(1);
-    let devices = lines
+    let mut devices = lines
         .by_ref()
         .take_while(|line| line.starts_with(['\t', '#']));
-    let name = devices
-        .filter_map(|line| line.strip_prefix(&device))
-        .next()?;
+    let name = devices.find_map(|line| line.strip_prefix(&device))?;
     let product = name
         .split_once('[')
         .and_then(|(_, rest)| rest.strip_suffix(']'));

@@ -144,7 +144,7 @@ impl Engine {
 
 #[allow(clippy::cast_precision_loss)]
 fn shares_of(earlier: &[Engine], now: &[Engine], elapsed_ms: u64) -> BTreeMap<String, f64> {
-    let elapsed_ns = elapsed_ms.max(1) as f64 * 1e6;
+    let period_ns = elapsed_ms.max(1) as f64 * 1e6;
     let growth = |earlier: Option<u64>, now: Option<u64>| {
         // A counter is missing until the engine is used.
         now?.checked_sub(earlier.unwrap_or(0))
@@ -156,7 +156,7 @@ fn shares_of(earlier: &[Engine], now: &[Engine], elapsed_ms: u64) -> BTreeMap<St
         let cycles = growth(before.and_then(|own| own.cycles), engine.cycles);
         let all = growth(before.and_then(|own| own.total_cycles), engine.total_cycles);
         let share = match (busy, cycles, all) {
-            (Some(busy), ..) => busy / elapsed_ns,
+            (Some(busy), ..) => busy / period_ns,
             // The cycles of a client's first appearance are not those of this period.
             (None, Some(cycles), Some(all)) if before.is_some() && all > 0.0 => cycles / all,
             _ => return None,

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Field, HEADER, Metrics, MetricsError, Values, Version};
+// The tables below have nearly all of them.
+#[allow(clippy::enum_glob_use)]
 use Field::*;
 
 pub(super) const VERSION: Version = Version {

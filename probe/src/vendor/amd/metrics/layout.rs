@@ -1,5 +1,7 @@
 //! The layouts of `gpu_metrics` with a fixed place for each field.
 
+// The tables below have nearly all of them.
+#[allow(clippy::enum_glob_use)]
 use Field::*;
 
 /// A quantity that some table has. The comment is the unit of [`super::Metrics::get`].

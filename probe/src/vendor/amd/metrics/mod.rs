@@ -110,7 +110,11 @@ impl Metrics {
             },
         );
         let partitions = layout.partitions.as_ref().map_or(Vec::new(), |block| {
-            let starts = (0..MAX_PARTITIONS).map(|number| block.offset + number * block.stride);
+            let starts = (0..MAX_PARTITIONS).map(|number| {
+                block
+                    .offset
+                    .saturating_add(block.stride.saturating_mul(number))
+            });
             starts.map(|start| read_all(block.rows, start)).collect()
         });
         Self {
