@@ -38,7 +38,6 @@ mod learned;
 mod libraries;
 mod local_time;
 mod long_waits;
-mod many;
 mod marks;
 mod metrics;
 mod mig;

@@ -1,6 +1,12 @@
 //! A database of an older program becomes one of this program, with all that is in it.
 
-use std::{collections::BTreeMap, path::Path, sync::mpsc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use gpumon_history::{
     bucket::BUCKET_MS,
@@ -82,6 +88,11 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
         let writer = Writer::start(settings, 600_000, |_| {}, tell).unwrap();
         writer.add_bucket(bucket(FIRST_MS + 6 * BUCKET_MS, 1));
         writer.end();
+        // The end of a writer is waited for only as long as a server may take to end.
+        let until = Instant::now() + Duration::from_mins(1);
+        while version(folder.path()) != version(new.path()) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(20));
+        }
         assert_eq!(told.recv_timeout(Duration::from_millis(100)).ok(), None);
         assert_eq!(
             (version(folder.path()), shape(folder.path())),

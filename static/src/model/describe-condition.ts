@@ -69,7 +69,7 @@ export function describeXid(code: number, pid: number | undefined, text: string)
 
 /** Returns what people call a driver error: `Xid 79`, or its name. */
 export function errorTitle(code: number): string {
-  return ERROR_TITLES[code]?.() ?? `Xid ${code}`;
+  return ERROR_TITLES[code]?.() ?? trans.__('Xid %1', code);
 }
 
 function describeProcesses(pids: readonly number[], nameOf: NameOf): string {

@@ -45,10 +45,7 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   condition_ended: (event, processes) => {
     const text = describeCondition(event, processes);
     const isXid = event.condition === 'xid';
-    return description(
-      'none',
-      trans.__('Resolved: %1', isXid ? errorTitle(event.code) : text),
-    );
+    return description('none', trans.__('Resolved: %1', isXid ? errorTitle(event.code) : text));
   },
   process_started: (event) => description('none', trans.__('%1 started', describeProcess(event))),
   process_ended: (event) => description('none', trans.__('%1 exited', describeProcess(event))),

@@ -198,7 +198,7 @@ pub(crate) fn in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T)
 }
 
 /// The numbers of samples of repeated attempts. A busy machine leaves samples out, and some readings need several.
-const SAMPLES: [u32; 5] = [3, 6, 12, 24, 48];
+const SAMPLES: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
 
 /// Returns the first run whose last sample has every reading. `run` gets the number of samples to take.
 pub(crate) fn complete(run: impl Fn(u32) -> Records) -> Records {
@@ -210,7 +210,7 @@ pub(crate) fn complete(run: impl Fn(u32) -> Records) -> Records {
         .into_iter()
         .map(run)
         .find(is_complete)
-        .expect("one run of five has every reading")
+        .expect("one of the runs has every reading")
 }
 
 /// Repeats a check until no complaint is left that every attempt had. `check` gets the number of samples to take.

@@ -1,7 +1,7 @@
 //! AMD's GPUs, through the files of the kernel's drivers `amdgpu` and KFD.
 //!
-//! Neither `ROCm` nor a call into a driver is needed: everything is in sysfs and procfs. Nothing here
-//! opens `/dev/dri`, which would wake a sleeping card.
+//! Neither `ROCm` nor a call into a driver is needed: everything is in sysfs and procfs. Nothing
+//! here opens `/dev/dri`, which would wake a sleeping card.
 
 // The driver's numbers can be anything.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]

@@ -298,11 +298,12 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   };
 }
 
-/** Whether a reading may have something to show: what a board or driver does not have never does. */
+/** Returns whether the board and the driver support a reading. Most leave out rare ones. */
 function isThere(gpu: GpuState, metric: Metric): boolean {
-  return absenceOf(readOf(gpu, metric))?.absent !== 'not_supported';
+  const reading = readOf(gpu, metric);
+  return reading !== undefined && absenceOf(reading)?.absent !== 'not_supported';
 }
 
-function readOf({ now }: GpuState, metric: Metric): Reading<number> | null {
+function readOf({ now }: GpuState, metric: Metric): Reading<number> | null | undefined {
   return now === null ? null : metric.read(now);
 }
