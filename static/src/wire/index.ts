@@ -250,9 +250,15 @@ export type Clocks = {
   memory_mhz: Reading<number>,
   /** Video encoder and decoder. */
   video_mhz: Reading<number>,
-  /** The parts of the chip around the graphics engine (AMD: `socclk`). Left out of JSON if not supported. */
+  /**
+   * The parts of the chip around the graphics engine (AMD: `socclk`).
+   * Left out of JSON if not supported.
+   */
   soc_mhz?: Reading<number>,
-  /** The fabric between the parts of the chip (AMD: `fclk`). Left out of JSON if not supported. */
+  /**
+   * The fabric between the parts of the chip (AMD: `fclk`).
+   * Left out of JSON if not supported.
+   */
   fabric_mhz?: Reading<number>, };
 
 /** States of the collector. */
@@ -1311,9 +1317,15 @@ export type MemorySample = {
   reserved_bytes: Reading<number>,
   /** Not allocated. */
   free_bytes: Reading<number>,
-  /** The part of the machine's memory that the GPU may map (AMD: `mem_info_gtt_total`). Left out of JSON if not supported. */
+  /**
+   * The machine's memory that the GPU may map (AMD: `mem_info_gtt_total`).
+   * Left out of JSON if not supported.
+   */
   gtt_total_bytes?: Reading<number>,
-  /** The part of the machine's memory that the GPU has mapped (AMD: `mem_info_gtt_used`). Left out of JSON if not supported. */
+  /**
+   * The machine's memory that the GPU has mapped (AMD: `mem_info_gtt_used`).
+   * Left out of JSON if not supported.
+   */
   gtt_used_bytes?: Reading<number>, };
 
 /** A MIG device: what never changes while it exists. */
@@ -1981,7 +1993,10 @@ export type Temperature = {
   memory_celsius: Reading<number>,
   /** How much warmer the chip may get before its clocks are lowered (`nvmlDeviceGetMarginTemperature`). */
   margin_celsius: Reading<number>,
-  /** The hottest place of the chip (AMD: the `junction` sensor). Left out of JSON if not supported. */
+  /**
+   * The hottest place of the chip (AMD: the `junction` sensor).
+   * Left out of JSON if not supported.
+   */
   junction_celsius?: Reading<number>, };
 
 /** Temperatures at which something happens. */
@@ -1996,8 +2011,8 @@ export type Thresholds = {
   gpu_max_celsius: Reading<number>, };
 
 /**
- * A reason for reduced clocks. Those of NVIDIA are NVML's `nvmlClocksEventReason...` bits. Those of
- * AMD and Intel are the limits that the firmware controls the clocks by.
+ * A reason for reduced clocks. Those of NVIDIA are NVML's `nvmlClocksEventReason...` bits. Those
+ * of AMD and Intel are the limits by which the firmware controls the clocks.
  */
 export type ThrottleReason = "gpu_idle" | "applications_clocks_setting" | "sw_power_cap" | "hw_slowdown" | "sync_boost" | "sw_thermal_slowdown" | "hw_thermal_slowdown" | "hw_power_brake_slowdown" | "display_clock_setting" | "power_limit" | "current_limit" | "thermal_limit" | "memory_thermal_limit" | "regulator_thermal_limit" | "prochot" | "other_limit";
 
@@ -2067,7 +2082,10 @@ export type Utilization = {
   jpeg_percent: Reading<number>,
   /** Optical flow accelerator (`nvmlDeviceGetOfaUtilization`). */
   ofa_percent: Reading<number>,
-  /** Video and JPEG engines together (AMD: `average_mm_activity`, `vcn_busy_percent`). Left out of JSON if not supported. */
+  /**
+   * Video and JPEG engines together (AMD: `average_mm_activity`, `vcn_busy_percent`).
+   * Left out of JSON if not supported.
+   */
   media_percent?: Reading<number>, };
 
 /** A vendor of GPUs. */

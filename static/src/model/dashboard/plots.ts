@@ -298,12 +298,16 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   };
 }
 
-/** Returns whether the board and the driver support a reading. Most leave out rare ones. */
+/** Returns whether the board and the driver support a reading. */
 function isThere(gpu: GpuState, metric: Metric): boolean {
-  const reading = readOf(gpu, metric);
-  return reading !== undefined && absenceOf(reading)?.absent !== 'not_supported';
+  return absenceOf(readOf(gpu, metric))?.absent !== 'not_supported';
 }
 
-function readOf({ now }: GpuState, metric: Metric): Reading<number> | null | undefined {
-  return now === null ? null : metric.read(now);
+function readOf({ now }: GpuState, metric: Metric): Reading<number> | null {
+  if (now === null) {
+    return null;
+  }
+  // Most boards lack some readings, which are then left out of JSON.
+  const read = metric.read(now) as Reading<number> | undefined;
+  return read ?? { absent: 'not_supported' };
 }
