@@ -10,6 +10,7 @@ mod driver_error;
 mod drm;
 mod error;
 mod explain;
+pub mod fuzzing;
 mod kernel_log;
 mod machine;
 pub mod nvml;

@@ -71,12 +71,18 @@ impl Node {
             .ok()
             .filter(|id| *id != 0)?;
         let text = bounded::text(folder.join("properties"), PROPERTIES).ok()?;
-        Some(Self {
+        Some(Self::parse(number, gpu_id, &text, folder))
+    }
+
+    /// Parses the properties of a node whose other files are in `folder`.
+    pub(super) fn parse(number: u32, gpu_id: u32, text: &str, folder: PathBuf) -> Self {
+        let properties = parse_properties(text);
+        Self {
             number,
             gpu_id,
-            properties: parse_properties(&text),
+            properties,
             folder,
-        })
+        }
     }
 
     fn get_property(&self, name: &str) -> Option<u64> {

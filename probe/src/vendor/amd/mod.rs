@@ -9,6 +9,7 @@
 mod board;
 mod device;
 mod errors;
+pub(super) mod fuzzing;
 mod kfd;
 mod metrics;
 mod partitions;

@@ -1,0 +1,40 @@
+//! The parsers of AMD's files, for fuzzing.
+
+use std::path::PathBuf;
+
+use super::{
+    errors::AmdErrors,
+    kfd::Node,
+    metrics::{Field, Metrics},
+    throttle,
+};
+use crate::vendor::kernel_log::LogParser;
+
+pub(in crate::vendor) fn gpu_metrics(bytes: &[u8]) {
+    let Ok(metrics) = Metrics::decode(bytes) else {
+        return;
+    };
+    metrics.get(Field::SocketPower);
+    metrics.all(Field::XgmiRead);
+    let shares = throttle::Shares::compare(&metrics, &metrics);
+    throttle::find_reasons(&metrics, shares.as_ref(), Some(1.0));
+    for partition in 0..metrics.partition_blocks() {
+        metrics.of_partition(partition, Field::DieActivity);
+    }
+}
+
+pub(in crate::vendor) fn kfd_node(text: &str) {
+    let node = Node::parse(1, 1, text, PathBuf::new());
+    node.bus_id();
+    node.partition();
+    node.compute_units();
+    node.target();
+    node.render_minor();
+}
+
+pub(in crate::vendor) fn kernel_log(text: &str) {
+    let mut errors = AmdErrors::default();
+    for line in text.lines() {
+        errors.parse(line);
+    }
+}

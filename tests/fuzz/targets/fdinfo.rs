@@ -1,0 +1,9 @@
+//! A process's `/proc/PID/fdinfo/FD` of an open card.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    gpumon_probe::vendor::fuzzing::fdinfo(text);
+});

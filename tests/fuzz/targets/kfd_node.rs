@@ -1,0 +1,9 @@
+//! The properties of a node of KFD's topology.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    gpumon_probe::vendor::fuzzing::kfd_node(text);
+});
