@@ -29,8 +29,8 @@ use crate::config::{self, Refusal};
 /// Where readings come from; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// Data source: auto, nvml, amd, sim, sim:N for N simulated GPUs (1 to 64), or sim:FILE.toml
-    /// for a scenario
+    /// Data source: auto, nvml, amd, intel, sim, sim:N for N simulated GPUs (1 to 64), or
+    /// sim:FILE.toml for a scenario
     #[arg(long, global = true, env = SOURCE, default_value = "auto", value_name = "SOURCE", value_parser = parse_source, display_order = 900)]
     pub(crate) source: SourceChoice,
 
@@ -238,7 +238,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, env = "GPUMON_SLURM_GPUS", default_value = SLURM_GPUS, value_name = "DIR")]
     slurm_gpus: PathBuf,
 
-    /// sysfs to read GPUs of AMD and the power state of a laptop GPU from
+    /// sysfs to read GPUs of AMD and Intel and the power state of a laptop GPU from
     #[arg(
         long,
         env = SYSFS,

@@ -1,4 +1,4 @@
-//! A machine with GPUs of NVIDIA and AMD.
+//! A machine with GPUs of NVIDIA, AMD and Intel.
 
 use std::{fs, path::PathBuf};
 
@@ -7,8 +7,9 @@ use tempfile::TempDir;
 
 use crate::support::{Fake, Server, eventually, stderr};
 
-/// Files below `/sys` of an Instinct MI210 that this test's own process computes on.
-fn amd_files() -> TempDir {
+/// Files below `/sys` of an Instinct MI210 that this test's own process computes on, and of an
+/// Arc B580.
+fn sysfs_files() -> TempDir {
     let root = tempfile::tempdir().unwrap();
     let write = |path: &str, content: &str| {
         let file = root.path().join(path);
@@ -66,10 +67,24 @@ fn amd_files() -> TempDir {
     ] {
         write(&format!("class/kfd/kfd/{path}"), content);
     }
+    // A card of Intel that nobody uses.
+    let device = "class/drm/card2/device";
+    for (name, content) in [
+        (
+            "uevent",
+            "DRIVER=xe\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:84:00.0",
+        ),
+        ("tile0/gt0/freq0/act_freq", "2400"),
+        ("hwmon/hwmon6/name", "xe"),
+        ("hwmon/hwmon6/temp2_label", "pkg"),
+        ("hwmon/hwmon6/temp2_input", "44000"),
+    ] {
+        write(&format!("{device}/{name}"), content);
+    }
     root
 }
 
-fn printed(fake: &Fake, sysfs: &TempDir, arguments: &[&str]) -> String {
+fn print_with(fake: &Fake, sysfs: &TempDir, arguments: &[&str]) -> String {
     let mut command = fake.gpumon(arguments);
     let output = command.env("GPUMON_SYSFS", sysfs.path()).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
@@ -77,15 +92,15 @@ fn printed(fake: &Fake, sysfs: &TempDir, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn gpus_of_both_vendors_are_listed() {
-    let (fake, sysfs) = (Fake::new("gpus = 1\n"), amd_files());
-    let answer: Value = serde_json::from_str(&printed(&fake, &sysfs, &["--json"])).unwrap();
+fn gpus_of_all_vendors_are_listed() {
+    let (fake, sysfs) = (Fake::new("gpus = 1\n"), sysfs_files());
+    let answer: Value = serde_json::from_str(&print_with(&fake, &sysfs, &["--json"])).unwrap();
     let gpus = answer["inventory"]["gpus"].as_array().unwrap();
     let vendors: Vec<_> = gpus
         .iter()
         .map(|gpu| gpu["vendor"].as_str().unwrap())
         .collect();
-    assert_eq!(vendors, ["nvidia", "amd"]);
+    assert_eq!(vendors, ["nvidia", "amd", "intel"]);
     assert_eq!(gpus[1]["name"], "AMD Instinct MI210");
     assert_eq!(gpus[1]["uuid"], "GPU-a1b2c3d4e5f60718");
     assert_eq!(
@@ -96,7 +111,11 @@ fn gpus_of_both_vendors_are_listed() {
     let drivers = answer["inventory"]["platform"]["drivers"]
         .as_array()
         .unwrap();
-    assert_eq!(drivers.len(), 2);
+    assert_eq!(drivers.len(), 3);
+    assert_eq!(
+        answer["sample"]["gpus"][2]["temperature"]["gpu_celsius"],
+        44.0
+    );
     let sample = &answer["sample"]["gpus"][1];
     for (path, expected) in [
         ("/utilization/gpu_percent", 83.0),
@@ -126,9 +145,9 @@ fn gpus_of_both_vendors_are_listed() {
 }
 
 #[test]
-fn table_and_metrics_have_both() {
-    let (fake, sysfs) = (Fake::new("gpus = 1\n"), amd_files());
-    let table = printed(&fake, &sysfs, &[]);
+fn table_and_metrics_have_all_vendors() {
+    let (fake, sysfs) = (Fake::new("gpus = 1\n"), sysfs_files());
+    let table = print_with(&fake, &sysfs, &[]);
     assert!(
         table.contains("Instinct MI210") && table.contains("H200"),
         "{table}"
@@ -151,18 +170,21 @@ fn table_and_metrics_have_both() {
 }
 
 #[test]
-fn machine_without_nvidia_driver_shows_amd() {
-    let (fake, sysfs) = (Fake::new("gpus = 1\n"), amd_files());
+fn machine_without_nvidia_driver_shows_others() {
+    let (fake, sysfs) = (Fake::new("gpus = 1\n"), sysfs_files());
     let mut command = fake.gpumon(&["--json"]);
     command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
     let output = command.env("GPUMON_SYSFS", sysfs.path()).output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answer["inventory"]["gpus"].as_array().unwrap().len(), 1);
+    assert_eq!(answer["inventory"]["gpus"].as_array().unwrap().len(), 2);
     assert_eq!(
         answer["sample"]["gpus"][0]["utilization"]["gpu_percent"],
         83.0
     );
-    let only = printed(&fake, &sysfs, &["--source", "amd", "--json"]);
+    let only = print_with(&fake, &sysfs, &["--source", "amd", "--json"]);
     let only: Value = serde_json::from_str(&only).unwrap();
     assert_eq!(only["inventory"]["gpus"][0]["vendor"], "amd");
+    let only = print_with(&fake, &sysfs, &["--source", "intel", "--json"]);
+    let only: Value = serde_json::from_str(&only).unwrap();
+    assert_eq!(only["inventory"]["gpus"][0]["uuid"], "PCI-0000:84:00.0");
 }

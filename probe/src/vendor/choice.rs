@@ -14,6 +14,7 @@ use crate::bounded;
 use super::{
     MachineSource, Source, SourceError,
     amd::AmdSource,
+    intel::IntelSource,
     nvml::NvmlSource,
     sim::{self, Scenario},
 };
@@ -27,6 +28,8 @@ pub enum SourceChoice {
     Nvml,
     /// AMD's driver.
     Amd,
+    /// Intel's drivers.
+    Intel,
     /// So many simulated GPUs.
     Sim(u32),
     /// Simulated GPUs as a scenario file describes them.
@@ -57,7 +60,7 @@ impl Default for Roots {
 /// A `--source` that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "unknown source '{0}': use auto, nvml, amd, sim, sim:N with N from 1 to {max}, or \
+    "unknown source '{0}': use auto, nvml, amd, intel, sim, sim:N with N from 1 to {max}, or \
      sim:FILE.toml",
     max = SourceChoice::SIM_MAX
 )]
@@ -76,7 +79,7 @@ impl SourceChoice {
     pub fn check(&self) -> Result<(), SourceError> {
         match self {
             Self::SimScenario(path) => read_scenario(path).map(drop),
-            Self::Auto | Self::Nvml | Self::Amd | Self::Sim(_) => Ok(()),
+            Self::Auto | Self::Nvml | Self::Amd | Self::Intel | Self::Sim(_) => Ok(()),
         }
     }
 
@@ -86,13 +89,15 @@ impl SourceChoice {
     /// [`SourceError`] says what is missing and what to do about it.
     pub fn open(&self, roots: &Roots) -> Result<Arc<dyn Source>, SourceError> {
         let amd = || Ok(Arc::new(AmdSource::open(roots)?) as Arc<dyn Source>);
+        let intel = || Ok(Arc::new(IntelSource::open(roots)?) as Arc<dyn Source>);
         match self {
             Self::Auto => {
                 let nvidia = open_nvml(roots.nvml_lib.clone());
-                MachineSource::open_all(vec![nvidia, amd()])
+                MachineSource::open_all(vec![nvidia, amd(), intel()])
             }
             Self::Nvml => open_nvml(roots.nvml_lib.clone()),
             Self::Amd => amd(),
+            Self::Intel => intel(),
             Self::Sim(count) => Ok(Arc::new(sim::start(Scenario::simple(
                 *count,
                 Self::SIM_SEED,
@@ -129,6 +134,7 @@ impl FromStr for SourceChoice {
                 "auto" => Ok(Self::Auto),
                 "nvml" => Ok(Self::Nvml),
                 "amd" => Ok(Self::Amd),
+                "intel" => Ok(Self::Intel),
                 "sim" => Ok(Self::Sim(Self::SIM_DEFAULT)),
                 _ => Err(bad()),
             },
@@ -154,6 +160,7 @@ impl std::fmt::Display for SourceChoice {
             Self::Auto => f.write_str("auto"),
             Self::Nvml => f.write_str("nvml"),
             Self::Amd => f.write_str("amd"),
+            Self::Intel => f.write_str("intel"),
             Self::Sim(count) => write!(f, "sim:{count}"),
             Self::SimScenario(path) => write!(f, "sim:{}", path.display()),
         }
@@ -170,6 +177,7 @@ mod tests {
             ("auto", SourceChoice::Auto),
             ("nvml", SourceChoice::Nvml),
             ("amd", SourceChoice::Amd),
+            ("intel", SourceChoice::Intel),
             ("sim", SourceChoice::Sim(2)),
             ("sim:8", SourceChoice::Sim(8)),
             ("sim:a/b.toml", SourceChoice::SimScenario("a/b.toml".into())),

@@ -2,21 +2,29 @@
 
 use std::{io, ops::Range, path::Path};
 
-use super::{ErrorInfo, amd, kernel_log, nvml};
+use super::{ErrorInfo, amd, intel, kernel_log, nvml};
 use crate::surroundings::Surroundings;
 
 pub use nvml::return_code::{Explanation, explain_absence};
 
 /// A folder in sysfs for each vendor's kernel driver, with a link to each of its GPUs.
-pub const KERNEL_DRIVERS: [&str; 2] =
-    ["/sys/bus/pci/drivers/nvidia", "/sys/bus/pci/drivers/amdgpu"];
+pub const KERNEL_DRIVERS: [&str; 4] = [
+    "/sys/bus/pci/drivers/nvidia",
+    "/sys/bus/pci/drivers/amdgpu",
+    "/sys/bus/pci/drivers/i915",
+    "/sys/bus/pci/drivers/xe",
+];
 
-/// The codes of errors that [`describe_error`] explains: NVIDIA's, and gpumon's for AMD's drivers.
-pub const ERROR_CODES: [Range<u32>; 2] = [1..1000, amd::ERROR_CODES];
+/// Returns the codes that [`describe_error`] explains: NVIDIA's, and gpumon's for others.
+pub fn error_codes() -> [Range<u32>; 3] {
+    [1..1000, amd::ERRORS.codes(), intel::ERRORS.codes()]
+}
 
-/// Explains an error code of a driver. NVIDIA's codes are Xids; those of the others are gpumon's.
+/// Explains an error code of a driver. NVIDIA's codes are Xids; those of others are gpumon's own.
 pub fn describe_error(code: u32) -> ErrorInfo {
-    amd::describe(code).unwrap_or_else(|| nvml::xid::describe(code))
+    let tables = [&amd::ERRORS, &intel::ERRORS];
+    let known = tables.iter().find_map(|table| table.describe(code));
+    known.unwrap_or_else(|| nvml::xid::describe(code))
 }
 
 /// Returns the advice for resetting a GPU, as a clause.

@@ -11,6 +11,7 @@ mod drm;
 mod error;
 mod explain;
 pub mod fuzzing;
+pub mod intel;
 mod kernel_log;
 mod machine;
 pub mod nvml;
@@ -21,7 +22,7 @@ pub use choice::{BadSource, Roots, SourceChoice};
 pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub use error::{DeviceError, SourceError};
 pub use explain::{
-    ERROR_CODES, Explanation, KERNEL_DRIVERS, check_kernel_log, describe_error, explain_absence,
+    Explanation, KERNEL_DRIVERS, check_kernel_log, describe_error, error_codes, explain_absence,
     kernel_messages, reset_advice, version_mismatch_advice,
 };
 pub(crate) use machine::MachineSource;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use gpumon_probe::model::{
     Absence, GPU_PROCESS, OF_BROWSER, REASONS, SLOW_CLOCK, Vendor, WORDINGS,
 };
-use gpumon_probe::vendor::{ERROR_CODES, describe_error};
+use gpumon_probe::vendor::{describe_error, error_codes};
 use serde::Serialize;
 
 const HEAD: &str = "\
@@ -172,7 +172,7 @@ pub(crate) fn list_vendors() -> String {
         writeln!(text, "  {}: '{}',", make_word(vendor), vendor.name()).unwrap();
     }
     text += ERROR_TITLES;
-    for code in ERROR_CODES.into_iter().flatten() {
+    for code in error_codes().into_iter().flatten() {
         let name = describe_error(code).name;
         if !name.is_empty() {
             writeln!(text, "  {code}: () => trans.__({name:?}),").unwrap();

@@ -1,7 +1,5 @@
 //! The constant properties of a card.
 
-use std::path::PathBuf;
-
 use super::{device::PowerFiles, kfd::Node};
 use crate::{
     bounded,
@@ -15,9 +13,6 @@ const AMD_NAMES: [&str; 2] = [
     "/opt/amdgpu/share/libdrm/amdgpu.ids",
 ];
 
-/// The lists of names of PCI devices.
-const PCI_NAMES: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"];
-
 /// The largest list of names.
 const NAMES: usize = 1 << 20;
 
@@ -26,28 +21,29 @@ const NAMES: usize = 1 << 20;
 pub(super) fn uuid(card: &Card) -> String {
     match card.device.read_text("unique_id") {
         Ok(id) if id.bytes().any(|digit| digit != b'0') => format!("GPU-{}", id.to_lowercase()),
-        _ => format!("PCI-{}", card.pci_address()),
+        _ => card.slot_id(),
     }
 }
 
 /// Returns the product's name, which starts with the vendor's.
 pub(super) fn name(card: &Card) -> Reading<String> {
-    let known = card.device.read_text("product_name").ok();
-    let known = known.or_else(|| find_amd_name(card));
-    let known = known.or_else(|| card.pci_name(&PCI_NAMES.map(PathBuf::from)));
-    let known = known.or_else(|| {
-        let (vendor, device) = card.pci_id?;
-        Some(format!("GPU {vendor:04x}:{device:04x}"))
+    let vendor = Vendor::Amd;
+    let known = card
+        .device
+        .read_text("product_name")
+        .ok()
+        .or_else(|| find_amd_name(card));
+    let known = known.map(|name| {
+        if name.starts_with(vendor.name()) {
+            name
+        } else {
+            format!("{} {name}", vendor.name())
+        }
     });
-    let Some(known) = known else {
-        return Reading::Absent(Absence::Unknown);
-    };
-    let vendor = Vendor::Amd.name();
-    Reading::Now(if known.starts_with(vendor) {
-        known
-    } else {
-        format!("{vendor} {known}")
-    })
+    known
+        .or_else(|| card.name_by_id(vendor))
+        .ok_or(Absence::Unknown)
+        .into()
 }
 
 /// Finds the name in a list with lines such as `744C, C8, AMD Radeon RX 7900 XTX`.

@@ -252,21 +252,6 @@ impl AmdDevice {
         }
     }
 
-    /// Returns for how long the card is to be left alone after a reading, so that it can fall
-    /// asleep; `None` if it never does. Each reading starts the driver's delay again.
-    fn find_rest(&self) -> Option<Duration> {
-        let is_automatic = self
-            .files()
-            .read_text("power/control")
-            .is_ok_and(|control| control == "auto");
-        let delay_ms: i64 = self
-            .files()
-            .read_number("power/autosuspend_delay_ms")
-            .ok()?;
-        let delay_ms = u64::try_from(delay_ms).ok().filter(|_| is_automatic)?;
-        Some(Duration::from_millis(delay_ms.saturating_mul(2)))
-    }
-
     /// Returns the last sample if the card was idle and is to be left alone.
     fn rested_sample(&self) -> Option<&GpuSample> {
         let (at, sample) = self.last.as_ref()?;
@@ -279,7 +264,7 @@ impl AmdDevice {
                 .gpu_percent
                 .value()
                 .is_some_and(|percent| *percent > 0.0);
-        (!is_used && at.elapsed() < self.find_rest()?).then_some(sample)
+        (!is_used && at.elapsed() < self.card.rest_after_reading()?).then_some(sample)
     }
 
     /// Reads the table of the firmware.

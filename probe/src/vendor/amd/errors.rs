@@ -2,113 +2,66 @@
 //!
 //! AMD's drivers have no codes, so gpumon numbers the errors. The numbers start where no Xid is.
 
-use std::ops::Range;
-
 use crate::{
-    model::{
-        Severity::{self, Critical, Notice, Warning},
-        normal_bus_id,
-    },
+    model::Severity::{Critical, Notice, Warning},
     vendor::{
-        DriverError, ErrorInfo, LoggedError,
+        DriverError, LoggedError,
+        drm::{ErrorKind, ErrorTable, split_message},
         kernel_log::{LogParser, printable},
     },
 };
 
-/// The first of the numbers.
-const FIRST: u32 = 100_000;
-
-/// The numbers of all known errors.
-pub(in crate::vendor) const CODES: Range<u32> = FIRST..FIRST + KINDS.len() as u32;
-
-/// A kind of error.
-#[derive(Clone, Copy)]
-struct Kind {
-    /// The texts that a message of this kind contains, all of them.
-    patterns: &'static [&'static str],
-    info: ErrorInfo,
-}
-
-const fn kind(
-    patterns: &'static [&'static str],
-    severity: Severity,
-    name: &'static str,
-    meaning: &'static str,
-    advice: &'static str,
-) -> Kind {
-    let info = ErrorInfo {
-        name,
-        meaning,
-        advice,
-        severity,
-        by_program: false,
-        needs_reset: false,
-        brief: ["", ""],
-    };
-    Kind { patterns, info }
-}
-
-const fn by_program(kind: Kind) -> Kind {
-    Kind {
-        info: ErrorInfo {
-            by_program: true,
-            ..kind.info
-        },
-        ..kind
-    }
-}
-
-const fn needs_reset(kind: Kind) -> Kind {
-    Kind {
-        info: ErrorInfo {
-            needs_reset: true,
-            ..kind.info
-        },
-        ..kind
-    }
-}
+/// The errors of `amdgpu`.
+pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
+    first: 100_000,
+    kinds: &KINDS,
+};
 
 const AFTER_RESET: &str =
     "Start the programs that used the GPU again. If it happens again, update driver and firmware.";
 
 /// Every kind, the more specific before the more general.
-static KINDS: [Kind; 15] = [
-    needs_reset(kind(
+static KINDS: [ErrorKind; 15] = [
+    ErrorKind::new(
         &["GPU reset", "failed"],
         Critical,
         "GPU reset failed",
         "The driver tried to reset the GPU and failed.",
         "Reboot the machine. If it happens again, have the board checked.",
-    )),
-    needs_reset(kind(
+    )
+    .needing_reset(),
+    ErrorKind::new(
         &["GPU recovery disabled."],
         Critical,
         "GPU hang",
         "The GPU hangs, and the driver may not reset it.",
         "Reboot the machine, or allow resets with the module parameter `amdgpu.gpu_recovery=1`.",
-    )),
-    kind(
+    )
+    .needing_reset(),
+    ErrorKind::new(
         &["VRAM is lost due to GPU reset!"],
         Critical,
         "memory lost",
         "The GPU was reset, and the content of its memory is lost.",
         AFTER_RESET,
     ),
-    needs_reset(kind(
+    ErrorKind::new(
         &["device lost from bus!"],
         Critical,
         "fell off the bus",
         "The GPU no longer responds on the PCIe bus.",
         "Reboot the machine. If it happens again, check the power cables and the slot.",
-    )),
-    needs_reset(kind(
+    )
+    .needing_reset(),
+    ErrorKind::new(
         &["reaches threshold value"],
         Critical,
         "too many bad pages",
         "The GPU's memory has more bad pages than the driver accepts.",
         "Have the board replaced.",
-    )),
-    kind(
+    )
+    .needing_reset(),
+    ErrorKind::new(
         &["uncorrectable hardware error"],
         Critical,
         "uncorrectable error",
@@ -116,63 +69,65 @@ static KINDS: [Kind; 15] = [
         "Check the results of programs that used the GPU. If it happens again, have the board \
          replaced.",
     ),
-    kind(
+    ErrorKind::new(
         &["poison is consumed"],
         Critical,
         "bad data used",
         "A program has used data with an uncorrectable error, and is ended.",
         "Start the program again. If it happens again, have the board replaced.",
     ),
-    kind(
+    ErrorKind::new(
         &["RAS poison consumption is issued!"],
         Critical,
         "bad data used",
         "The GPU is reset, because it has used data with an uncorrectable error.",
         AFTER_RESET,
     ),
-    kind(
+    ErrorKind::new(
         &["correctable hardware errors"],
         Notice,
         "corrected errors",
         "The hardware has corrected errors.",
         "Nothing needs to be done. If the number grows every day, have the board checked.",
     ),
-    kind(
+    ErrorKind::new(
         &["GPU over temperature range"],
         Critical,
         "over temperature",
         "The GPU is hotter than it may be.",
         "Check fans, heat sink and the temperature of the room.",
     ),
-    kind(
+    ErrorKind::new(
         &["GPU HW Critical Temperature Fault"],
         Critical,
         "over temperature",
         "The GPU has become so hot that the machine is switched off.",
         "Check fans, heat sink and the temperature of the room.",
     ),
-    kind(
+    ErrorKind::new(
         &["GPU thermal throttling temperature reached"],
         Warning,
         "thermal throttling",
         "The GPU is at its temperature limit, so its clocks are reduced.",
         "Check fans, heat sink and the temperature of the room.",
     ),
-    by_program(kind(
+    ErrorKind::new(
         &["page fault (src_id"],
         Warning,
         "page fault",
         "A program used an address in GPU memory that it does not own.",
         "Debug the program: it reads or writes past the end of a buffer.",
-    )),
-    by_program(kind(
+    )
+    .by_program(),
+    ErrorKind::new(
         &["ring ", " timeout, signaled seq="],
         Warning,
         "GPU hang",
         "The GPU stopped working on a program's commands.",
         "Start the program again. If other programs hang too, update driver and firmware.",
-    )),
-    kind(
+    )
+    .by_program(),
+    ErrorKind::new(
         &["GPU", "reset", "begin!"],
         Warning,
         "GPU reset",
@@ -180,22 +135,6 @@ static KINDS: [Kind; 15] = [
         AFTER_RESET,
     ),
 ];
-
-const UNKNOWN: ErrorInfo = ErrorInfo {
-    name: "driver error",
-    meaning: "The driver reported an error that this version of gpumon does not know.",
-    advice: "See the driver's message in the kernel log.",
-    severity: Warning,
-    by_program: false,
-    needs_reset: false,
-    brief: ["", ""],
-};
-
-/// Returns what an error is; `None` if the number is not one of AMD's.
-pub(in crate::vendor) fn describe(code: u32) -> Option<ErrorInfo> {
-    let place = code.checked_sub(FIRST)? as usize;
-    Some(KINDS.get(place).map_or(UNKNOWN, |kind| kind.info))
-}
 
 /// Finds the errors of `amdgpu` in the kernel's log.
 #[derive(Debug, Default)]
@@ -207,7 +146,7 @@ pub(super) struct AmdErrors {
 
 impl LogParser for AmdErrors {
     fn parse(&mut self, text: &str) -> Vec<LoggedError> {
-        let (bus_id, message) = match split(text) {
+        let (bus_id, message) = match split_message(text, "amdgpu") {
             Some((bus_id, message)) => (Some(bus_id), message),
             None if text.contains("[amdgpu]]") => (None, text),
             None => return Vec::new(),
@@ -221,17 +160,17 @@ impl LogParser for AmdErrors {
                 None => self.pending = Some((None, error)),
             }
         }
-        let Some(place) = KINDS.iter().position(|own| own.is_kind_of(message)) else {
+        let Some((code, kind)) = ERRORS.find(message) else {
             return found;
         };
         let error = DriverError {
-            code: FIRST.saturating_add(place as u32),
+            code,
             pid: pid_in(message),
             message: Some(printable(message)),
         };
         match bus_id {
             // The process follows in the next line.
-            bus_id if KINDS[place].info.by_program && error.pid.is_none() => {
+            bus_id if kind.info.by_program && error.pid.is_none() => {
                 found.extend(self.flush(bus_id, error));
             }
             Some(pci_bus_id) => found.push(LoggedError { pci_bus_id, error }),
@@ -250,22 +189,6 @@ impl AmdErrors {
             error,
         })
     }
-}
-
-impl Kind {
-    fn is_kind_of(&self, message: &str) -> bool {
-        let mut rest = Some(message);
-        for pattern in self.patterns {
-            rest = rest.and_then(|rest| Some(rest.split_once(pattern)?.1));
-        }
-        rest.is_some()
-    }
-}
-
-/// Splits a message into the PCI bus ID and the text: `amdgpu 0000:03:00.0: amdgpu: GPU reset…`.
-fn split(text: &str) -> Option<(String, &str)> {
-    let (address, message) = text.strip_prefix("amdgpu ")?.split_once(": ")?;
-    Some((normal_bus_id(address)?, message))
 }
 
 /// Finds the PID in `process NAME pid 1234`. A name can have spaces, and the last is the driver's.
@@ -293,7 +216,10 @@ mod tests {
         found
             .map(|logged| {
                 assert_eq!(logged.pci_bus_id, "00000000:03:00.0");
-                (describe(logged.error.code).unwrap().name, logged.error.pid)
+                (
+                    ERRORS.describe(logged.error.code).unwrap().name,
+                    logged.error.pid,
+                )
             })
             .collect()
     }

@@ -19,5 +19,5 @@ mod source;
 mod tests;
 mod throttle;
 
-pub(super) use self::errors::{CODES as ERROR_CODES, describe};
+pub(super) use self::errors::ERRORS;
 pub use self::source::AmdSource;

@@ -1,14 +1,11 @@
 //! Cards: the GPUs that a kernel driver has claimed.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path, time::Duration};
 
 use super::Attributes;
 use crate::{
     bounded,
-    model::{Absence, normal_bus_id},
+    model::{Absence, Vendor, normal_bus_id},
 };
 
 /// A GPU with a driver of the direct rendering manager.
@@ -96,6 +93,43 @@ impl Card {
         self.device.folder().exists()
     }
 
+    /// Returns for how long the card is to be left alone after a reading, so that it can fall
+    /// asleep; `None` if it never does. Each reading starts the driver's delay again.
+    pub(in crate::vendor) fn rest_after_reading(&self) -> Option<Duration> {
+        let control = self.device.read_text("power/control");
+        let delay_ms: i64 = self.device.read_number("power/autosuspend_delay_ms").ok()?;
+        let is_automatic = control.is_ok_and(|control| control == "auto");
+        let delay_ms = u64::try_from(delay_ms).ok().filter(|_| is_automatic)?;
+        Some(Duration::from_millis(delay_ms.saturating_mul(2)))
+    }
+
+    /// Returns the folder of the card, `/sys/class/drm/cardN`.
+    pub(in crate::vendor) fn folder(&self) -> &Path {
+        let device = self.device.folder();
+        device.parent().unwrap_or(device)
+    }
+
+    /// Returns an identifier that never changes while the card stays in its slot.
+    pub(in crate::vendor) fn slot_id(&self) -> String {
+        format!("PCI-{}", self.pci_address())
+    }
+
+    /// Returns the product's name from the system's list of PCI IDs, or else the IDs, behind the
+    /// vendor's name.
+    pub(in crate::vendor) fn name_by_id(&self, vendor: Vendor) -> Option<String> {
+        let (vendor_id, device_id) = self.pci_id?;
+        let listed = PCI_NAMES
+            .iter()
+            .find_map(|list| find_pci_name(Path::new(list), vendor_id, device_id));
+        let name = listed.unwrap_or_else(|| format!("GPU {vendor_id:04x}:{device_id:04x}"));
+        let vendor = vendor.name();
+        Some(if name.starts_with(vendor) {
+            name
+        } else {
+            format!("{vendor} {name}")
+        })
+    }
+
     /// Returns the PCI address as the kernel writes it, such as `0000:3b:00.0`.
     pub(in crate::vendor) fn pci_address(&self) -> String {
         let short = self.bus_id.strip_prefix("0000").unwrap_or(&self.bus_id);
@@ -107,14 +141,6 @@ impl Card {
         // The kernel gives -1 for none.
         let node: i64 = self.device.read_number("numa_node")?;
         u32::try_from(node).map_err(|_| Absence::NotSupported)
-    }
-
-    /// Returns the name that the system's list of PCI IDs has for the card.
-    pub(in crate::vendor) fn pci_name(&self, lists: &[PathBuf]) -> Option<String> {
-        let (vendor, device) = self.pci_id?;
-        lists
-            .iter()
-            .find_map(|list| find_pci_name(list, vendor, device))
     }
 }
 
@@ -128,6 +154,9 @@ fn find_render_minors(device: &Path) -> Vec<u32> {
         .filter_map(|name| name.to_str()?.strip_prefix("renderD")?.parse().ok())
         .collect()
 }
+
+/// The system's lists of the names of PCI devices.
+const PCI_NAMES: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"];
 
 /// The largest list of PCI IDs.
 const PCI_IDS: usize = 8 << 20;

@@ -4,6 +4,7 @@
 mod attributes;
 mod card;
 mod clients;
+mod errors;
 mod fdinfo;
 mod hwmon;
 mod pcie;
@@ -13,6 +14,7 @@ pub(super) use self::{
     attributes::Attributes,
     card::{Card, PowerState, find_cards},
     clients::{Client, Clients, Snapshot},
+    errors::{ErrorKind, ErrorTable, split_message},
     fdinfo::{ClientInfo, Engine},
     hwmon::Hwmon,
     pcie::{generation_of, pcie_generation, read_link, read_max_link},

@@ -1,0 +1,105 @@
+//! Errors in the messages of drivers that have no codes for them.
+
+use std::ops::Range;
+
+use crate::{
+    model::{Severity, normal_bus_id},
+    vendor::ErrorInfo,
+};
+
+/// A kind of error.
+#[derive(Clone, Copy)]
+pub(in crate::vendor) struct ErrorKind {
+    /// The texts that a message of this kind contains, in this order.
+    patterns: &'static [&'static str],
+    pub(in crate::vendor) info: ErrorInfo,
+}
+
+impl ErrorKind {
+    /// Returns a kind of error that the hardware or the driver has made.
+    pub(in crate::vendor) const fn new(
+        patterns: &'static [&'static str],
+        severity: Severity,
+        name: &'static str,
+        meaning: &'static str,
+        advice: &'static str,
+    ) -> Self {
+        let info = ErrorInfo {
+            name,
+            meaning,
+            advice,
+            severity,
+            by_program: false,
+            needs_reset: false,
+            brief: ["", ""],
+        };
+        Self { patterns, info }
+    }
+
+    /// Returns the same kind as an error that a program has made.
+    pub(in crate::vendor) const fn by_program(self) -> Self {
+        Self {
+            info: ErrorInfo {
+                by_program: true,
+                ..self.info
+            },
+            ..self
+        }
+    }
+
+    /// Returns the same kind as an error after which the GPU does not work before a reset.
+    pub(in crate::vendor) const fn needing_reset(self) -> Self {
+        Self {
+            info: ErrorInfo {
+                needs_reset: true,
+                ..self.info
+            },
+            ..self
+        }
+    }
+
+    fn is_in(&self, message: &str) -> bool {
+        let mut rest = Some(message);
+        for pattern in self.patterns {
+            rest = rest.and_then(|rest| Some(rest.split_once(pattern)?.1));
+        }
+        rest.is_some()
+    }
+}
+
+/// The kinds of errors of a vendor, and the number of the first. The numbers of all vendors differ,
+/// and none is an Xid.
+pub(in crate::vendor) struct ErrorTable {
+    pub(in crate::vendor) first: u32,
+    pub(in crate::vendor) kinds: &'static [ErrorKind],
+}
+
+impl ErrorTable {
+    /// Returns the numbers of the errors.
+    pub(in crate::vendor) const fn codes(&self) -> Range<u32> {
+        self.first..self.first.saturating_add(self.kinds.len() as u32)
+    }
+
+    /// Returns what an error is; `None` if it is not of this table.
+    pub(in crate::vendor) fn describe(&self, code: u32) -> Option<ErrorInfo> {
+        let place = code.checked_sub(self.first)? as usize;
+        self.kinds.get(place).map(|kind| kind.info)
+    }
+
+    /// Finds the first kind of a message, with its number.
+    pub(in crate::vendor) fn find(&self, message: &str) -> Option<(u32, &'static ErrorKind)> {
+        let mut kinds = self.codes().zip(self.kinds);
+        kinds.find(|(_, kind)| kind.is_in(message))
+    }
+}
+
+/// Splits a message of a driver into the PCI bus ID and the text:
+/// `amdgpu 0000:03:00.0: amdgpu: GPU reset begin!`.
+pub(in crate::vendor) fn split_message<'a>(
+    text: &'a str,
+    driver: &str,
+) -> Option<(String, &'a str)> {
+    let rest = text.strip_prefix(driver)?.strip_prefix(' ')?;
+    let (address, message) = rest.split_once(": ")?;
+    Some((normal_bus_id(address)?, message))
+}

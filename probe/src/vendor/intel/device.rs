@@ -1,0 +1,465 @@
+//! One GPU.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    bounded,
+    model::{
+        Absence, Board, Fan, Gpu, GpuDetails, GpuSample, MaxClocks, MemoryKind, PowerLimits,
+        Reading, Thresholds,
+        ThrottleReason::{
+            self, CurrentLimit, OtherLimit, PowerLimit, Prochot, RegulatorThermalLimit,
+            ThermalLimit,
+        },
+        Trace, Vendor,
+    },
+    vendor::{
+        Device, DeviceError, ReadDepth,
+        drm::{
+            Attributes, Card, Clients, Hwmon, Names, PowerState, Usage, read_link, read_max_link,
+        },
+    },
+};
+
+/// The age of a scan of processes that is new enough, and the longest wait for one.
+const SCAN_AGE: Duration = Duration::from_millis(400);
+const SCAN_PATIENCE: Duration = Duration::from_millis(100);
+
+/// The address of a GPU that is a part of the processor.
+const INTEGRATED: &str = "00000000:00:02.0";
+
+/// The names in the `fdinfo` of both drivers.
+static NAMES: Names = Names {
+    memory: &["vram", "local", "system", "gtt"],
+    graphics: &["render", "rcs"],
+    compute: &["compute", "ccs"],
+    encoders: &["video-enhance", "vecs"],
+    decoders: &["video", "vcs"],
+};
+
+/// The causes of reduced clocks, by the ends of the names of their files.
+const REASONS: [(&str, ThrottleReason); 11] = [
+    ("prochot", Prochot),
+    ("pl1", PowerLimit),
+    ("pl2", PowerLimit),
+    ("pl4", PowerLimit),
+    ("thermal", ThermalLimit),
+    ("soc_thermal", ThermalLimit),
+    ("ratl", ThermalLimit),
+    ("vr_thermalert", RegulatorThermalLimit),
+    ("vr_thermal", RegulatorThermalLimit),
+    ("vr_tdc", CurrentLimit),
+    ("iccmax", CurrentLimit),
+];
+
+/// One GPU: the files of its card, and what was read before.
+pub(super) struct IntelDevice {
+    card: Card,
+    identity: Gpu,
+    hwmon: Option<Hwmon>,
+    engine: EngineFiles,
+    is_integrated: bool,
+    proc_root: PathBuf,
+    clients: Arc<Clients>,
+    usage: Usage,
+    earlier: Option<Counters>,
+    /// The last sample and its time, for a card that falls asleep if it is left alone.
+    last: Option<(Instant, GpuSample)>,
+}
+
+/// The files of the graphics engine, whose names differ between the drivers.
+struct EngineFiles {
+    clock: Attributes,
+    /// The clock now, and the highest.
+    clock_names: [&'static str; 2],
+    idle: Attributes,
+    idle_name: &'static str,
+    throttle: Attributes,
+    throttle_prefix: &'static str,
+}
+
+/// Counters at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    at: Instant,
+    energy_joules: Option<f64>,
+    idle_ms: Option<u64>,
+}
+
+impl EngineFiles {
+    fn find(card: &Card) -> Self {
+        let device = card.device.folder();
+        if card.driver == "xe" {
+            let engine = device.join("tile0/gt0");
+            return Self {
+                clock: Attributes::new(engine.join("freq0")),
+                clock_names: ["act_freq", "rp0_freq"],
+                idle: Attributes::new(engine.join("gtidle")),
+                idle_name: "idle_residency_ms",
+                throttle: Attributes::new(engine.join("freq0/throttle")),
+                throttle_prefix: "reason_",
+            };
+        }
+        let engine = Attributes::new(card.folder().join("gt/gt0"));
+        Self {
+            clock: engine.clone(),
+            clock_names: ["rps_act_freq_mhz", "rps_RP0_freq_mhz"],
+            idle: engine.clone(),
+            idle_name: "rc6_residency_ms",
+            throttle: engine,
+            throttle_prefix: "throttle_reason_",
+        }
+    }
+
+    fn read_reasons(&self) -> Result<Vec<ThrottleReason>, Absence> {
+        // Newer drivers have all reasons of one moment in one line.
+        if let Ok(names) = self.throttle.read_text("reasons") {
+            return Ok(parse_reasons(&names));
+        }
+        let status: u8 = self
+            .throttle
+            .read_number(&format!("{}status", self.throttle_prefix))
+            .or_else(|_| self.throttle.read_number("status"))?;
+        if status == 0 {
+            return Ok(Vec::new());
+        }
+        let is_set = |name: &str| {
+            let file = format!("{}{name}", self.throttle_prefix);
+            self.throttle
+                .read_number::<u8>(&file)
+                .is_ok_and(|set| set != 0)
+        };
+        let set = REASONS.iter().filter(|(name, _)| is_set(name));
+        Ok(unique(set.map(|(_, reason)| *reason)))
+    }
+}
+
+/// Parses the names of reasons, such as `pl1 thermal`; `none` is none.
+fn parse_reasons(names: &str) -> Vec<ThrottleReason> {
+    let names = names.split(|letter: char| letter.is_whitespace() || letter == ',');
+    let names = names.filter(|name| !name.is_empty() && *name != "none");
+    unique(names.map(|name| {
+        let known = REASONS.iter().find(|(own, _)| *own == name);
+        known.map_or(OtherLimit, |(_, reason)| *reason)
+    }))
+}
+
+fn unique(reasons: impl Iterator<Item = ThrottleReason>) -> Vec<ThrottleReason> {
+    let mut all = Vec::new();
+    for reason in reasons {
+        if !all.contains(&reason) {
+            all.push(reason);
+        }
+    }
+    all
+}
+
+impl IntelDevice {
+    /// Opens a GPU, which reads what never changes. Nothing keeps the card awake.
+    ///
+    /// # Errors
+    /// The card is gone, or asleep.
+    pub(super) fn open(
+        card: &Card,
+        index: u32,
+        proc_root: &Path,
+        clients: Arc<Clients>,
+    ) -> Result<Self, DeviceError> {
+        let is_integrated = card.bus_id == INTEGRATED;
+        let mut device = Self {
+            identity: Gpu {
+                vendor: Vendor::Intel,
+                vendor_index: Some(index),
+                uuid: Some(card.slot_id()),
+                name: card
+                    .name_by_id(Vendor::Intel)
+                    .ok_or(Absence::Unknown)
+                    .into(),
+                pci_bus_id: Reading::Now(card.bus_id.clone()),
+                ..Gpu::unidentified(index, &Absence::NotSupported)
+            },
+            hwmon: None,
+            engine: EngineFiles::find(card),
+            is_integrated,
+            card: card.clone(),
+            proc_root: proc_root.to_owned(),
+            clients,
+            usage: Usage::new(&NAMES),
+            earlier: None,
+            last: None,
+        };
+        device.check()?;
+        device.hwmon = Hwmon::find(card.device.folder());
+        device.identity.board = device.read_board();
+        Ok(device)
+    }
+
+    /// Checks that the card is there and awake.
+    fn check(&self) -> Result<(), DeviceError> {
+        if !self.card.exists() {
+            return Err(DeviceError::Lost);
+        }
+        match self.card.power_state() {
+            PowerState::Active => Ok(()),
+            PowerState::Asleep => Err(DeviceError::Asleep),
+        }
+    }
+
+    fn read_sensor<T>(
+        &self,
+        read: impl FnOnce(&Hwmon) -> Result<T, Absence>,
+    ) -> Result<T, Absence> {
+        self.hwmon.as_ref().map_or(Err(Absence::NotSupported), read)
+    }
+
+    fn read_board(&self) -> Board {
+        let highest: Result<u32, _> = self.engine.clock.read_number(self.engine.clock_names[1]);
+        let link = read_max_link(self.card.device.folder());
+        let celsius = |label: &str, limit: &str| {
+            Reading::from(self.read_sensor(|hwmon| hwmon.read_celsius(label, limit)))
+        };
+        let absent = Board::absent(&Absence::NotSupported);
+        // The link of an integrated GPU and that inside a card mean nothing.
+        let has_link = !self.is_integrated;
+        let keep = |reading| {
+            if has_link {
+                reading
+            } else {
+                Err(Absence::NotSupported)
+            }
+        };
+        Board {
+            numa_node: self.card.numa_node().into(),
+            pcie_max_generation: keep(link.generation).into(),
+            pcie_max_width: keep(link.width).into(),
+            max_clocks: MaxClocks {
+                graphics_mhz: highest.clone().into(),
+                sm_mhz: highest.into(),
+                ..absent.max_clocks
+            },
+            power_limits: PowerLimits {
+                default_watts: self.read_rated_limit().into(),
+                ..absent.power_limits
+            },
+            thresholds: Thresholds {
+                shutdown_celsius: celsius("pkg", "emergency"),
+                slowdown_celsius: celsius("pkg", "crit"),
+                memory_max_celsius: celsius("vram", "crit"),
+                gpu_max_celsius: Reading::NOT_SUPPORTED,
+            },
+            ..absent
+        }
+    }
+
+    fn read_rated_limit(&self) -> Result<f64, Absence> {
+        self.read_first(&["power1_rated_max", "power2_rated_max"])
+    }
+
+    /// Reads the first of these files that is not 0, in millionths of its unit. The card's file is
+    /// 0 on some boards, and the package's is right.
+    fn read_first(&self, files: &[&str]) -> Result<f64, Absence> {
+        let mut reason = Absence::NotSupported;
+        for file in files {
+            match self.read_sensor(|hwmon| hwmon.read_micro(file)) {
+                Ok(value) if value > 0.0 => return Ok(value),
+                Ok(_) => {}
+                Err(absence) => reason = absence,
+            }
+        }
+        Err(reason)
+    }
+
+    fn read_counters(&self) -> Counters {
+        Counters {
+            at: Instant::now(),
+            energy_joules: self.read_first(&["energy1_input", "energy2_input"]).ok(),
+            idle_ms: self.engine.idle.read_number(self.engine.idle_name).ok(),
+        }
+    }
+
+    /// Fills in what takes two moments: power, and the time in which the GPU was awake.
+    fn read_rates(&mut self, sample: &mut GpuSample) {
+        let now = self.read_counters();
+        let earlier = self.earlier.replace(now);
+        sample.power.energy_joules_total = now.energy_joules.ok_or(Absence::NotSupported).into();
+        let missing = |is_counted: bool| {
+            if is_counted {
+                Absence::WarmingUp
+            } else {
+                Absence::NotSupported
+            }
+        };
+        let elapsed = earlier.map(|earlier| (now.at - earlier.at).as_secs_f64());
+        let elapsed = elapsed.filter(|seconds| *seconds > 0.0);
+        let joules = earlier.and_then(|earlier| Some(now.energy_joules? - earlier.energy_joules?));
+        let watts = joules
+            .zip(elapsed)
+            .map(|(joules, seconds)| joules / seconds);
+        let watts = watts.filter(|watts| *watts >= 0.0);
+        sample.power.draw_watts = watts.ok_or(missing(now.energy_joules.is_some())).into();
+        let idle = earlier.and_then(|earlier| now.idle_ms?.checked_sub(earlier.idle_ms?));
+        #[allow(clippy::cast_precision_loss)]
+        let awake = idle.zip(elapsed).map(|(idle, seconds)| {
+            (100.0 - idle as f64 / (seconds * 1e3) * 100.0).clamp(0.0, 100.0)
+        });
+        sample.utilization.gpu_percent = awake.ok_or(missing(now.idle_ms.is_some())).into();
+    }
+
+    fn read_sensors(&self, sample: &mut GpuSample) {
+        let celsius = |label: &str| self.read_sensor(|hwmon| hwmon.read_celsius(label, "input"));
+        // The only sensor of `i915` has no label.
+        let unlabeled = || {
+            let read = self.read_sensor(|hwmon| hwmon.read_number("temp1_input"));
+            #[allow(clippy::cast_precision_loss)]
+            read.map(|millidegrees| millidegrees as f64 / 1e3)
+        };
+        sample.temperature.gpu_celsius = celsius("pkg").or_else(|_| unlabeled()).into();
+        sample.temperature.memory_celsius = celsius("vram").into();
+        sample.power.limit_watts = self
+            .read_first(&["power1_max", "power2_max", "power1_cap", "power2_cap"])
+            .into();
+        let clock: Result<u32, _> = self.engine.clock.read_number(self.engine.clock_names[0]);
+        sample.clocks.graphics_mhz = clock.clone().into();
+        sample.clocks.sm_mhz = clock.into();
+        sample.throttle_reasons = self.engine.read_reasons().into();
+        if !self.is_integrated {
+            let link = read_link(self.card.device.folder());
+            sample.pcie.generation = link.generation.into();
+            sample.pcie.width = link.width.into();
+        }
+    }
+
+    /// Reads the processes, and the memory, which is known only as far as the processes are.
+    fn read_processes(&mut self, sample: &mut GpuSample) {
+        let Some(scan) = self.clients.get(SCAN_AGE, SCAN_PATIENCE) else {
+            sample.processes = Reading::Absent(Absence::NotReadYet);
+            return;
+        };
+        let own = scan.of_card(&self.card.bus_id);
+        self.usage.update(scan.at_ms, &own);
+        let processes = self.usage.processes(&own);
+        let held = processes
+            .iter()
+            .filter_map(|process| process.memory_bytes.value());
+        let held = held.fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
+        sample.processes = Reading::Now(processes);
+        let used = if scan.is_incomplete {
+            Err(Absence::NoPermission)
+        } else {
+            Ok(held)
+        };
+        if self.is_integrated {
+            sample.memory_kind = MemoryKind::Unified;
+            let memory = read_machine_memory(&self.proc_root);
+            let available = memory.map(|(_, available)| available);
+            sample.memory.total_bytes = memory
+                .map(|(total, _)| total)
+                .ok_or(Absence::Unknown)
+                .into();
+            sample.memory.free_bytes = available.ok_or(Absence::Unknown).into();
+        } else {
+            let total = largest_bar(&self.card.device);
+            sample.memory.free_bytes = match (&total, &used) {
+                (Ok(total), Ok(used)) => Reading::Now(total.saturating_sub(*used)),
+                (Err(reason), _) | (_, Err(reason)) => Reading::Absent(reason.clone()),
+            };
+            sample.memory.total_bytes = total.into();
+        }
+        sample.memory.used_bytes = used.into();
+    }
+
+    /// Returns the last sample if the card was idle and is to be left alone.
+    fn rested_sample(&self) -> Option<&GpuSample> {
+        let (at, sample) = self.last.as_ref()?;
+        let is_used = sample
+            .processes
+            .value()
+            .is_none_or(|processes| !processes.is_empty());
+        (!is_used && at.elapsed() < self.card.rest_after_reading()?).then_some(sample)
+    }
+}
+
+impl Device for IntelDevice {
+    fn identity(&mut self) -> Gpu {
+        self.identity.clone()
+    }
+
+    fn read(&mut self, sample: &mut GpuSample, _depth: ReadDepth) -> Result<(), DeviceError> {
+        self.check()?;
+        if let Some(rested) = self.rested_sample() {
+            *sample = rested.clone();
+            return Ok(());
+        }
+        let (index, uuid) = (sample.index, sample.uuid.take());
+        let (at_ms, health) = (sample.at_ms, sample.health.clone());
+        *sample = GpuSample::absent(index, uuid, at_ms, health, &Absence::NotSupported);
+        self.read_rates(sample);
+        self.read_sensors(sample);
+        self.read_processes(sample);
+        self.last = Some((Instant::now(), sample.clone()));
+        Ok(())
+    }
+
+    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        self.check()?;
+        let (index, uuid, at_ms) = (details.index, details.uuid.take(), details.at_ms);
+        *details = GpuDetails::absent(index, uuid, at_ms, &Absence::NotSupported);
+        if self.rested_sample().is_some() {
+            return Ok(());
+        }
+        let turns = ["fan1_input", "fan2_input", "fan3_input"]
+            .map(|file| self.read_sensor(|hwmon| hwmon.read_number(file)).ok());
+        // Places without a fan stay 0.
+        let turning = turns.into_iter().flatten().filter(|rpm| *rpm > 0);
+        let fans: Vec<_> = turning
+            .filter_map(|rpm| {
+                let rpm = Reading::Now(u32::try_from(rpm).ok()?);
+                Some(Fan {
+                    speed_percent: Reading::NOT_SUPPORTED,
+                    rpm,
+                })
+            })
+            .collect();
+        if !fans.is_empty() {
+            details.fans = Reading::Now(fans);
+        }
+        Ok(())
+    }
+
+    fn traces(&mut self) -> Vec<Trace> {
+        Vec::new()
+    }
+}
+
+/// Returns the size of the largest window onto a card's memory. It is all of the memory on machines
+/// with resizable windows; a window of 256 MiB is not.
+fn largest_bar(device: &Attributes) -> Result<u64, Absence> {
+    const USUAL: u64 = 256 << 20;
+    let windows = device.read_text("resource")?;
+    let sizes = windows.lines().filter_map(|line| {
+        let mut numbers = line.split_whitespace();
+        let mut parse = || u64::from_str_radix(numbers.next()?.strip_prefix("0x")?, 16).ok();
+        let (start, end) = (parse()?, parse()?);
+        end.checked_sub(start)?.checked_add(1)
+    });
+    sizes
+        .max()
+        .filter(|size| *size > USUAL)
+        .ok_or(Absence::NotSupported)
+}
+
+/// Returns the memory of the machine, and the part that programs could use, in bytes.
+fn read_machine_memory(proc_root: &Path) -> Option<(u64, u64)> {
+    let text = bounded::text(proc_root.join("meminfo"), bounded::STAT).ok()?;
+    let bytes = |key: &str| {
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(key))?;
+        let kibibytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kibibytes.checked_mul(1024)
+    };
+    Some((bytes("MemTotal:")?, bytes("MemAvailable:")?))
+}

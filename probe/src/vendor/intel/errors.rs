@@ -1,0 +1,153 @@
+//! Errors of the drivers, from the kernel's log.
+
+use crate::{
+    model::Severity::{Critical, Warning},
+    vendor::{
+        DriverError, LoggedError,
+        drm::{ErrorKind, ErrorTable, split_message},
+        kernel_log::{LogParser, printable},
+    },
+};
+
+/// The names of the drivers.
+pub(super) const DRIVERS: [&str; 2] = ["i915", "xe"];
+
+/// The errors of `i915` and `xe`.
+pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
+    first: 200_000,
+    kinds: &KINDS,
+};
+
+/// Every kind, the more specific before the more general.
+static KINDS: [ErrorKind; 7] = [
+    ErrorKind::new(
+        &["wedged"],
+        Critical,
+        "GPU stopped",
+        "The driver has given up the GPU after an error.",
+        "Load the driver again or reboot the machine. If it happens again, update the firmware.",
+    )
+    .needing_reset(),
+    ErrorKind::new(
+        &["Hardware error"],
+        Critical,
+        "hardware error",
+        "The hardware has reported an error.",
+        "See the kernel log for its kind. If it happens again, have the board checked.",
+    ),
+    ErrorKind::new(
+        &["GPU HANG: ecode"],
+        Warning,
+        "GPU hang",
+        "The GPU stopped working on a program's commands.",
+        "Start the program again. If other programs hang too, update the driver.",
+    )
+    .by_program(),
+    ErrorKind::new(
+        &["Timedout job"],
+        Warning,
+        "GPU hang",
+        "The GPU stopped working on a program's commands.",
+        "Start the program again. If other programs hang too, update the driver.",
+    )
+    .by_program(),
+    ErrorKind::new(
+        &["Fault response: Unsuccessful"],
+        Warning,
+        "page fault",
+        "A program used an address in GPU memory that it does not own.",
+        "Debug the program: it reads or writes past the end of a buffer.",
+    )
+    .by_program(),
+    ErrorKind::new(
+        &["Engine reset: engine_class="],
+        Warning,
+        "engine reset",
+        "The driver has reset an engine of the GPU. The program that used it loses its work.",
+        "Start the program again. If it happens again, update the driver.",
+    ),
+    ErrorKind::new(
+        &["Resetting "],
+        Warning,
+        "GPU reset",
+        "The driver resets the GPU or one of its engines. Programs can lose their work.",
+        "Start the programs again. If it happens again, update the driver.",
+    ),
+];
+
+/// Finds the errors of both drivers in the kernel's log.
+#[derive(Debug)]
+pub(super) struct IntelErrors;
+
+impl LogParser for IntelErrors {
+    fn parse(&mut self, text: &str) -> Vec<LoggedError> {
+        let parse = || {
+            let (pci_bus_id, message) = DRIVERS
+                .iter()
+                .find_map(|driver| split_message(text, driver))?;
+            let (code, _) = ERRORS.find(message)?;
+            let error = DriverError {
+                code,
+                pid: pid_in(message),
+                message: Some(printable(message)),
+            };
+            Some(LoggedError { pci_bus_id, error })
+        };
+        parse().into_iter().collect()
+    }
+}
+
+/// Finds the PID in `in NAME [1234]`, which ends a message of `i915`.
+fn pid_in(message: &str) -> Option<u32> {
+    let (_, pid) = message.trim_end().strip_suffix(']')?.rsplit_once('[')?;
+    pid.parse().ok().filter(|pid| *pid > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_each_kind_are_known() {
+        for (line, name, pid) in [
+            (
+                "i915 0000:03:00.0: [drm] GPU HANG: ecode 12:1:85dffffb, in python [1234]",
+                "GPU hang",
+                Some(1234),
+            ),
+            (
+                "i915 0000:03:00.0: [drm] Resetting chip for stopped heartbeat",
+                "GPU reset",
+                None,
+            ),
+            (
+                "xe 0000:03:00.0: [drm] Timedout job: seqno=42, lrc_seqno=42",
+                "GPU hang",
+                None,
+            ),
+            (
+                "xe 0000:03:00.0: [drm] CRITICAL: Xe has declared device 0000:03:00.0 as wedged.",
+                "GPU stopped",
+                None,
+            ),
+        ] {
+            let [logged] = &IntelErrors.parse(line)[..] else {
+                panic!("{line}")
+            };
+            assert_eq!(logged.pci_bus_id, "00000000:03:00.0");
+            assert_eq!(
+                ERRORS.describe(logged.error.code).unwrap().name,
+                name,
+                "{line}"
+            );
+            assert_eq!(logged.error.pid, pid, "{line}");
+        }
+        for line in [
+            "xe 0000:03:00.0: [drm] GuC firmware loaded",
+            "usb 1-1: wedged",
+            "",
+        ] {
+            assert_eq!(IntelErrors.parse(line), [], "{line}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The source behind `--source intel`.
+
+use std::{path::Path, path::PathBuf, sync::Arc};
+
+use super::{
+    device::IntelDevice,
+    errors::{DRIVERS, IntelErrors},
+};
+use crate::{
+    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
+    vendor::{
+        Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
+        drm::{Card, Clients, PowerState, find_cards},
+        kernel_log::KernelLog,
+    },
+};
+
+/// The GPUs of the kernel drivers `i915` and `xe`, by their PCI address.
+pub struct IntelSource {
+    cards: Vec<Card>,
+    clients: Arc<Clients>,
+    proc_root: PathBuf,
+}
+
+impl IntelSource {
+    /// Finds the cards. Virtual functions, which are parts of a card for virtual machines, are left
+    /// out.
+    ///
+    /// # Errors
+    /// Neither driver is loaded, or has a card.
+    pub fn open(roots: &Roots) -> Result<Self, SourceError> {
+        let mut cards = find_cards(&roots.sys, &DRIVERS);
+        cards.retain(|card| !card.device.folder().join("physfn").exists());
+        if cards.is_empty() {
+            return Err(SourceError::NoDriver(
+                "neither kernel driver i915 nor xe has a GPU: check that the machine has a GPU of \
+                 Intel, then see `dmesg | grep -e i915 -e xe`"
+                    .to_owned(),
+            ));
+        }
+        let nodes = cards.clone();
+        // Reading the use of a client of `xe` wakes its card.
+        let may_read = move |minor| {
+            let mut nodes = nodes.iter();
+            nodes
+                .find(|card| card.minors.contains(&minor))
+                .is_none_or(|card| card.power_state() == PowerState::Active)
+        };
+        Ok(Self {
+            cards,
+            clients: Clients::new(roots.proc.clone(), may_read),
+            proc_root: roots.proc.clone(),
+        })
+    }
+
+    fn find_card(&self, index: u32) -> Option<&Card> {
+        self.cards.get(index as usize)
+    }
+}
+
+impl Source for IntelSource {
+    fn platform(&self) -> Platform {
+        // The drivers have no version but the kernel's.
+        let version = rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned();
+        Platform {
+            is_simulated: false,
+            drivers: vec![Driver {
+                vendor: Vendor::Intel,
+                version: Reading::Now(version),
+                library_version: Reading::Absent(Absence::NotSupported),
+                cuda_version: Reading::Absent(Absence::NotSupported),
+            }],
+        }
+    }
+
+    fn device_count(&self) -> Result<u32, SourceError> {
+        Ok(self.cards.len() as u32)
+    }
+
+    fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
+        let card = self.find_card(index).ok_or(DeviceError::Lost)?;
+        let clients = Arc::clone(&self.clients);
+        Ok(Box::new(IntelDevice::open(
+            card,
+            index,
+            &self.proc_root,
+            clients,
+        )?))
+    }
+
+    fn is_asleep(&self, index: u32, _sys_root: &Path) -> bool {
+        let card = self.find_card(index);
+        card.is_some_and(|card| card.power_state() == PowerState::Asleep)
+    }
+
+    fn reporter(&self) -> Option<Box<dyn Reporter>> {
+        None
+    }
+
+    fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
+        let log = KernelLog::open(path, IntelErrors).ok();
+        log.into_iter().map(|log| Box::new(log) as _).collect()
+    }
+
+    fn links(&self, _gpus: &[u32]) -> Vec<GpuLink> {
+        Vec::new()
+    }
+}
