@@ -244,7 +244,8 @@ fn who_kills_it_kills_the_second_process_too() {
     signal("-KILL", child.id());
     child.wait().unwrap();
     eventually("the second process is gone", || !is_there());
-    assert_eq!(shared.held(), 0);
+    // A process that has ended may still give back its memory.
+    eventually("its memory is free", || shared.held() == 0);
 }
 
 /// What stays free is enough for another program, at any time.

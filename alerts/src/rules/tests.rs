@@ -158,7 +158,7 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             "field = \"temperature.hotspot\"\nabove = 1",
-            "use one of temperature.gpu_celsius, temperature.memory_celsius",
+            "use one of temperature.gpu_celsius, temperature.junction_celsius",
         ),
         (
             "field = \"gpu\"\nabove = 1",

@@ -25,4 +25,11 @@ export const ERROR_TITLES: Readonly<Partial<Record<number, () => string>>> = {
   100012: () => trans.__("page fault"),
   100013: () => trans.__("GPU hang"),
   100014: () => trans.__("GPU reset"),
+  200000: () => trans.__("GPU stopped"),
+  200001: () => trans.__("hardware error"),
+  200002: () => trans.__("GPU hang"),
+  200003: () => trans.__("GPU hang"),
+  200004: () => trans.__("page fault"),
+  200005: () => trans.__("engine reset"),
+  200006: () => trans.__("GPU reset"),
 };

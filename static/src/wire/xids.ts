@@ -450,7 +450,7 @@ export const XIDS: readonly Xid[] = [
     advice: () => trans.__("Check fans, heat sink and the temperature of the room."),
   },
   {
-    codes: [100012],
+    codes: [100012, 200004],
     meaning: () => trans.__("A program used an address in GPU memory that it does not own."),
     advice: () => trans.__("Debug the program: it reads or writes past the end of a buffer."),
   },
@@ -463,5 +463,30 @@ export const XIDS: readonly Xid[] = [
     codes: [100014],
     meaning: () => trans.__("The driver resets the GPU. All programs that use it lose their work."),
     advice: () => trans.__("Start the programs that used the GPU again. If it happens again, update driver and firmware."),
+  },
+  {
+    codes: [200000],
+    meaning: () => trans.__("The driver has given up the GPU after an error."),
+    advice: () => trans.__("Load the driver again or reboot the machine. If it happens again, update the firmware."),
+  },
+  {
+    codes: [200001],
+    meaning: () => trans.__("The hardware has reported an error."),
+    advice: () => trans.__("See the kernel log for its kind. If it happens again, have the board checked."),
+  },
+  {
+    codes: [200002, 200003],
+    meaning: () => trans.__("The GPU stopped working on a program's commands."),
+    advice: () => trans.__("Start the program again. If other programs hang too, update the driver."),
+  },
+  {
+    codes: [200005],
+    meaning: () => trans.__("The driver has reset an engine of the GPU. The program that used it loses its work."),
+    advice: () => trans.__("Start the program again. If it happens again, update the driver."),
+  },
+  {
+    codes: [200006],
+    meaning: () => trans.__("The driver resets the GPU or one of its engines. Programs can lose their work."),
+    advice: () => trans.__("Start the programs again. If it happens again, update the driver."),
   },
 ];

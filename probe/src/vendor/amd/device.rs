@@ -39,7 +39,7 @@ const LATCHED_FOR: Duration = Duration::from_secs(15);
 const ECC_EVERY: Duration = Duration::from_mins(1);
 
 /// A longer pause between two samples leaves the power in between unknown.
-const LONGEST_STEP: Duration = Duration::from_secs(10);
+const LONGEST_STEP: Duration = Duration::from_secs(30);
 
 /// Devices whose accumulator of energy is right: MI100, MI200 and MI300 series.
 const WITH_ENERGY: [u16; 16] = [

@@ -293,7 +293,7 @@ impl IntelDevice {
                 Absence::NotSupported
             }
         };
-        let elapsed = earlier.map(|earlier| (now.at - earlier.at).as_secs_f64());
+        let elapsed = earlier.map(|earlier| now.at.duration_since(earlier.at).as_secs_f64());
         let elapsed = elapsed.filter(|seconds| *seconds > 0.0);
         let joules = earlier.and_then(|earlier| Some(now.energy_joules? - earlier.energy_joules?));
         let watts = joules

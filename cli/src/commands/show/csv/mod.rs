@@ -397,7 +397,7 @@ mod tests {
         );
         let memory = Csv::new(Rows::Gpus, Some("memory")).unwrap().header();
         assert!(
-            memory.starts_with("memory_used_bytes,") && memory.split(',').count() == 4,
+            memory.starts_with("memory_used_bytes,") && memory.split(',').count() == 6,
             "{memory}"
         );
         let all = Csv::new(Rows::Processes, Some("all")).unwrap().header();
