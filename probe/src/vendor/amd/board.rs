@@ -80,7 +80,14 @@ pub(super) fn read_board(card: &Card, hwmon: Option<&Hwmon>, node: Option<&Node>
             .and_then(|slot| generation_of(slot.gigatransfers))
             .map_or(link.generation, Ok)
             .into(),
-        pcie_max_width: slot.map(|slot| slot.lanes).map_or(link.width, Ok).into(),
+        pcie_max_width: slot
+            .map(|slot| {
+                link.width
+                    .clone()
+                    .map_or(slot.lanes, |own| own.min(slot.lanes))
+            })
+            .map_or(link.width, Ok)
+            .into(),
         max_clocks: MaxClocks {
             graphics_mhz: highest_clock(&card.device, "pp_dpm_sclk").into(),
             sm_mhz: highest_clock(&card.device, "pp_dpm_sclk").into(),

@@ -38,8 +38,11 @@ const LATCHED_FOR: Duration = Duration::from_secs(15);
 /// Reading the counters of errors makes the driver collect them from all blocks.
 const ECC_EVERY: Duration = Duration::from_mins(1);
 
+/// Counting the occupied compute units walks all queues of the hardware.
+const COMPUTE_EVERY: Duration = Duration::from_secs(1);
+
 /// A longer pause between two samples leaves the power in between unknown.
-const LONGEST_STEP: Duration = Duration::from_secs(30);
+const LONGEST_STEP: Duration = Duration::from_mins(2);
 
 /// Devices whose accumulator of energy is right: MI100, MI200 and MI300 series.
 const WITH_ENERGY: [u16; 16] = [
@@ -73,8 +76,8 @@ pub(super) struct AmdDevice {
     partitions: Partitions,
     /// The generation of KFD's topology that the nodes are from.
     generation: Option<u64>,
-    opened: Instant,
-    was_asleep: bool,
+    /// The firmware's readings are wrong until then.
+    latched_until: Option<Instant>,
     /// Returns `true` if the GPU is a part of the processor.
     is_apu: bool,
     earlier: Option<Earlier>,
@@ -82,6 +85,11 @@ pub(super) struct AmdDevice {
     /// The energy since the GPU was opened, for GPUs without an accumulator.
     energy_joules: f64,
     ecc: Option<(Instant, Ecc)>,
+    compute: Option<(Instant, Vec<kfd::ComputeProcess>)>,
+    /// Whether the last reading left the card alone.
+    is_resting: bool,
+    /// The last details, for a card that is left alone.
+    last_details: Option<GpuDetails>,
     /// The last sample and its time, for a card that falls asleep if it is left alone.
     last: Option<(Instant, GpuSample)>,
 }
@@ -150,7 +158,7 @@ impl AmdDevice {
         sees_host_pids: bool,
         was_asleep: bool,
     ) -> Self {
-        let hwmon = Hwmon::find(card.device.folder());
+        let hwmon = Hwmon::find(card.device.folder(), &card.driver);
         let power = hwmon.as_ref().map_or(
             PowerFiles {
                 has_average: false,
@@ -177,13 +185,15 @@ impl AmdDevice {
             nodes: Vec::new(),
             partitions: Partitions::default(),
             generation: None,
-            opened: Instant::now(),
-            was_asleep,
+            latched_until: was_asleep.then(|| Instant::now() + LATCHED_FOR),
             is_apu: false,
             earlier: None,
             throttled: ThrottledSeconds::default(),
             energy_joules: 0.0,
             ecc: None,
+            compute: None,
+            is_resting: false,
+            last_details: None,
             last: None,
         };
         device.is_apu = device.is_part_of_processor();
@@ -253,18 +263,30 @@ impl AmdDevice {
     }
 
     /// Returns the last sample if the card was idle and is to be left alone.
-    fn rested_sample(&self) -> Option<&GpuSample> {
-        let (at, sample) = self.last.as_ref()?;
+    fn rested_sample(&self) -> Option<&(Instant, GpuSample)> {
+        let rested @ (at, sample) = self.last.as_ref()?;
         let is_used = sample
-            .processes
+            .utilization
+            .gpu_percent
             .value()
-            .is_none_or(|processes| !processes.is_empty())
-            || sample
-                .utilization
-                .gpu_percent
-                .value()
-                .is_some_and(|percent| *percent > 0.0);
-        (!is_used && at.elapsed() < self.card.rest_after_reading()?).then_some(sample)
+            .is_some_and(|percent| *percent > 0.0)
+            || has_work(sample);
+        (!is_used && at.elapsed() < self.card.rest_after_reading()?).then_some(rested)
+    }
+
+    /// Fills in the sample of a card that is left alone, whose processes alone are read; `false` if
+    /// one of them works.
+    fn fill_rested(&mut self, sample: &mut GpuSample) -> bool {
+        let Some((_, rested)) = self.rested_sample() else {
+            return false;
+        };
+        let mut rested = rested.clone();
+        date_sensors(&mut rested);
+        (rested.at_ms, rested.uuid) = (sample.at_ms, sample.uuid.take());
+        *sample = rested;
+        self.read_memory(sample);
+        self.read_processes(sample);
+        !has_work(sample)
     }
 
     /// Reads the table of the firmware.
@@ -303,7 +325,12 @@ impl AmdDevice {
         };
     }
 
-    fn read_sensors(&self, metrics: Option<&Metrics>, sample: &mut GpuSample) {
+    fn read_sensors(
+        &self,
+        metrics: Option<&Metrics>,
+        busy: Result<u32, Absence>,
+        sample: &mut GpuSample,
+    ) {
         let get = |field| {
             metrics
                 .and_then(|metrics| metrics.get(field))
@@ -313,7 +340,8 @@ impl AmdDevice {
         let utilization = &mut sample.utilization;
         utilization.gpu_percent = match self.card.pci_id {
             Some((_, device)) if WITHOUT_USE.contains(&device) => Reading::NOT_SUPPORTED,
-            _ => percent("gpu_busy_percent")
+            _ => busy
+                .map(f64::from)
                 .or_else(|_| get(Field::GfxActivity))
                 .into(),
         };
@@ -368,9 +396,8 @@ impl AmdDevice {
         sample.fan_percent = self.read_fan().speed_percent;
         let link = read_link(self.card.device.folder());
         // The table has the link of the slot, also on boards with a switch of their own.
-        let width = get(Field::PcieWidth)
-            .and_then(round_to_whole)
-            .or(link.width);
+        let width = get(Field::PcieWidth).and_then(round_to_whole);
+        let width = width.ok().filter(|lanes| *lanes > 0).map_or(link.width, Ok);
         let generation = get(Field::PcieSpeed)
             .and_then(|speed| generation_of(speed).ok_or(Absence::Unknown))
             .or(link.generation);
@@ -406,7 +433,7 @@ impl AmdDevice {
     }
 
     /// Reads power and energy. The second die of an MI250X has neither: the first has both dies'.
-    fn read_power(&mut self, metrics: Option<&Metrics>, sample: &mut GpuSample) {
+    fn read_power(&mut self, metrics: Option<&Metrics>, at: Instant, sample: &mut GpuSample) {
         let limit = self.read_sensor(|hwmon| hwmon.read_micro("power1_cap"));
         let is_second_die = limit == Ok(0.0) && self.has_energy();
         let read = |has: bool, file| {
@@ -424,7 +451,7 @@ impl AmdDevice {
             .filter(|_| !is_second_die)
             .ok_or(Absence::NotSupported);
         let draw = average.clone().or_else(|_| instant.clone()).or(table);
-        self.integrate(draw.as_ref().ok().copied());
+        self.integrate(draw.as_ref().ok().copied(), at);
         let power = &mut sample.power;
         power.energy_joules_total = if is_second_die {
             Reading::NOT_SUPPORTED
@@ -460,23 +487,23 @@ impl AmdDevice {
     }
 
     /// Adds the energy since the last sample, from the mean of the powers at both ends.
-    fn integrate(&mut self, watts: Option<f64>) {
+    fn integrate(&mut self, watts: Option<f64>, now: Instant) {
         if let Some(Earlier {
             at,
             watts: Some(before),
             ..
         }) = &self.earlier
-            && let Some(now) = watts
+            && let Some(watts) = watts
         {
-            let step = at.elapsed();
+            let step = now.duration_since(*at);
             if step <= LONGEST_STEP {
-                self.energy_joules += (before + now) / 2.0 * step.as_secs_f64();
+                self.energy_joules += (before + watts) / 2.0 * step.as_secs_f64();
             }
         }
     }
 
     /// Fills in what takes two tables: activity, causes of reduced clocks and XGMI rates.
-    fn read_rates(&mut self, metrics: Option<&Metrics>, sample: &mut GpuSample) {
+    fn read_rates(&mut self, metrics: Option<&Metrics>, at: Instant, sample: &mut GpuSample) {
         let Some(now) = metrics else {
             sample.activity = Reading::NOT_SUPPORTED;
             sample.throttle_reasons = Reading::NOT_SUPPORTED;
@@ -486,7 +513,7 @@ impl AmdDevice {
         let earlier = self.earlier.as_ref();
         let before = earlier.and_then(|earlier| Some((earlier.at, earlier.metrics.as_ref()?)));
         let shares = before.and_then(|(_, before)| Shares::compare(before, now));
-        let elapsed = before.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64());
+        let elapsed = before.map_or(0.0, |(earlier, _)| at.duration_since(earlier).as_secs_f64());
         sample.activity = match before {
             _ if now.get_raw(Field::GfxActivitySum).is_none()
                 || now.get_raw(Field::Samples).is_none() =>
@@ -531,9 +558,11 @@ impl AmdDevice {
         let rpm = number("fan1_input").map(|rpm| if rpm < FAN_NOISE_RPM { 0 } else { rpm });
         #[allow(clippy::cast_precision_loss)]
         let share = |part: u64, all: u64| (part as f64 / all.max(1) as f64 * 100.0).min(100.0);
-        let by_turns = rpm
-            .clone()
-            .and_then(|rpm| Ok(share(rpm, number("fan1_max")?)));
+        let fastest = number("fan1_max").ok().filter(|rpm| *rpm > 0);
+        let by_turns = rpm.clone().and_then(|rpm| {
+            let fastest = fastest.ok_or(Absence::NotSupported)?;
+            Ok(share(rpm, fastest))
+        });
         let by_width = number("pwm1").map(|width| share(width, 255));
         Fan {
             speed_percent: by_turns.or(by_width).into(),
@@ -554,14 +583,28 @@ impl AmdDevice {
             return;
         };
         let own = scan.of_card(&self.card.bus_id);
-        self.usage.update(scan.at_ms, &own);
-        let compute = if self.sees_host_pids {
-            kfd::read_processes(&self.sys_root, &self.nodes)
-        } else {
-            Vec::new()
-        };
+        self.usage.update(scan.at, &own);
+        let is_due = self
+            .compute
+            .as_ref()
+            .is_none_or(|(at, _)| at.elapsed() >= COMPUTE_EVERY);
+        if self.sees_host_pids && is_due {
+            let read = kfd::read_processes(&self.sys_root, &self.nodes);
+            self.compute = Some((Instant::now(), read));
+        }
+        let compute = self
+            .compute
+            .as_ref()
+            .map_or(&[][..], |(_, compute)| compute);
         let units = self.own_node().and_then(Node::compute_units);
-        let listed = processes::list(&self.usage, &own, &compute, &self.partitions, units);
+        let listed = processes::list(
+            &self.usage,
+            &own,
+            compute,
+            &self.partitions,
+            units,
+            self.is_apu,
+        );
         if scan.is_incomplete {
             let held = listed
                 .iter()
@@ -602,7 +645,10 @@ impl AmdDevice {
 
     /// The firmware's readings after a card wakes up are not those of this moment.
     fn drop_latched(&self, sample: &mut GpuSample) {
-        if self.was_asleep && self.opened.elapsed() < LATCHED_FOR {
+        if self
+            .latched_until
+            .is_some_and(|until| Instant::now() < until)
+        {
             sample.utilization.gpu_percent = Reading::Absent(Absence::WarmingUp);
             sample.clocks.graphics_mhz = Reading::Absent(Absence::WarmingUp);
             sample.clocks.sm_mhz = Reading::Absent(Absence::WarmingUp);
@@ -617,21 +663,23 @@ impl Device for AmdDevice {
 
     fn read(&mut self, sample: &mut GpuSample, _depth: ReadDepth) -> Result<(), DeviceError> {
         self.check()?;
-        if let Some(rested) = self.rested_sample() {
-            *sample = rested.clone();
+        self.is_resting = self.fill_rested(sample);
+        if self.is_resting {
             return Ok(());
         }
         self.find_nodes();
-        let metrics = self.read_metrics().ok();
+        let metrics = self.read_metrics();
         let at = Instant::now();
-        self.read_sensors(metrics.as_ref(), sample);
-        if is_refused(sample) {
+        let busy = self.files().read_number::<u32>("gpu_busy_percent");
+        if is_refused(&metrics, &busy) {
             // The card may have fallen asleep since it was looked at.
             self.check()?;
             return Err(in_reset());
         }
-        self.read_power(metrics.as_ref(), sample);
-        self.read_rates(metrics.as_ref(), sample);
+        let metrics = metrics.ok();
+        self.read_sensors(metrics.as_ref(), busy, sample);
+        self.read_power(metrics.as_ref(), at, sample);
+        self.read_rates(metrics.as_ref(), at, sample);
         let watts = sample.power.draw_watts.value().copied();
         let samples = self.partitions.read_samples(&self.uuid(), metrics.as_ref());
         sample.mig_devices = match samples.len() {
@@ -655,7 +703,8 @@ impl Device for AmdDevice {
             &Absence::NotSupported,
         );
         *details = unsupported;
-        if self.rested_sample().is_some() {
+        if let Some(last) = self.last_details.as_ref().filter(|_| self.is_resting) {
+            *details = last.clone();
             return Ok(());
         }
         details.requested_power_limit_watts = self
@@ -693,6 +742,7 @@ impl Device for AmdDevice {
         } else {
             Reading::NOT_SUPPORTED
         };
+        self.last_details = Some(details.clone());
         Ok(())
     }
 
@@ -702,13 +752,51 @@ impl Device for AmdDevice {
 }
 
 /// Returns `true` if the driver refuses to read the sensors, as it does while it resets the card.
-fn is_refused(sample: &GpuSample) -> bool {
-    let refused = [
-        sample.utilization.gpu_percent.absence(),
-        sample.temperature.gpu_celsius.absence(),
-        sample.clocks.graphics_mhz.absence(),
-    ];
-    refused.contains(&Some(&Absence::NoAnswer)) && refused.iter().all(Option::is_some)
+fn is_refused(metrics: &Result<Metrics, Absence>, busy: &Result<u32, Absence>) -> bool {
+    let errors = [metrics.as_ref().err(), busy.as_ref().err()];
+    errors.iter().all(Option::is_some) && errors.contains(&Some(&Absence::NoAnswer))
+}
+
+/// Returns `true` if a process works on the GPU.
+fn has_work(sample: &GpuSample) -> bool {
+    let processes = sample.processes.value().into_iter().flatten();
+    let mut shares = processes.filter_map(|process| process.sm_percent.value());
+    shares.any(|share| *share > 0.0)
+}
+
+/// Gives the readings of sensors their own time.
+fn date_sensors(sample: &mut GpuSample) {
+    fn set_time<T: Clone>(reading: &mut Reading<T>, at_ms: u64) {
+        *reading = reading.clone().dated(at_ms);
+    }
+    let at_ms = sample.at_ms;
+    for reading in [
+        &mut sample.utilization.gpu_percent,
+        &mut sample.utilization.memory_percent,
+        &mut sample.utilization.media_percent,
+        &mut sample.power.draw_watts,
+        &mut sample.power.instant_watts,
+        &mut sample.power.average_watts,
+        &mut sample.power.energy_joules_total,
+        &mut sample.temperature.gpu_celsius,
+        &mut sample.temperature.memory_celsius,
+        &mut sample.temperature.junction_celsius,
+        &mut sample.temperature.margin_celsius,
+        &mut sample.fan_percent,
+    ] {
+        set_time(reading, at_ms);
+    }
+    for clock in [
+        &mut sample.clocks.graphics_mhz,
+        &mut sample.clocks.sm_mhz,
+        &mut sample.clocks.memory_mhz,
+        &mut sample.clocks.video_mhz,
+        &mut sample.clocks.soc_mhz,
+        &mut sample.clocks.fabric_mhz,
+    ] {
+        set_time(clock, at_ms);
+    }
+    set_time(&mut sample.throttle_reasons, at_ms);
 }
 
 fn in_reset() -> DeviceError {
@@ -719,13 +807,13 @@ fn in_reset() -> DeviceError {
     }
 }
 
-/// Returns the highest of the elements of a field.
+/// Returns the highest of the elements of a field, of the package or of its partitions.
 fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
-    let all = metrics.map_or(Vec::new(), |metrics| metrics.all(field));
-    all.into_iter()
-        .flatten()
-        .reduce(f64::max)
-        .ok_or(Absence::NotSupported)
+    let metrics = metrics.ok_or(Absence::NotSupported)?;
+    let partitions = 0..metrics.partition_blocks();
+    let of_partitions = partitions.flat_map(|number| metrics.of_partition(number, field));
+    let all = metrics.all(field).into_iter().chain(of_partitions);
+    all.flatten().reduce(f64::max).ok_or(Absence::NotSupported)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -740,7 +828,8 @@ fn round_to_whole(number: f64) -> Result<u32, Absence> {
 fn mean_activity(before: &Metrics, now: &Metrics) -> Option<f64> {
     let growth = |field| counter_growth(before.get_raw(field)?, now.get_raw(field)?);
     let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
-    Some((growth(Field::GfxActivitySum)? / samples).clamp(0.0, 100.0))
+    // The sum grows by at most 1 with each sample.
+    Some((growth(Field::GfxActivitySum)? / samples * 100.0).clamp(0.0, 100.0))
 }
 
 /// Returns the rate over all links, in bytes per second.
@@ -814,4 +903,20 @@ fn parse_errors(text: &str) -> Option<(u64, u64)> {
         lines.find_map(|line| line.trim().strip_prefix(key)?.trim().parse::<u64>().ok())
     };
     Some((count("ce:")?, count("ue:")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_of_all_sensors_is_a_reset() {
+        let (none, reset) = (Err(Absence::NotSupported), Err(Absence::NoAnswer));
+        let metrics = || Err(Absence::NoAnswer);
+        assert!(is_refused(&metrics(), &reset));
+        assert!(is_refused(&metrics(), &none), "it has no such file");
+        assert!(is_refused(&Err(Absence::NotSupported), &reset));
+        assert!(!is_refused(&metrics(), &Ok(7)));
+        assert!(!is_refused(&Err(Absence::Unknown), &none));
+    }
 }

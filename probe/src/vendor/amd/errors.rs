@@ -21,7 +21,7 @@ const AFTER_RESET: &str =
     "Start the programs that used the GPU again. If it happens again, update driver and firmware.";
 
 /// Every kind, the more specific before the more general.
-static KINDS: [ErrorKind; 15] = [
+static KINDS: [ErrorKind; 17] = [
     ErrorKind::new(
         &["GPU reset", "failed"],
         Critical,
@@ -105,6 +105,20 @@ static KINDS: [ErrorKind; 15] = [
         "Check fans, heat sink and the temperature of the room.",
     ),
     ErrorKind::new(
+        &["System is going to shutdown"],
+        Critical,
+        "over temperature",
+        "The GPU has become so hot that the machine is switched off.",
+        "Check fans, heat sink and the temperature of the room.",
+    ),
+    ErrorKind::new(
+        &["GPU is throttled, expect performance decrease"],
+        Warning,
+        "throttled",
+        "The GPU is at a limit of power or temperature, so its clocks are reduced.",
+        "Check the cooling and the power limit.",
+    ),
+    ErrorKind::new(
         &["GPU thermal throttling temperature reached"],
         Warning,
         "thermal throttling",
@@ -153,9 +167,12 @@ impl LogParser for AmdErrors {
         };
         let mut found = Vec::new();
         if let Some((pending_bus_id, mut error)) = self.pending.take() {
-            let bus_id = pending_bus_id.or_else(|| bus_id.clone());
-            error.pid = error.pid.or_else(|| pid_in(message));
-            match bus_id {
+            // The message of another GPU can come between the two.
+            let is_other = pending_bus_id.is_some() && bus_id.is_some() && pending_bus_id != bus_id;
+            if !is_other {
+                error.pid = error.pid.or_else(|| pid_in(message));
+            }
+            match pending_bus_id.or_else(|| bus_id.clone()) {
                 Some(pci_bus_id) => found.push(LoggedError { pci_bus_id, error }),
                 None => self.pending = Some((None, error)),
             }

@@ -41,20 +41,22 @@ impl Partitions {
 
     /// Reads the memory and the activity of each partition.
     pub(super) fn read_samples(&self, package: &str, metrics: Option<&Metrics>) -> Vec<MigSample> {
-        let sample = |(place, node): (usize, &Node)| MigSample {
+        let sample = |node: &Node| MigSample {
             uuid: uuid(package, node),
             instance: make_instance(node.partition()),
             memory: read_memory(node),
             activity: Reading::Now(Activity {
                 graphics_percent: metrics
-                    .and_then(|metrics| mean_activity(metrics, place, self.0.len()))
+                    .and_then(|metrics| {
+                        mean_activity(metrics, node.partition() as usize, self.0.len())
+                    })
                     .ok_or(Absence::NotSupported)
                     .into(),
                 ..Activity::absent(&Absence::NotSupported)
             }),
             allocated_to: Vec::new(),
         };
-        self.0.iter().enumerate().map(sample).collect()
+        self.0.iter().map(sample).collect()
     }
 
     /// Returns the partition whose node in `/dev/dri` has this minor number.
@@ -101,10 +103,14 @@ fn read_memory(node: &Node) -> MemorySample {
 
 /// Returns the mean activity of a partition's dies, in percent. Older tables have a block for each
 /// partition, newer ones a list of all dies.
-fn mean_activity(metrics: &Metrics, place: usize, partitions: usize) -> Option<f64> {
+fn mean_activity(metrics: &Metrics, place: usize, visible: usize) -> Option<f64> {
     let own = if metrics.partition_blocks() > 1 {
         metrics.of_partition(place, Field::DieActivity)
     } else {
+        // A container may not see all partitions.
+        let partitions = metrics
+            .get_raw(Field::Partitions)
+            .map_or(visible, |all| all as usize);
         let dies = metrics.of_partition(0, Field::DieActivity);
         let present = dies.iter().flatten().count();
         let each = present.checked_div(partitions).filter(|each| *each > 0)?;

@@ -10,10 +10,11 @@ use crate::{
 
 /// The names in amdgpu's `fdinfo`. An APU has its buffers in the memory of the machine.
 pub(super) static NAMES: Names = Names {
-    memory: &["vram", "gtt"],
+    memory: &["vram"],
+    shared_memory: &["gtt"],
     graphics: &["gfx"],
     compute: &["compute"],
-    encoders: &["enc"],
+    encoders: &["enc", "enc_1"],
     decoders: &["dec"],
 };
 
@@ -25,6 +26,7 @@ pub(super) fn list(
     compute: &[ComputeProcess],
     partitions: &Partitions,
     units: Option<u32>,
+    is_unified: bool,
 ) -> Vec<Process> {
     let mut parts: BTreeMap<Option<MigInstance>, Vec<&Client>> = BTreeMap::new();
     for client in clients {
@@ -35,7 +37,7 @@ pub(super) fn list(
     }
     let mut all = BTreeMap::new();
     for (mig, clients) in parts {
-        for process in usage.processes(&clients) {
+        for process in usage.processes(&clients, is_unified) {
             all.insert((process.pid, mig), Process { mig, ..process });
         }
     }
@@ -110,6 +112,7 @@ mod tests {
             compute,
             &Partitions::default(),
             Some(304),
+            false,
         )
     }
 

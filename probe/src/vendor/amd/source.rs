@@ -48,16 +48,24 @@ impl AmdSource {
         if cards.is_empty() {
             return Err(explain_missing(&roots.sys));
         }
-        let nodes: Vec<_> = cards
+        let nodes = kfd::find_nodes(&roots.sys);
+        // A partition has a minor number of its own.
+        let minors = |card: &Card| {
+            let own = nodes
+                .iter()
+                .filter(|node| node.bus_id().as_ref() == Some(&card.bus_id));
+            let own = own.filter_map(kfd::Node::render_minor);
+            card.minors.iter().copied().chain(own).collect::<Vec<_>>()
+        };
+        let minors: Vec<_> = cards
             .iter()
-            .map(|card| (card.clone(), card.minors.clone()))
+            .map(|card| (card.clone(), minors(card)))
             .collect();
+        // Clients of other vendors' cards are not read, since that can wake them.
         let may_read = move |minor| {
-            let mut nodes = nodes.iter();
-            // Descriptors of partitions have minors of their own; their package is awake.
-            nodes
-                .find(|(_, minors)| minors.contains(&minor))
-                .is_none_or(|(card, _)| card.power_state() == PowerState::Active)
+            let mut cards = minors.iter();
+            let own = cards.find(|(_, minors)| minors.contains(&minor));
+            own.is_some_and(|(card, _)| card.power_state() == PowerState::Active)
         };
         let found = |card| FoundCard {
             card,

@@ -315,9 +315,21 @@ fn idle_card_is_left_alone_to_fall_asleep() {
         ("power/autosuspend_delay_ms", "60000"),
     ]);
     let mut device = machine.source().unwrap().open(0).unwrap();
-    let first = read(&mut *device).unwrap();
-    machine.write(&[("gpu_busy_percent", "90")]);
-    assert_eq!(read(&mut *device).unwrap(), first);
+    read(&mut *device).unwrap();
+    let details = read_details(&mut *device);
+    machine.write(&[("gpu_busy_percent", "90"), ("mem_info_vram_used", "4096")]);
+    let rested = read(&mut *device).unwrap();
+    let earlier = Reading::Earlier {
+        value: 0.0,
+        at_ms: 1,
+    };
+    assert_eq!(rested.utilization.gpu_percent, earlier);
+    assert_eq!(
+        rested.memory.used_bytes,
+        Reading::Now(4096),
+        "it does not wake the card"
+    );
+    assert_eq!(read_details(&mut *device), details);
     machine.write(&[("power/control", "on")]);
     assert_eq!(
         read(&mut *device).unwrap().utilization.gpu_percent,

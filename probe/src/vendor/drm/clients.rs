@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::ClientInfo;
-use crate::{bounded, model::now_ms};
+use crate::bounded;
 
 /// The largest description of a client that is read.
 const INFO: usize = 16 << 10;
@@ -24,6 +24,9 @@ const NEW_FOR: Duration = Duration::from_secs(30);
 
 /// Every process is examined once in this time.
 const EXAMINED_EVERY: Duration = Duration::from_secs(20);
+
+/// An older scan is not shown: the thread may wait for a process that hangs.
+const OLDEST: Duration = Duration::from_secs(10);
 
 /// A client of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +43,7 @@ pub(in crate::vendor) struct Client {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Snapshot {
     /// The time of the scan.
-    pub(in crate::vendor) at_ms: u64,
+    pub(in crate::vendor) at: Instant,
     /// The clients of all cards.
     pub(in crate::vendor) clients: Vec<Client>,
     /// Whether the descriptors of some processes could not be read. Those of other users are
@@ -108,10 +111,9 @@ impl Clients {
                 .wait_timeout_while(state, patience, |state| !is_fresh(state));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state
-            .latest
-            .as_ref()
-            .map(|(_, snapshot)| Arc::clone(snapshot))
+        let latest = state.latest.as_ref().map(|(_, snapshot)| snapshot);
+        let usable = latest.filter(|snapshot| snapshot.at.elapsed() <= OLDEST.max(age));
+        usable.map(Arc::clone)
     }
 
     /// Scans whenever somebody wants it.
@@ -152,7 +154,7 @@ struct KnownProcess {
 
 impl Scanner {
     fn scan(&mut self, proc_root: &Path, may_read: &MayRead) -> Snapshot {
-        let at_ms = now_ms();
+        let at = Instant::now();
         let pids: HashSet<u32> = list_numbers(proc_root).into_iter().collect();
         self.known.retain(|pid, _| pids.contains(pid));
         let now = Instant::now();
@@ -195,7 +197,7 @@ impl Scanner {
         }
         let is_incomplete = self.known.values().any(|process| process.is_unreadable);
         Snapshot {
-            at_ms,
+            at,
             clients,
             is_incomplete,
         }

@@ -1,7 +1,10 @@
 //! Sensors of a card, as the kernel's hardware monitoring shows them
 //! (`Documentation/hwmon/sysfs-interface.rst`).
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::Attributes;
 use crate::model::Absence;
@@ -17,13 +20,18 @@ pub(in crate::vendor) struct Hwmon {
 impl Hwmon {
     /// Finds the sensors of a PCI device. Labels never change, and the drivers give them without
     /// waking the card.
-    pub(in crate::vendor) fn find(device: &Path) -> Option<Self> {
+    pub(in crate::vendor) fn find(device: &Path, driver: &str) -> Option<Self> {
         let folders = fs::read_dir(device.join("hwmon")).ok()?;
         let mut folders: Vec<_> = folders.flatten().map(|entry| entry.path()).collect();
         folders.sort();
-        let folder = folders
-            .into_iter()
-            .find(|folder| folder.join("name").exists())?;
+        folders.retain(|folder| folder.join("name").exists());
+        // `i915` has another folder for each of its engines.
+        let is_of_driver = |folder: &PathBuf| {
+            let name = Attributes::new(folder).read_text("name");
+            name.is_ok_and(|name| name == driver)
+        };
+        let position = folders.iter().position(is_of_driver).unwrap_or(0);
+        let folder = folders.into_iter().nth(position)?;
         let files = Attributes::new(folder);
         let names = fs::read_dir(files.folder())
             .ok()?
@@ -121,7 +129,7 @@ mod tests {
         ] {
             fs::write(folder.join(name), format!("{content}\n")).unwrap();
         }
-        let hwmon = Hwmon::find(device.path()).unwrap();
+        let hwmon = Hwmon::find(device.path(), "amdgpu").unwrap();
         assert_eq!(hwmon.read_celsius("edge", "input"), Ok(41.0));
         assert_eq!(hwmon.read_celsius("junction", "input"), Ok(-2.5));
         assert_eq!(
@@ -131,6 +139,6 @@ mod tests {
         assert_eq!(hwmon.read_megahertz("sclk"), Ok(1500));
         assert_eq!(hwmon.read_megahertz("edge"), Err(Absence::NotSupported));
         assert_eq!(hwmon.read_micro("power1_average"), Ok(35.5));
-        assert!(Hwmon::find(Path::new("/nowhere")).is_none());
+        assert!(Hwmon::find(Path::new("/nowhere"), "amdgpu").is_none());
     }
 }

@@ -1,6 +1,9 @@
 //! The use of one card by each process, from two scans of its clients.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::{Duration, Instant},
+};
 
 use super::{Client, Engine, Snapshot};
 use crate::model::{Absence, Process, ProcessKind, Reading};
@@ -8,9 +11,11 @@ use crate::model::{Absence, Process, ProcessKind, Reading};
 /// How a vendor's drivers name what [`Usage`] sums up.
 #[derive(Debug)]
 pub(in crate::vendor) struct Names {
-    /// The beginning of the names of the memory that counts as the GPU's, best first: a client
-    /// without any of the first kind counts with the next.
+    /// The beginnings of the names of the GPU's own memory.
     pub(in crate::vendor) memory: &'static [&'static str],
+    /// The beginnings of the names of the machine's memory, which is the memory of a GPU that has
+    /// none of its own.
+    pub(in crate::vendor) shared_memory: &'static [&'static str],
     /// Engines that draw.
     pub(in crate::vendor) graphics: &'static [&'static str],
     /// Engines that compute.
@@ -25,7 +30,7 @@ pub(in crate::vendor) struct Names {
 #[derive(Debug)]
 pub(in crate::vendor) struct Usage {
     names: &'static Names,
-    at_ms: u64,
+    at: Option<Instant>,
     /// The engines of each client at the last scan.
     counters: HashMap<u64, Vec<Engine>>,
     /// The share of the time in which each engine worked for a client, in percent.
@@ -36,23 +41,25 @@ impl Usage {
     pub(in crate::vendor) fn new(names: &'static Names) -> Self {
         Self {
             names,
-            at_ms: 0,
+            at: None,
             counters: HashMap::new(),
             shares: HashMap::new(),
         }
     }
 
     /// Takes in the clients of a scan. The same scan again changes nothing.
-    pub(in crate::vendor) fn update(&mut self, at_ms: u64, clients: &[&Client]) {
-        if at_ms <= self.at_ms {
+    pub(in crate::vendor) fn update(&mut self, at: Instant, clients: &[&Client]) {
+        if self.at.is_some_and(|last| at <= last) {
             return;
         }
-        let elapsed_ms = at_ms.saturating_sub(self.at_ms);
+        let elapsed = self
+            .at
+            .map_or(Duration::ZERO, |last| at.duration_since(last));
         let shares = clients.iter().filter_map(|client| {
             let earlier = self.counters.get(&client.info.client)?;
             Some((
                 client.info.client,
-                shares_of(earlier, &client.info.engines, elapsed_ms),
+                shares_of(earlier, &client.info.engines, elapsed),
             ))
         });
         self.shares = shares.collect();
@@ -60,7 +67,7 @@ impl Usage {
             .iter()
             .map(|own| (own.info.client, own.info.engines.clone()));
         self.counters = counters.collect();
-        self.at_ms = at_ms;
+        self.at = Some(at);
     }
 
     /// Returns the share of the time in which these engines worked for a client, in percent; `None`
@@ -74,30 +81,33 @@ impl Usage {
     }
 
     /// Returns the processes of these clients, by PID. Their names and owners are absent.
-    pub(in crate::vendor) fn processes(&self, clients: &[&Client]) -> Vec<Process> {
+    pub(in crate::vendor) fn processes(
+        &self,
+        clients: &[&Client],
+        is_unified: bool,
+    ) -> Vec<Process> {
         let mut by_pid: BTreeMap<u32, Vec<&Client>> = BTreeMap::new();
         for client in clients {
             by_pid.entry(client.pid).or_default().push(client);
         }
         by_pid
             .into_iter()
-            .filter_map(|(pid, clients)| self.process(pid, &clients))
+            .filter_map(|(pid, clients)| self.process(pid, &clients, is_unified))
             .collect()
     }
 
     /// Returns a process; `None` if it only has the card open.
-    fn process(&self, pid: u32, clients: &[&Client]) -> Option<Process> {
-        let sum = |prefix: &&str| {
-            let bytes = clients.iter().map(|client| client.info.bytes_in(prefix));
-            bytes.fold(0_u64, u64::saturating_add)
+    fn process(&self, pid: u32, clients: &[&Client], is_unified: bool) -> Option<Process> {
+        let machine = if is_unified {
+            self.names.shared_memory
+        } else {
+            &[]
         };
-        let bytes = self
-            .names
-            .memory
+        let kinds = || self.names.memory.iter().chain(machine);
+        let bytes = clients
             .iter()
-            .map(sum)
-            .find(|bytes| *bytes > 0)
-            .unwrap_or(0);
+            .flat_map(|client| kinds().map(|prefix| client.info.bytes_in(prefix)))
+            .fold(0_u64, u64::saturating_add);
         let has_used = |engines: &[&str]| {
             let mut all = clients.iter().flat_map(|client| &client.info.engines);
             all.any(|engine| engines.contains(&engine.name.as_str()) && engine.was_used())
@@ -125,8 +135,14 @@ impl Usage {
             (false, _) => ProcessKind::Compute,
         };
         let working = [self.names.graphics, self.names.compute].concat();
+        // Programs can submit work past the kernel, which then counts none of it.
+        let working = if draws || computes {
+            share(&working)
+        } else {
+            Reading::NOT_SUPPORTED
+        };
         Some(Process {
-            sm_percent: share(&working),
+            sm_percent: working,
             encoder_percent: share(self.names.encoders),
             decoder_percent: share(self.names.decoders),
             ..Process::without_name(pid, kind, Reading::Now(bytes))
@@ -143,8 +159,8 @@ impl Engine {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn shares_of(earlier: &[Engine], now: &[Engine], elapsed_ms: u64) -> BTreeMap<String, f64> {
-    let period_ns = elapsed_ms.max(1) as f64 * 1e6;
+fn shares_of(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<String, f64> {
+    let period_ns = elapsed.max(Duration::from_millis(1)).as_secs_f64() * 1e9;
     let growth = |earlier: Option<u64>, now: Option<u64>| {
         // A counter is missing until the engine is used.
         now?.checked_sub(earlier.unwrap_or(0))
@@ -183,7 +199,8 @@ mod tests {
     use crate::vendor::drm::ClientInfo;
 
     static NAMES: Names = Names {
-        memory: &["vram", "gtt"],
+        memory: &["vram"],
+        shared_memory: &["gtt"],
         graphics: &["gfx"],
         compute: &["compute"],
         encoders: &["enc"],
@@ -203,14 +220,15 @@ mod tests {
     #[test]
     fn shares_are_growth_over_time() {
         let mut usage = Usage::new(&NAMES);
+        let start = Instant::now();
         let first = parse_client(
             7,
             1,
             "drm-engine-gfx:\t1000000000 ns\ndrm-memory-vram:\t1 MiB\n",
         );
-        usage.update(1000, &[&first]);
+        usage.update(start, &[&first]);
         assert_eq!(
-            usage.processes(&[&first])[0].sm_percent,
+            usage.processes(&[&first], false)[0].sm_percent,
             Reading::Absent(Absence::WarmingUp)
         );
         let later = parse_client(
@@ -219,8 +237,8 @@ mod tests {
             "drm-engine-gfx:\t1250000000 ns\ndrm-engine-compute:\t100000000 ns\n\
              drm-engine-enc:\t0 ns\ndrm-memory-vram:\t1 MiB\n",
         );
-        usage.update(2000, &[&later]);
-        let [process] = &usage.processes(&[&later])[..] else {
+        usage.update(start + Duration::from_secs(1), &[&later]);
+        let [process] = &usage.processes(&[&later], false)[..] else {
             panic!("one process")
         };
         let Reading::Now(share) = process.sm_percent else {
@@ -235,15 +253,16 @@ mod tests {
     #[test]
     fn cycles_are_shares_of_all_cycles() {
         let mut usage = Usage::new(&NAMES);
+        let start = Instant::now();
         let lines = |own: u32, all: u32| {
             format!(
                 "drm-cycles-gfx:\t{own}\ndrm-total-cycles-gfx:\t{all}\n\
                  drm-engine-capacity-gfx:\t2\n"
             )
         };
-        usage.update(1000, &[&parse_client(7, 1, &lines(100, 1000))]);
+        usage.update(start, &[&parse_client(7, 1, &lines(100, 1000))]);
         let later = parse_client(7, 1, &lines(600, 2000));
-        usage.update(2000, &[&later]);
+        usage.update(start + Duration::from_secs(1), &[&later]);
         assert_eq!(usage.percent(1, &["gfx"]), Some(25.0));
     }
 
@@ -256,11 +275,11 @@ mod tests {
             parse_client(8, 3, "drm-memory-gtt:\t4 MiB\n"),
             parse_client(9, 4, "drm-memory-vram:\t0\ndrm-engine-gfx:\t0 ns\n"),
         ];
-        let processes = usage.processes(&clients.iter().collect::<Vec<_>>());
+        let processes = usage.processes(&clients.iter().collect::<Vec<_>>(), true);
         let memory: Vec<_> = processes
             .iter()
             .map(|own| (own.pid, own.memory_bytes.value().copied()))
             .collect();
-        assert_eq!(memory, [(7, Some(3 << 20)), (8, Some(4 << 20))]);
+        assert_eq!(memory, [(7, Some(12 << 20)), (8, Some(4 << 20))]);
     }
 }

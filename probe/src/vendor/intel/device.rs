@@ -17,6 +17,7 @@ use crate::{
         },
         Trace, Vendor,
     },
+    process_stat::is_first_pid_namespace,
     vendor::{
         Device, DeviceError, ReadDepth,
         drm::{
@@ -28,13 +29,18 @@ use crate::{
 /// The age of a scan of processes that is new enough, and the longest wait for one.
 const SCAN_AGE: Duration = Duration::from_millis(400);
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
+const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Reading a card keeps it awake, so a smaller share of awake time is no use of it.
+const IDLE_PERCENT: f64 = 20.0;
 
 /// The address of a GPU that is a part of the processor.
 const INTEGRATED: &str = "00000000:00:02.0";
 
 /// The names in the `fdinfo` of both drivers.
 static NAMES: Names = Names {
-    memory: &["vram", "local", "system", "gtt"],
+    memory: &["vram", "local"],
+    shared_memory: &["system", "gtt", "stolen"],
     graphics: &["render", "rcs"],
     compute: &["compute", "ccs"],
     encoders: &["video-enhance", "vecs"],
@@ -69,6 +75,12 @@ pub(super) struct IntelDevice {
     earlier: Option<Counters>,
     /// The last sample and its time, for a card that falls asleep if it is left alone.
     last: Option<(Instant, GpuSample)>,
+    /// Whether the last reading left the card alone.
+    is_resting: bool,
+    /// The last details, for a card that is left alone.
+    last_details: Option<GpuDetails>,
+    /// The file with the energy: the card's is 0 on some boards.
+    energy_file: Option<&'static str>,
 }
 
 /// The files of the graphics engine, whose names differ between the drivers.
@@ -134,7 +146,13 @@ impl EngineFiles {
                 .is_ok_and(|set| set != 0)
         };
         let set = REASONS.iter().filter(|(name, _)| is_set(name));
-        Ok(unique(set.map(|(_, reason)| *reason)))
+        let reasons = unique(set.map(|(_, reason)| *reason));
+        // The status is set also for a reason that is not known here.
+        Ok(if reasons.is_empty() {
+            vec![OtherLimit]
+        } else {
+            reasons
+        })
     }
 }
 
@@ -191,10 +209,18 @@ impl IntelDevice {
             usage: Usage::new(&NAMES),
             earlier: None,
             last: None,
+            is_resting: false,
+            last_details: None,
+            energy_file: None,
         };
         device.check()?;
-        device.hwmon = Hwmon::find(card.device.folder());
+        device.hwmon = Hwmon::find(card.device.folder(), &card.driver);
         device.identity.board = device.read_board();
+        let counts = |file: &&&'static str| device.read_first(&[file]).is_ok();
+        device.energy_file = ["energy1_input", "energy2_input"]
+            .iter()
+            .find(counts)
+            .copied();
         Ok(device)
     }
 
@@ -276,9 +302,15 @@ impl IntelDevice {
     fn read_counters(&self) -> Counters {
         Counters {
             at: Instant::now(),
-            energy_joules: self.read_first(&["energy1_input", "energy2_input"]).ok(),
+            energy_joules: self.read_energy(),
             idle_ms: self.engine.idle.read_number(self.engine.idle_name).ok(),
         }
+    }
+
+    /// Reads the energy in joules, always from the same file.
+    fn read_energy(&self) -> Option<f64> {
+        let file = self.energy_file?;
+        self.read_sensor(|hwmon| hwmon.read_micro(file)).ok()
     }
 
     /// Fills in what takes two moments: power, and the time in which the GPU was awake.
@@ -333,52 +365,56 @@ impl IntelDevice {
         }
     }
 
-    /// Reads the processes, and the memory, which is known only as far as the processes are.
+    /// Fills in the memory of the machine, which is that of an integrated GPU.
+    fn read_memory(&self, sample: &mut GpuSample) {
+        if !self.is_integrated {
+            return;
+        }
+        sample.memory_kind = MemoryKind::Unified;
+        let memory = read_machine_memory(&self.proc_root);
+        let total = memory.map(|(total, _)| total);
+        let available = memory.map(|(_, available)| available);
+        sample.memory.total_bytes = total.ok_or(Absence::Unknown).into();
+        sample.memory.free_bytes = available.ok_or(Absence::Unknown).into();
+    }
+
+    /// Reads the processes. The memory in use is that of all processes, if all are visible.
     fn read_processes(&mut self, sample: &mut GpuSample) {
-        let Some(scan) = self.clients.get(SCAN_AGE, SCAN_PATIENCE) else {
+        let patience = if self.last.is_none() {
+            FIRST_SCAN_PATIENCE
+        } else {
+            SCAN_PATIENCE
+        };
+        let Some(scan) = self.clients.get(SCAN_AGE, patience) else {
             sample.processes = Reading::Absent(Absence::NotReadYet);
             return;
         };
         let own = scan.of_card(&self.card.bus_id);
-        self.usage.update(scan.at_ms, &own);
-        let processes = self.usage.processes(&own);
+        self.usage.update(scan.at, &own);
+        let processes = self.usage.processes(&own, self.is_integrated);
         let held = processes
             .iter()
             .filter_map(|process| process.memory_bytes.value());
         let held = held.fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
         sample.processes = Reading::Now(processes);
-        let used = if scan.is_incomplete {
-            Err(Absence::NoPermission)
+        let sees_all =
+            !scan.is_incomplete && is_first_pid_namespace(&self.proc_root) != Some(false);
+        sample.memory.used_bytes = if sees_all {
+            Reading::Now(held)
         } else {
-            Ok(held)
+            Reading::Absent(Absence::NoPermission)
         };
-        if self.is_integrated {
-            sample.memory_kind = MemoryKind::Unified;
-            let memory = read_machine_memory(&self.proc_root);
-            let available = memory.map(|(_, available)| available);
-            sample.memory.total_bytes = memory
-                .map(|(total, _)| total)
-                .ok_or(Absence::Unknown)
-                .into();
-            sample.memory.free_bytes = available.ok_or(Absence::Unknown).into();
-        } else {
-            let total = largest_bar(&self.card.device);
-            sample.memory.free_bytes = match (&total, &used) {
-                (Ok(total), Ok(used)) => Reading::Now(total.saturating_sub(*used)),
-                (Err(reason), _) | (_, Err(reason)) => Reading::Absent(reason.clone()),
-            };
-            sample.memory.total_bytes = total.into();
-        }
-        sample.memory.used_bytes = used.into();
     }
 
     /// Returns the last sample if the card was idle and is to be left alone.
     fn rested_sample(&self) -> Option<&GpuSample> {
         let (at, sample) = self.last.as_ref()?;
-        let is_used = sample
-            .processes
-            .value()
-            .is_none_or(|processes| !processes.is_empty());
+        let awake = sample.utilization.gpu_percent.value();
+        let is_used = awake.is_none_or(|percent| *percent > IDLE_PERCENT)
+            || sample
+                .processes
+                .value()
+                .is_none_or(|processes| !processes.is_empty());
         (!is_used && at.elapsed() < self.card.rest_after_reading()?).then_some(sample)
     }
 }
@@ -391,14 +427,18 @@ impl Device for IntelDevice {
     fn read(&mut self, sample: &mut GpuSample, _depth: ReadDepth) -> Result<(), DeviceError> {
         self.check()?;
         if let Some(rested) = self.rested_sample() {
-            *sample = rested.clone();
+            let (at_ms, rested) = (sample.at_ms, rested.clone());
+            *sample = GpuSample { at_ms, ..rested };
+            self.is_resting = true;
             return Ok(());
         }
+        self.is_resting = false;
         let (index, uuid) = (sample.index, sample.uuid.take());
         let (at_ms, health) = (sample.at_ms, sample.health.clone());
         *sample = GpuSample::absent(index, uuid, at_ms, health, &Absence::NotSupported);
         self.read_rates(sample);
         self.read_sensors(sample);
+        self.read_memory(sample);
         self.read_processes(sample);
         self.last = Some((Instant::now(), sample.clone()));
         Ok(())
@@ -408,7 +448,8 @@ impl Device for IntelDevice {
         self.check()?;
         let (index, uuid, at_ms) = (details.index, details.uuid.take(), details.at_ms);
         *details = GpuDetails::absent(index, uuid, at_ms, &Absence::NotSupported);
-        if self.rested_sample().is_some() {
+        if let Some(last) = self.last_details.as_ref().filter(|_| self.is_resting) {
+            *details = last.clone();
             return Ok(());
         }
         let turns = ["fan1_input", "fan2_input", "fan3_input"]
@@ -427,29 +468,13 @@ impl Device for IntelDevice {
         if !fans.is_empty() {
             details.fans = Reading::Now(fans);
         }
+        self.last_details = Some(details.clone());
         Ok(())
     }
 
     fn traces(&mut self) -> Vec<Trace> {
         Vec::new()
     }
-}
-
-/// Returns the size of the largest window onto a card's memory. It is all of the memory on machines
-/// with resizable windows; a window of 256 MiB is not.
-fn largest_bar(device: &Attributes) -> Result<u64, Absence> {
-    const USUAL: u64 = 256 << 20;
-    let windows = device.read_text("resource")?;
-    let sizes = windows.lines().filter_map(|line| {
-        let mut numbers = line.split_whitespace();
-        let mut parse = || u64::from_str_radix(numbers.next()?.strip_prefix("0x")?, 16).ok();
-        let (start, end) = (parse()?, parse()?);
-        end.checked_sub(start)?.checked_add(1)
-    });
-    sizes
-        .max()
-        .filter(|size| *size > USUAL)
-        .ok_or(Absence::NotSupported)
 }
 
 /// Returns the memory of the machine, and the part that programs could use, in bytes.

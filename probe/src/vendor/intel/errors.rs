@@ -19,7 +19,7 @@ pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
 };
 
 /// Every kind, the more specific before the more general.
-static KINDS: [ErrorKind; 7] = [
+static KINDS: [ErrorKind; 8] = [
     ErrorKind::new(
         &["wedged"],
         Critical,
@@ -65,6 +65,13 @@ static KINDS: [ErrorKind; 7] = [
         "engine reset",
         "The driver has reset an engine of the GPU. The program that used it loses its work.",
         "Start the program again. If it happens again, update the driver.",
+    ),
+    ErrorKind::new(
+        &["reset started"],
+        Warning,
+        "GPU reset",
+        "The driver resets the GPU or one of its engines. Programs can lose their work.",
+        "Start the programs again. If it happens again, update the driver.",
     ),
     ErrorKind::new(
         &["Resetting "],

@@ -44,7 +44,7 @@ impl IntelSource {
             let mut nodes = nodes.iter();
             nodes
                 .find(|card| card.minors.contains(&minor))
-                .is_none_or(|card| card.power_state() == PowerState::Active)
+                .is_some_and(|card| card.power_state() == PowerState::Active)
         };
         Ok(Self {
             cards,
