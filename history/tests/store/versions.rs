@@ -28,6 +28,8 @@ const FIRST_MS: u64 = 1_800_000_000_000;
 /// What a file is made of: names, and for tables their columns.
 fn shape(folder: &Path) -> BTreeMap<String, Vec<String>> {
     let connection = Connection::open(folder.join(FILE)).unwrap();
+    // A writer may still be at work.
+    connection.busy_timeout(Duration::from_mins(1)).unwrap();
     let mut names = connection
         .prepare("SELECT name FROM sqlite_schema")
         .unwrap();
@@ -90,7 +92,7 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
         writer.end();
         // The end of a writer is waited for only as long as a server may take to end.
         let until = Instant::now() + Duration::from_mins(1);
-        while version(folder.path()) != version(new.path()) && Instant::now() < until {
+        while shape(folder.path()) != shape(new.path()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(told.recv_timeout(Duration::from_millis(100)).ok(), None);

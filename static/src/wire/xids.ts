@@ -440,27 +440,32 @@ export const XIDS: readonly Xid[] = [
     advice: () => trans.__("Check fans, heat sink and the temperature of the room."),
   },
   {
-    codes: [100010],
+    codes: [100010, 100011],
     meaning: () => trans.__("The GPU has become so hot that the machine is switched off."),
     advice: () => trans.__("Check fans, heat sink and the temperature of the room."),
   },
   {
-    codes: [100011],
+    codes: [100012],
+    meaning: () => trans.__("The GPU is at a limit of power or temperature, so its clocks are reduced."),
+    advice: () => trans.__("Check the cooling and the power limit."),
+  },
+  {
+    codes: [100013],
     meaning: () => trans.__("The GPU is at its temperature limit, so its clocks are reduced."),
     advice: () => trans.__("Check fans, heat sink and the temperature of the room."),
   },
   {
-    codes: [100012, 200004],
+    codes: [100014, 200004],
     meaning: () => trans.__("A program used an address in GPU memory that it does not own."),
     advice: () => trans.__("Debug the program: it reads or writes past the end of a buffer."),
   },
   {
-    codes: [100013],
+    codes: [100015],
     meaning: () => trans.__("The GPU stopped working on a program's commands."),
     advice: () => trans.__("Start the program again. If other programs hang too, update driver and firmware."),
   },
   {
-    codes: [100014],
+    codes: [100016],
     meaning: () => trans.__("The driver resets the GPU. All programs that use it lose their work."),
     advice: () => trans.__("Start the programs that used the GPU again. If it happens again, update driver and firmware."),
   },
@@ -485,7 +490,7 @@ export const XIDS: readonly Xid[] = [
     advice: () => trans.__("Start the program again. If it happens again, update the driver."),
   },
   {
-    codes: [200006],
+    codes: [200006, 200007],
     meaning: () => trans.__("The driver resets the GPU or one of its engines. Programs can lose their work."),
     advice: () => trans.__("Start the programs again. If it happens again, update the driver."),
   },

@@ -185,7 +185,9 @@ impl AmdDevice {
             nodes: Vec::new(),
             partitions: Partitions::default(),
             generation: None,
-            latched_until: was_asleep.then(|| Instant::now() + LATCHED_FOR),
+            latched_until: Instant::now()
+                .checked_add(LATCHED_FOR)
+                .filter(|_| was_asleep),
             is_apu: false,
             earlier: None,
             throttled: ThrottledSeconds::default(),
