@@ -57,7 +57,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns a process that a driver lists.
+    /// Returns a process with the PID, the kind and the memory that a driver reports.
     pub(crate) fn without_name(pid: u32, kind: ProcessKind, memory_bytes: Reading<u64>) -> Self {
         let (program, mig, mps) = (None, None, false);
         absent!(&Absence::NoAnswer; Self { pid, kind, memory_bytes, program, mig, mps };

@@ -90,7 +90,7 @@ pub(super) struct AmdDevice {
     is_resting: bool,
     /// The last details, for a card that is left alone.
     last_details: Option<GpuDetails>,
-    /// The last sample and its time, for a card that falls asleep if it is left alone.
+    /// The last sample and its time. It is shown again while the card is left alone to fall asleep.
     last: Option<(Instant, GpuSample)>,
 }
 
@@ -504,7 +504,8 @@ impl AmdDevice {
         }
     }
 
-    /// Fills in what takes two tables: activity, causes of reduced clocks and XGMI rates.
+    /// Fills in the readings that need two tables: activity, causes of reduced clocks and XGMI
+    /// rates.
     fn read_rates(&mut self, metrics: Option<&Metrics>, at: Instant, sample: &mut GpuSample) {
         let Some(now) = metrics else {
             sample.activity = Reading::NOT_SUPPORTED;
@@ -912,7 +913,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusal_of_all_sensors_is_a_reset() {
+    fn refused_sensors_mean_reset() {
         let (none, reset) = (Err(Absence::NotSupported), Err(Absence::NoAnswer));
         let metrics = || Err(Absence::NoAnswer);
         assert!(is_refused(&metrics(), &reset));

@@ -4,11 +4,14 @@
 
 use std::{
     collections::HashMap,
-    fs,
     path::{Path, PathBuf},
 };
 
-use crate::{bounded, model::Absence, vendor::drm::Attributes};
+use crate::{
+    bounded,
+    model::Absence,
+    vendor::drm::{Attributes, list_numbers},
+};
 
 /// The largest description of a node.
 const PROPERTIES: usize = 16 << 10;
@@ -202,18 +205,10 @@ pub(super) fn parse_properties(text: &str) -> HashMap<String, u64> {
     pairs.collect()
 }
 
-fn list_numbers(folder: &Path) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    names
-        .filter_map(|name| name.to_str()?.parse().ok())
-        .collect()
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Writes a recorded topology, in which each file follows a line with its path, into `/sys`.
@@ -307,7 +302,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn partition_number_is_in_either_place() {
+    fn partition_number_is_read_from_both_places() {
         let node = |location: u64| Node {
             number: 1,
             gpu_id: 1,

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_share_of_compute_is_absent() {
+    fn missing_occupancy_leaves_share_absent() {
         let processes = list_compute(&[compute(7, 1, None)]);
         assert_eq!(
             processes[0].sm_percent,

@@ -99,13 +99,13 @@ fn trim_zeros(text: &str) -> &str {
     text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0')
 }
 
-fn number_in(file: &Path) -> Option<f64> {
+fn parse_number_in(file: &Path) -> Option<f64> {
     trim_zeros(&fs::read_to_string(file).ok()?).parse().ok()
 }
 
 impl Files {
     fn read_number(&self, name: &str) -> Option<f64> {
-        number_in(&self.0.join(name))
+        parse_number_in(&self.0.join(name))
     }
 
     fn read_sensor(&self, kind: &str, label: &str, suffix: &str) -> Option<f64> {
@@ -119,7 +119,7 @@ impl Files {
             text.is_ok_and(|text| trim_zeros(&text) == label)
         })?;
         let file = folder.join(format!("{kind}{number}_{suffix}"));
-        number_in(&file)
+        parse_number_in(&file)
     }
 
     fn read_hwmon(&self, name: &str) -> Option<f64> {
@@ -128,7 +128,7 @@ impl Files {
             .flatten()
             .next()?
             .path();
-        number_in(&folder.join(name))
+        parse_number_in(&folder.join(name))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Values in the files of a folder of sysfs.
 
 use std::{
+    fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
     str::FromStr,
@@ -87,10 +88,19 @@ fn absence_of(error: &io::Error) -> Absence {
     }
 }
 
+/// Returns the entries of a folder whose names are numbers.
+pub(in crate::vendor) fn list_numbers(folder: &Path) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::ClientInfo;
+use super::{ClientInfo, list_numbers};
 use crate::bounded;
 
 /// The largest description of a client that is read.
@@ -259,17 +259,6 @@ fn minor_of(target: &Path) -> Option<u32> {
         .strip_prefix("renderD")
         .or_else(|| name.strip_prefix("card"))?;
     number.parse().ok()
-}
-
-/// Returns the entries of a folder whose names are numbers.
-fn list_numbers(folder: &Path) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    names
-        .filter_map(|name| name.to_str()?.parse().ok())
-        .collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::{
 /// A kind of error.
 #[derive(Clone, Copy)]
 pub(in crate::vendor) struct ErrorKind {
-    /// The texts that a message of this kind contains, in this order.
+    /// Texts that all occur in a message of this kind, in this order.
     patterns: &'static [&'static str],
     pub(in crate::vendor) info: ErrorInfo,
 }

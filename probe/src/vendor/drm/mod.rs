@@ -11,7 +11,7 @@ mod pcie;
 mod usage;
 
 pub(super) use self::{
-    attributes::Attributes,
+    attributes::{Attributes, list_numbers},
     card::{Card, PowerState, find_cards},
     clients::{Client, Clients, Snapshot},
     errors::{ErrorKind, ErrorTable, split_message},

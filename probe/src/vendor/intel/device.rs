@@ -73,7 +73,7 @@ pub(super) struct IntelDevice {
     clients: Arc<Clients>,
     usage: Usage,
     earlier: Option<Counters>,
-    /// The last sample and its time, for a card that falls asleep if it is left alone.
+    /// The last sample and its time. It is shown again while the card is left alone to fall asleep.
     last: Option<(Instant, GpuSample)>,
     /// Whether the last reading left the card alone.
     is_resting: bool,
@@ -86,7 +86,7 @@ pub(super) struct IntelDevice {
 /// The files of the graphics engine, whose names differ between the drivers.
 struct EngineFiles {
     clock: Attributes,
-    /// The clock now, and the highest.
+    /// The names of the files with the current clock and the highest clock.
     clock_names: [&'static str; 2],
     idle: Attributes,
     idle_name: &'static str,
@@ -146,7 +146,7 @@ impl EngineFiles {
                 .is_ok_and(|set| set != 0)
         };
         let set = REASONS.iter().filter(|(name, _)| is_set(name));
-        let reasons = unique(set.map(|(_, reason)| *reason));
+        let reasons = remove_duplicates(set.map(|(_, reason)| *reason));
         // The status is set also for a reason that is not known here.
         Ok(if reasons.is_empty() {
             vec![OtherLimit]
@@ -160,13 +160,13 @@ impl EngineFiles {
 fn parse_reasons(names: &str) -> Vec<ThrottleReason> {
     let names = names.split(|letter: char| letter.is_whitespace() || letter == ',');
     let names = names.filter(|name| !name.is_empty() && *name != "none");
-    unique(names.map(|name| {
+    remove_duplicates(names.map(|name| {
         let known = REASONS.iter().find(|(own, _)| *own == name);
         known.map_or(OtherLimit, |(_, reason)| *reason)
     }))
 }
 
-fn unique(reasons: impl Iterator<Item = ThrottleReason>) -> Vec<ThrottleReason> {
+fn remove_duplicates(reasons: impl Iterator<Item = ThrottleReason>) -> Vec<ThrottleReason> {
     let mut all = Vec::new();
     for reason in reasons {
         if !all.contains(&reason) {
@@ -313,7 +313,8 @@ impl IntelDevice {
         self.read_sensor(|hwmon| hwmon.read_micro(file)).ok()
     }
 
-    /// Fills in what takes two moments: power, and the time in which the GPU was awake.
+    /// Fills in the readings that need two readings of a counter: power, and the share of the time
+    /// in which the GPU was awake.
     fn read_rates(&mut self, sample: &mut GpuSample) {
         let now = self.read_counters();
         let earlier = self.earlier.replace(now);

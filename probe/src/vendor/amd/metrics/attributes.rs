@@ -51,8 +51,8 @@ const FIELDS: [(u64, Field); 34] = [
     (48, HbmTemperature),
 ];
 
-/// The fields of partitions, by the number of their attribute. A package has the values of all of
-/// its dies in one list.
+/// The attributes of partitions: number and field. One list has the values of all dies of the
+/// package.
 const PARTITION_FIELDS: [(u64, Field); 4] = [
     (40, DieActivity),
     (41, JpegActivity),
@@ -103,7 +103,7 @@ pub(super) fn decode(table: &[u8]) -> Result<Metrics, MetricsError> {
     })
 }
 
-/// The bytes that are not decoded yet.
+/// The rest of a table, which is still to be decoded.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {

@@ -4,14 +4,14 @@
 #[allow(clippy::enum_glob_use)]
 use Field::*;
 
-/// A quantity that some table has. The comment is the unit of [`super::Metrics::get`].
+/// A quantity in a table. Its comment gives the unit in which [`super::Metrics::get`] returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::vendor::amd) enum Field {
-    /// °C.
+    /// The temperature at the edge of the chip, in °C.
     EdgeTemperature,
-    /// °C, of the hottest place of the chip.
+    /// The temperature of the hottest place of the chip, in °C.
     HotspotTemperature,
-    /// °C.
+    /// The temperature of the memory, in °C.
     MemoryTemperature,
     /// °C, of the voltage regulator of the graphics engine.
     GfxRegulatorTemperature,
@@ -25,17 +25,17 @@ pub(in crate::vendor::amd) enum Field {
     GfxTemperature,
     /// °C, of the remaining parts of an APU.
     SocTemperature,
-    /// Percent.
+    /// The use of the graphics engine, in percent.
     GfxActivity,
-    /// Percent, of the memory controllers.
+    /// The use of the memory controllers, in percent.
     MemoryActivity,
-    /// Percent, of the media engines.
+    /// The use of the media engines, in percent.
     MediaActivity,
-    /// Percent, of each video engine.
+    /// The use of each video engine, in percent.
     VcnActivity,
-    /// Percent, of each JPEG engine.
+    /// The use of each JPEG engine, in percent.
     JpegActivity,
-    /// Watts.
+    /// The power of the package, in watts.
     SocketPower,
     /// Watts, of the graphics part of an APU.
     GfxPower,
@@ -57,35 +57,35 @@ pub(in crate::vendor::amd) enum Field {
     RegulatorThermalSamples,
     /// Samples with the clock lowered for the temperature of the memory.
     MemoryThermalSamples,
-    /// MHz, averaged.
+    /// The average graphics clock, in MHz.
     AverageGfxClock,
-    /// MHz, averaged.
+    /// The average clock of the system on chip, in MHz.
     AverageSocClock,
-    /// MHz, averaged.
+    /// The average memory clock, in MHz.
     AverageMemoryClock,
-    /// MHz, averaged.
+    /// The average fabric clock, in MHz.
     AverageFabricClock,
-    /// MHz, averaged.
+    /// The average video clock, in MHz.
     AverageVideoClock,
-    /// MHz, of each die.
+    /// The graphics clock of each die, in MHz.
     GfxClock,
-    /// MHz, of each die.
+    /// The clock of the system on chip on each die, in MHz.
     SocClock,
-    /// MHz.
+    /// The memory clock, in MHz.
     MemoryClock,
-    /// MHz.
+    /// The fabric clock, in MHz.
     FabricClock,
-    /// MHz, of each video engine.
+    /// The clock of each video engine, in MHz.
     VideoClock,
     /// The causes of lower clocks, by bit, of older products.
     ThrottleStatus,
     /// The causes of lower clocks, by bit, with the same meaning for all products.
     IndependentThrottleStatus,
-    /// Turns per minute.
+    /// The speed of the fan, in turns per minute.
     FanSpeed,
-    /// Lanes.
+    /// The number of PCIe lanes.
     PcieWidth,
-    /// GT/s.
+    /// The speed of a PCIe lane, in GT/s.
     PcieSpeed,
     /// Percent, summed over the firmware's samples.
     GfxActivitySum,
@@ -95,7 +95,7 @@ pub(in crate::vendor::amd) enum Field {
     PcieBandwidthSum,
     /// Bytes per second.
     PcieBandwidth,
-    /// Count.
+    /// The number of PCIe packets that were sent again.
     PcieReplays,
     /// Bytes per second.
     MaxMemoryBandwidth,
@@ -109,7 +109,7 @@ pub(in crate::vendor::amd) enum Field {
     XgmiWritten,
     /// 1 for each link that is up, 0 for one that is down.
     XgmiLinkStatus,
-    /// Count.
+    /// The number of partitions.
     Partitions,
     /// Percent, of each die of a partition.
     DieActivity,
