@@ -64,18 +64,26 @@ pub(crate) fn excluded(context: &Context<'_>) -> String {
         .concat()
 }
 
-/// `--version`. The tool's own version is the driver's, as of the tool that comes with it.
+/// Returns the version of the tool that comes with the library. The library puts CUDA's number
+/// before it. In WSL, the driver of Windows has another version.
+pub(crate) fn tool_version(context: &Context<'_>) -> Option<String> {
+    let library = context.system(SystemQuery::NvmlVersion).ok()?;
+    let (_, version) = library.text()?.split_once('.')?;
+    Some(version.to_owned())
+}
+
+/// `--version`.
 pub(crate) fn version(context: &Context<'_>) -> String {
     let driver = words(&context.system(SystemQuery::DriverVersion));
-    let nvml = words(&context.system(SystemQuery::NvmlVersion));
-    // The library puts CUDA's number before the driver's, and this line has no room for the last part.
-    let mut parts = nvml.split('.').skip(1).take(2);
+    let tool = tool_version(context).unwrap_or_else(|| driver.clone());
+    // This line has no room for the last part.
+    let mut parts = tool.split('.');
     let nvml = match (parts.next(), parts.next()) {
         (Some(major), Some(minor)) => format!("{major}.{minor}"),
-        _ => nvml,
+        _ => words(&context.system(SystemQuery::NvmlVersion)),
     };
     let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
-    let head = format!("NVIDIA-SMI version  : {driver}\nNVML version        : {nvml}\n");
+    let head = format!("NVIDIA-SMI version  : {tool}\nNVML version        : {nvml}\n");
     let versions = if context.release() < VERSIONS_RENAMED {
         format!("DRIVER version      : {driver}\nCUDA Version        : {cuda}\n")
     } else {

@@ -61,6 +61,7 @@ mod terminal;
 mod top;
 mod traces;
 mod tutorials;
+mod unified_memory;
 mod usage;
 mod wait;
 mod watch;

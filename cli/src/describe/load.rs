@@ -5,7 +5,7 @@ use gpumon_probe::model::{
     fields::{GPU_FIELDS, OVERVIEW},
 };
 
-use super::share;
+use super::{memory::taken_share, share};
 
 /// What terminals color alike. Each level is told by its weight, too, so that color is never alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,13 +101,7 @@ impl Loads {
         };
         Self {
             utilization: Load::of(busy.map(|percent| percent / 100.0), thresholds.utilization),
-            memory: Load::of(
-                share(
-                    gpu.memory.used_bytes.value(),
-                    gpu.memory.total_bytes.value(),
-                ),
-                thresholds.memory,
-            ),
+            memory: Load::of(taken_share(gpu), thresholds.memory),
             temperature: Load::of(
                 of(gpu.temperature.gpu_celsius.value(), slowdown),
                 thresholds.temperature,

@@ -1,5 +1,9 @@
 //! How much memory is how much, in GiB.
 
+use gpumon_probe::model::{GpuSample, MemoryKind};
+
+use super::{Level, Phrase};
+
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// `8.5`, `78.2`, `130.0`: what is in use, in GiB without the unit, so that points stand below each other.
@@ -26,6 +30,36 @@ pub(crate) fn share(used: Option<&u64>, total: Option<&u64>) -> Option<f64> {
     used.zip(total)
         .filter(|(_, total)| **total > 0)
         .map(|(used, total)| *used as f64 / *total as f64)
+}
+
+/// Returns the share that is taken, from 0 to 1, of unified memory also by the rest of the system;
+/// `None` if it is not known.
+pub(crate) fn taken_share(gpu: &GpuSample) -> Option<f64> {
+    let memory = &gpu.memory;
+    let (used, total) = (memory.used_bytes.value(), memory.total_bytes.value());
+    match gpu.memory_kind {
+        MemoryKind::Device => share(used, total),
+        MemoryKind::Unified => share(memory.free_bytes.value(), total).map(|free| 1.0 - free),
+    }
+}
+
+/// Returns a note about memory that the GPU shares with the CPU.
+pub(super) fn unified_phrase(gpu: &GpuSample) -> Option<Phrase> {
+    if gpu.memory_kind != MemoryKind::Unified {
+        return None;
+    }
+    let short = "unified memory";
+    let available = gpu.memory.free_bytes.value();
+    let long = available.map_or_else(
+        || short.to_owned(),
+        |bytes| {
+            format!(
+                "{short}, shared with the CPU: {} GiB available",
+                total(*bytes)
+            )
+        },
+    );
+    Some(Phrase::new(Level::Quiet, short, long))
 }
 
 #[cfg(test)]

@@ -77,6 +77,7 @@ pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
             phrases.extend(nearly_full(gpu));
         }
         phrases.extend(condition::setting_phrase(reasons));
+        phrases.extend(memory::unified_phrase(gpu));
     }
     phrases.sort_by_key(|phrase| phrase.level);
     phrases

@@ -88,14 +88,12 @@ impl SourceChoice {
     /// # Errors
     /// [`SourceError`] says what is missing and what to do about it.
     pub fn open(&self, roots: &Roots) -> Result<Arc<dyn Source>, SourceError> {
+        let nvidia = || Ok(Arc::new(NvmlSource::open(roots)?) as Arc<dyn Source>);
         let amd = || Ok(Arc::new(AmdSource::open(roots)?) as Arc<dyn Source>);
         let intel = || Ok(Arc::new(IntelSource::open(roots)?) as Arc<dyn Source>);
         match self {
-            Self::Auto => {
-                let nvidia = open_nvml(roots.nvml_lib.clone());
-                MachineSource::open_all(vec![nvidia, amd(), intel()])
-            }
-            Self::Nvml => open_nvml(roots.nvml_lib.clone()),
+            Self::Auto => MachineSource::open_all(vec![nvidia(), amd(), intel()]),
+            Self::Nvml => nvidia(),
             Self::Amd => amd(),
             Self::Intel => intel(),
             Self::Sim(count) => Ok(Arc::new(sim::start(Scenario::simple(
@@ -105,10 +103,6 @@ impl SourceChoice {
             Self::SimScenario(path) => Ok(Arc::new(sim::start(read_scenario(path)?))),
         }
     }
-}
-
-fn open_nvml(library: Option<OsString>) -> Result<Arc<dyn Source>, SourceError> {
-    Ok(Arc::new(NvmlSource::open(library)?))
 }
 
 /// A scenario of hundreds of GPUs with all their faults is shorter.

@@ -14,6 +14,7 @@ pub mod fuzzing;
 pub mod intel;
 mod kernel_log;
 mod machine;
+mod machine_memory;
 pub mod nvml;
 pub mod sim;
 
@@ -26,6 +27,7 @@ pub use explain::{
     kernel_messages, reset_advice, version_mismatch_advice,
 };
 pub(crate) use machine::MachineSource;
+use machine_memory::MachineMemory;
 
 use std::path::Path;
 

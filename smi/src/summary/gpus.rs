@@ -1,6 +1,6 @@
 //! A GPU's three lines.
 
-use gpumon_probe::vendor::nvml::query::{Answer, Code, Query};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Value};
 
 use super::{
     super::{
@@ -23,7 +23,7 @@ pub(super) struct Row {
     performance: String,
     power: String,
     limit: String,
-    memory: Option<(i128, i128)>,
+    memory: String,
     utilization: String,
     compute: &'static str,
     mig: &'static str,
@@ -59,9 +59,7 @@ impl Row {
             performance: number(&ask(Query::PerformanceState), 0, performance_state),
             power: watts(&ask(Query::PowerUsage)),
             limit: watts(&ask(Query::EnforcedPowerLimit)),
-            memory: ask(Query::MemoryInfo)
-                .ok()
-                .and_then(|memory| Some((memory.at(3)?, memory.at(0)?))),
+            memory: format_memory(&ask(Query::MemoryInfo)),
             utilization: number(&ask(Query::UtilizationRates), 0, |percent| {
                 format!("{percent}%")
             }),
@@ -90,10 +88,6 @@ impl Row {
     }
 
     pub(super) fn render(&self) -> String {
-        let memory = self.memory.map_or_else(
-            || "N/A  ".to_owned(),
-            |(used, total)| format!("{:>4}MiB / {:>6}MiB", mib(used), mib(total)),
-        );
         format!(
             "| {index:>3}  {name:<27}    {persistence:<3} |   {bus_id:<16} {display:>3} | {ecc:>20} |\n\
              | {fan:>3}  {temperature:>4}    {performance:<3}          {power:>5} / {limit:>5} | {memory:>22} | \
@@ -107,6 +101,7 @@ impl Row {
             display = self.display,
             ecc = self.ecc,
             fan = self.fan,
+            memory = self.memory,
             temperature = self.temperature,
             performance = self.performance,
             power = self.power,
@@ -155,6 +150,19 @@ fn watts(answer: &Answer) -> String {
     match answer {
         Err(code) => format!("{} ", text::missing(*code)),
         known => number(known, 0, |milliwatts| format!("{}W", milliwatts / 1000)),
+    }
+}
+
+/// Formats used and total memory. The cell of a GPU without memory of its own is aligned left.
+fn format_memory(answer: &Answer) -> String {
+    let bytes = |memory: &Value| Some((memory.at(3)?, memory.at(0)?));
+    match answer {
+        Err(Code::NOT_SUPPORTED) => format!("{:<22}", "Not Supported"),
+        Ok(memory) => bytes(memory).map_or_else(
+            || "N/A  ".to_owned(),
+            |(used, total)| format!("{:>4}MiB / {:>6}MiB", mib(used), mib(total)),
+        ),
+        Err(_) => "N/A  ".to_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use gpumon_probe::vendor::nvml::query::SystemQuery;
 
 use self::gpus::Row;
-use super::{Context, release::VERSIONS_RENAMED};
+use super::{Context, list::tool_version, release::VERSIONS_RENAMED};
 
 const WIDTH: usize = 89;
 
@@ -43,13 +43,14 @@ fn head(context: &Context<'_>) -> String {
             .and_then(|value| value.text().map(str::to_owned))
     };
     let driver = text(SystemQuery::DriverVersion).unwrap_or_else(|| "N/A".to_owned());
+    let tool = tool_version(context).unwrap_or_else(|| driver.clone());
     let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
     let date = context.now.strftime("%a %b %e %H:%M:%S %Y");
     let line = "-".repeat(WIDTH);
     let versions = if context.release() < VERSIONS_RENAMED {
-        format!("{driver:<22} Driver Version: {driver:<14} CUDA Version: {cuda:<8}")
+        format!("{tool:<22} Driver Version: {driver:<14} CUDA Version: {cuda:<8}")
     } else {
-        format!("{driver:<22} KMD Version: {driver:<13} CUDA UMD Version: {cuda:<8}")
+        format!("{tool:<22} KMD Version: {driver:<13} CUDA UMD Version: {cuda:<8}")
     };
     format!(
         "{date}       \n\

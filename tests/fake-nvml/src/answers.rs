@@ -92,7 +92,7 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
     };
     Some(match query {
         Q::PciInfo => list(&[
-            0,
+            identity.pci_domain,
             identity.pci_bus,
             0,
             PCI_DEVICE_ID,

@@ -33,7 +33,8 @@ const NAMED_MOST: usize = 8;
 /// Remembers the last half minute, of the GPU and of each of its processes.
 #[derive(Default)]
 pub(super) struct MemoryFilling {
-    used: Series,
+    /// Memory that is not free.
+    taken: Series,
     processes: HashMap<ProcessKey, Series>,
     /// What was free when it began: where there is more again, it is over.
     free_at_begin: Option<u64>,
@@ -46,17 +47,14 @@ impl Rule for MemoryFilling {
             self.free_at_begin = None;
         }
         let memory = &view.sample.memory;
-        let (Some(&used), Some(&total)) =
-            (view.fresh(&memory.used_bytes), memory.total_bytes.value())
+        let (Some(&free), Some(&total)) =
+            (view.fresh(&memory.free_bytes), memory.total_bytes.value())
         else {
             return Observation::Unknown;
         };
-        self.used.push(view.now, used);
+        // Unified memory is also taken by the rest of the system.
+        self.taken.push(view.now, total.saturating_sub(free));
         self.ingest_processes(view);
-        // Bytes that the driver keeps are not there to be allocated.
-        let free = total
-            .saturating_sub(used)
-            .saturating_sub(memory.reserved_bytes.value().copied().unwrap_or(0));
         if is_memory_nearly_full(free, total) {
             // Until that is a condition of its own.
             let since = *self.nearly_full_since.get_or_insert(view.now);
@@ -71,7 +69,7 @@ impl Rule for MemoryFilling {
             return Observation::Ended;
         }
         let is_growth = |per_ms: &f64| *per_ms * 60_000.0 >= LEAST_SHARE_PER_MINUTE * total as f64;
-        let Some(per_ms) = self.used.trend().filter(is_growth) else {
+        let Some(per_ms) = self.taken.trend().filter(is_growth) else {
             return Observation::Inactive;
         };
         let left_ms = free as f64 / per_ms;

@@ -7,10 +7,9 @@ use std::{
 };
 
 use crate::{
-    bounded,
     model::{
-        Absence, Board, Fan, Gpu, GpuDetails, GpuSample, MaxClocks, MemoryKind, PowerLimits,
-        Reading, Thresholds,
+        Absence, Board, Fan, Gpu, GpuDetails, GpuSample, MaxClocks, PowerLimits, Reading,
+        Thresholds,
         ThrottleReason::{
             self, CurrentLimit, OtherLimit, PowerLimit, Prochot, RegulatorThermalLimit,
             ThermalLimit,
@@ -19,7 +18,7 @@ use crate::{
     },
     process_stat::is_first_pid_namespace,
     vendor::{
-        Device, DeviceError, ReadDepth,
+        Device, DeviceError, MachineMemory, ReadDepth,
         drm::{
             Attributes, Card, Clients, Hwmon, Names, PowerState, Usage, read_link, read_max_link,
         },
@@ -366,21 +365,22 @@ impl IntelDevice {
         }
     }
 
-    /// Fills in the memory of the machine, which is that of an integrated GPU.
-    fn read_memory(&self, sample: &mut GpuSample) {
-        if !self.is_integrated {
-            return;
+    /// Reads the processes, and the memory that they use. Nothing else reports it, so that it is
+    /// known only if all processes are visible.
+    fn read_memory(&mut self, sample: &mut GpuSample) {
+        let sees_all = self.read_processes(sample);
+        if self.is_integrated {
+            sample.share_memory(MachineMemory::read(&self.proc_root));
+        } else {
+            sample.memory.used_bytes = sample.sum_process_memory();
         }
-        sample.memory_kind = MemoryKind::Unified;
-        let memory = read_machine_memory(&self.proc_root);
-        let total = memory.map(|(total, _)| total);
-        let available = memory.map(|(_, available)| available);
-        sample.memory.total_bytes = total.ok_or(Absence::Unknown).into();
-        sample.memory.free_bytes = available.ok_or(Absence::Unknown).into();
+        if !sees_all {
+            sample.memory.used_bytes = Reading::Absent(Absence::NoPermission);
+        }
     }
 
-    /// Reads the processes. The memory in use is that of all processes, if all are visible.
-    fn read_processes(&mut self, sample: &mut GpuSample) {
+    /// Reads the processes. Returns `false` if some are not visible.
+    fn read_processes(&mut self, sample: &mut GpuSample) -> bool {
         let patience = if self.last.is_none() {
             FIRST_SCAN_PATIENCE
         } else {
@@ -388,23 +388,13 @@ impl IntelDevice {
         };
         let Some(scan) = self.clients.get(SCAN_AGE, patience) else {
             sample.processes = Reading::Absent(Absence::NotReadYet);
-            return;
+            return true;
         };
         let own = scan.of_card(&self.card.bus_id);
         self.usage.update(scan.at, &own);
         let processes = self.usage.processes(&own, self.is_integrated);
-        let held = processes
-            .iter()
-            .filter_map(|process| process.memory_bytes.value());
-        let held = held.fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
         sample.processes = Reading::Now(processes);
-        let sees_all =
-            !scan.is_incomplete && is_first_pid_namespace(&self.proc_root) != Some(false);
-        sample.memory.used_bytes = if sees_all {
-            Reading::Now(held)
-        } else {
-            Reading::Absent(Absence::NoPermission)
-        };
+        !scan.is_incomplete && is_first_pid_namespace(&self.proc_root) != Some(false)
     }
 
     /// Returns the last sample if the card was idle and is to be left alone.
@@ -440,7 +430,6 @@ impl Device for IntelDevice {
         self.read_rates(sample);
         self.read_sensors(sample);
         self.read_memory(sample);
-        self.read_processes(sample);
         self.last = Some((Instant::now(), sample.clone()));
         Ok(())
     }
@@ -476,16 +465,4 @@ impl Device for IntelDevice {
     fn traces(&mut self) -> Vec<Trace> {
         Vec::new()
     }
-}
-
-/// Returns the memory of the machine, and the part that programs could use, in bytes.
-fn read_machine_memory(proc_root: &Path) -> Option<(u64, u64)> {
-    let text = bounded::text(proc_root.join("meminfo"), bounded::STAT).ok()?;
-    let bytes = |key: &str| {
-        let mut lines = text.lines();
-        let value = lines.find_map(|line| line.strip_prefix(key))?;
-        let kibibytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        kibibytes.checked_mul(1024)
-    };
-    Some((bytes("MemTotal:")?, bytes("MemAvailable:")?))
 }

@@ -8,6 +8,7 @@ use std::{
 use super::{
     backend::Backend,
     cached::Answers,
+    devfreq::Devfreq,
     error::device_error,
     gpm::{GpmReader, Rates},
     lanes::{IDENTITY, Lane, Reader, shared_queries},
@@ -21,7 +22,7 @@ use super::{
     traces::TraceReader,
 };
 use crate::{
-    model::{Absence, Absent, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
+    model::{Absence, Absent, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace, now_ms},
     vendor::nvml::query::{CachedAnswers, Query as Q, Subject, SystemQuery, Value},
     vendor::{AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
 };
@@ -40,6 +41,7 @@ pub(super) struct NvmlDevice {
     processes: ProcessReader,
     link_rates: LinkRateReader,
     traces: TraceReader,
+    devfreq: Devfreq,
     need: Need,
     /// Rates as they were read last, and when.
     rates: Option<(u64, Rates)>,
@@ -70,6 +72,7 @@ impl NvmlDevice {
             processes: ProcessReader::new(),
             link_rates: LinkRateReader::new(),
             traces: TraceReader::new(),
+            devfreq: Devfreq::default(),
             need: Need::default(),
             rates: None,
         };
@@ -219,6 +222,12 @@ impl ProbeDevice for NvmlDevice {
         if to_model::has_no_links(Answers::new(&self.querier.cached(), begun_ms)) {
             // GPM counts 0 there.
             sample.nvlink = Absent::absent(&Absence::NotSupported);
+        }
+        if sample.memory_kind == MemoryKind::Unified {
+            sample.share_memory(self.answers.machine_memory(self.identity.index));
+            self.devfreq.fill_in(&self.sys_root, sample);
+            // The driver answers generation 1 and one lane about a GPU that is on no PCIe link.
+            sample.pcie = Absent::absent(&Absence::NotSupported);
         }
         let (samples, gone) = self.mig.read(&mut self.querier, depth);
         sample.mig_devices = samples;

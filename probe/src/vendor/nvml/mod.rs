@@ -8,6 +8,7 @@
 
 mod backend;
 mod cached;
+mod devfreq;
 mod device;
 mod error;
 mod events;

@@ -1,6 +1,6 @@
 //! The source behind `--source nvml`.
 
-use std::{ffi::OsString, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use super::{
     backend::{Backend, NvmlBackend},
@@ -13,19 +13,22 @@ use super::{
 use crate::{
     model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
     vendor::nvml::query::{SystemQuery, Value},
-    vendor::{Device, DeviceError, ErrorLog, Reporter, Source, SourceError, kernel_log::KernelLog},
+    vendor::{
+        Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError, kernel_log::KernelLog,
+    },
 };
 
 /// The GPUs of NVML, or of a simulation in its place.
 pub struct NvmlSource(Arc<dyn Backend>);
 
 impl NvmlSource {
-    /// Loads the library from `path`, or from where the loader finds `libnvidia-ml.so.1`.
+    /// Loads the library of `roots`, or the `libnvidia-ml.so.1` that the loader finds.
     ///
     /// # Errors
     /// [`SourceError`] tells a missing library, a missing driver and a mismatch of the two apart.
-    pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
-        NvmlBackend::open(path).map(Self::new)
+    pub fn open(roots: &Roots) -> Result<Self, SourceError> {
+        let backend = NvmlBackend::open(roots.nvml_lib.clone())?;
+        Ok(Self::new(backend.with_roots(roots)))
     }
 
     pub(in crate::vendor) fn new(backend: impl Backend + 'static) -> Self {

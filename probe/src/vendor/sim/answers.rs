@@ -80,7 +80,8 @@ pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
                 of_mig_device(own, query)
             })
         }
-        None => of_board(identity, query)
+        None => of_shared_memory(identity, query)
+            .or_else(|| of_board(identity, query))
             .or_else(|| of_settings(gpu, identity, query))
             .or_else(|| of_links(gpu, identity, query))
             .or_else(|| {
@@ -93,6 +94,29 @@ pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
             .or_else(|| of_processes(gpu, query))
             .or_else(|| of_state(gpu, identity, &gpu.state(), query)),
     }
+}
+
+/// Returns what is different about a GPU that shares the machine's memory, as a GB10 does. The
+/// driver reports one PCIe lane for it, though no PCIe link leads to it.
+fn of_shared_memory(identity: &GpuIdentity, query: Q) -> Option<Answer> {
+    identity.unified_memory.then_some(())?;
+    Some(match query {
+        Q::PcieGeneration | Q::PcieWidth | Q::MaxPcieGeneration | Q::MaxPcieWidth => value(1),
+        Q::MemoryInfo
+        | Q::MemoryInfoV1
+        | Q::Bar1MemoryInfo
+        | Q::MemoryBusWidth
+        | Q::Clock(2)
+        | Q::MaxClock(2)
+        | Q::ApplicationsClock(_)
+        | Q::PowerLimit
+        | Q::EnforcedPowerLimit
+        | Q::DefaultPowerLimit
+        | Q::PowerLimitConstraints
+        | Q::TemperatureThreshold(2)
+        | lanes::MEMORY_CELSIUS => Err(Code::NOT_SUPPORTED),
+        _ => return None,
+    })
 }
 
 fn of_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {

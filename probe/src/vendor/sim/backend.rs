@@ -11,7 +11,7 @@ use super::{
 use crate::{
     model::{Absence, MigInstance, Process, Reading},
     vendor::{
-        Reporter,
+        MachineMemory, Reporter,
         nvml::{
             Activity, Backend, NvmlSource,
             query::{Answer, Code, Query, Subject, SystemQuery, Value},
@@ -137,6 +137,15 @@ impl Backend for SimulatedBackend {
         let has_links = !identity.nvlinks.is_empty();
         let value = |id: &u32| gpm_metric(counters, *id, has_links).ok_or(Code::NOT_SUPPORTED);
         Ok(Activity::Counted(metrics.iter().map(value).collect()))
+    }
+
+    /// The memory that the scenario gives to the GPU is then the machine's.
+    fn machine_memory(&self, index: u32) -> Option<MachineMemory> {
+        let state = self.find(Subject::gpu(index)).ok()?.state();
+        Some(MachineMemory {
+            total_bytes: state.memory_total_bytes,
+            available_bytes: state.memory_free_bytes,
+        })
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {

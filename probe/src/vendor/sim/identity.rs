@@ -22,7 +22,9 @@ pub struct GpuIdentity {
     pub uuid: String,
     /// As `NVIDIA H200`.
     pub name: String,
-    /// The PCI bus in domain 0; the device on it is 0.
+    /// The PCI domain, which is 0 for boards and 15 for a GPU that shares the machine's memory.
+    pub pci_domain: u32,
+    /// The PCI bus; the device on it is 0.
     pub pci_bus: u32,
     /// As `00000000:10:00.0`.
     pub pci_bus_id: String,
@@ -46,6 +48,9 @@ pub struct GpuIdentity {
     pub numa_node: u32,
     /// All its memory.
     pub memory_total_bytes: u64,
+    /// Whether that is the machine's memory. Such a GPU is part of the processor's package: it has
+    /// no power limit, memory clock and fan of its own either.
+    pub unified_memory: bool,
     /// The power limit in force, which is its default and its highest.
     pub power_limit_watts: f64,
     /// The lowest power limit.
@@ -78,12 +83,12 @@ impl GpuIdentity {
 
     /// Whether it can be divided into MIG devices.
     pub fn has_mig(&self) -> bool {
-        self.architecture.has_mig() && !self.geforce
+        self.architecture.has_mig() && !self.geforce && !self.unified_memory
     }
 
     /// Whether it tells its temperature by the distance to its limit.
     pub fn has_margin(&self) -> bool {
-        self.architecture >= Architecture::Ada && !self.geforce
+        self.architecture >= Architecture::Ada && !self.geforce && !self.unified_memory
     }
 
     /// What has gone through one `NVLink`, in KiB, where so many bytes have gone through all of them. What the links carry
@@ -104,6 +109,7 @@ impl GpuIdentity {
             .and_then(|own| own.name.clone())
             .unwrap_or_else(|| "NVIDIA H200".to_owned());
         let geforce = name.contains("GeForce");
+        let unified_memory = own.is_some_and(|own| own.unified_memory);
         let architecture = own
             .and_then(|own| own.architecture)
             .unwrap_or(Architecture::Hopper);
@@ -112,19 +118,26 @@ impl GpuIdentity {
             .and_then(|own| own.power_limit_watts)
             .map_or(H200_WATTS, |watts| watts.0.max(1.0));
         // Domain 0 has room for 64 boards from bus 10 on.
-        let pci_bus = 0x10 + index;
+        let (pci_domain, pci_bus) = if unified_memory {
+            (0xF, 1 + index)
+        } else {
+            (0, 0x10 + index)
+        };
         Self {
             index,
             uuid: format!("GPU-{}", uuid(noise.stream("uuid"))),
             name,
+            pci_domain,
             pci_bus,
-            pci_bus_id: format!("00000000:{pci_bus:02X}:00.0"),
+            pci_bus_id: format!("{pci_domain:08X}:{pci_bus:02X}:00.0"),
             serial: format!("165{:010}", noise.stream("serial").bits(0) % 10_000_000_000),
             part_number: "692-2G520-0282-000".to_owned(),
             vbios_version: "96.00.A5.00.1A".to_owned(),
             architecture,
             geforce,
-            ecc: own.and_then(|own| own.ecc).unwrap_or(!geforce),
+            ecc: own
+                .and_then(|own| own.ecc)
+                .unwrap_or(!geforce && !unified_memory),
             cores: 16_896,
             memory_bus_bits: 6_144,
             // Two sockets with four GPUs each.
@@ -132,6 +145,7 @@ impl GpuIdentity {
             memory_total_bytes: own
                 .and_then(|own| own.memory)
                 .map_or(H200_BYTES, |memory| memory.0),
+            unified_memory,
             power_limit_watts: limit_watts,
             lowest_limit_watts: limit_watts * LOWEST_LIMIT,
             fans: own
@@ -140,7 +154,7 @@ impl GpuIdentity {
             nvlinks: nvlinks(scenario, own, geforce),
             counts_activity: own
                 .and_then(|own| own.gpm)
-                .unwrap_or(architecture.counts_activity() && !geforce),
+                .unwrap_or(architecture.counts_activity() && !geforce && !unified_memory),
             persistence: own.and_then(|own| own.persistence).unwrap_or(true),
             accounting: own.is_some_and(|own| own.accounting),
         }

@@ -9,7 +9,10 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::exports;
-use crate::{answers::first_number, code::Code};
+use crate::{
+    answers::{answer_part, first_number},
+    code::Code,
+};
 
 exports! {
     fn nvmlDeviceGetClock(device |gpu|, domain: nvmlClockType_t, id: nvmlClockId_t) -> c_uint {
@@ -34,15 +37,10 @@ exports! {
         })
     }
     fn nvmlDeviceGetMemoryInfo_v2(part |gpu|) fills memory: nvmlMemory_v2_t, 2 {
-        let (total, reserved, used) = if gpu.instance.is_some() {
-            let own = gpu.mig_device()?;
-            (own.memory_total_bytes, 0, own.memory_used_bytes)
-        } else {
-            let state = gpu.state();
-            (state.memory_total_bytes, state.memory_reserved_bytes, state.memory_used_bytes)
-        };
-        (memory.total, memory.reserved, memory.used) = (total, reserved, used);
-        memory.free = total.saturating_sub(used + reserved);
+        let answer = answer_part(gpu, Query::MemoryInfo).map_err(|own| Code(own.0))?;
+        let bytes = |place| answer.at(place).and_then(|own| u64::try_from(own).ok()).unwrap_or(0);
+        (memory.total, memory.reserved) = (bytes(0), bytes(1));
+        (memory.free, memory.used) = (bytes(2), bytes(3));
         Ok(())
     }
 }

@@ -59,7 +59,11 @@ unsafe extern "C" fn nvmlDeviceQueryDrainState(
     let asked = unsafe { info.as_ref() }.map(|info| (info.domain, info.bus, info.device));
     let find = |machine: &Machine| {
         let mut gpus = machine.found.iter().copied();
-        gpus.find(|gpu| asked == Some((0, machine.world.identity(*gpu).pci_bus, 0)))
+        let place = |gpu: u32| {
+            let identity = machine.world.identity(gpu);
+            (identity.pci_domain, identity.pci_bus, 0)
+        };
+        gpus.find(|gpu| asked == Some(place(*gpu)))
             .ok_or(Code::NOT_FOUND)
     };
     // SAFETY: NVML's contract: the pointer is null or may be written. Nobody takes a GPU out of use.

@@ -9,10 +9,10 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use crate::common::with_library;
 use gpumon_probe::{
-    vendor::nvml::NvmlBackend,
     vendor::nvml::query::{
         Answer, Code, Query as Q, QueryBackend, Subject, SystemQuery as S, Value,
     },
+    vendor::{Roots, nvml::NvmlBackend},
 };
 
 /// A board as in the machine that was measured, a board for players, a divided one, and an old one.
@@ -75,9 +75,13 @@ fn open(library: &Path) -> NvmlBackend {
     fs::create_dir_all(&known).unwrap();
     fs::write(port.join("max_link_speed"), "16.0 GT/s PCIe\n").unwrap();
     symlink(port.join("0000:10:00.0"), known.join("0000:10:00.0")).unwrap();
+    let roots = Roots {
+        sys,
+        ..Roots::default()
+    };
     NvmlBackend::open(Some(library.into()))
         .unwrap()
-        .with_sys_root(sys)
+        .with_roots(&roots)
 }
 
 fn n(numbers: &[i128]) -> Answer {

@@ -31,7 +31,7 @@ use super::{
 use crate::{
     model::Process,
     vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
-    vendor::{Reporter, SourceError},
+    vendor::{MachineMemory, Reporter, Roots, SourceError},
 };
 
 /// The driver that a source of GPUs asks: NVML, or a simulation in its place.
@@ -90,6 +90,9 @@ pub(in crate::vendor) trait Backend: Send + Sync {
         Path::new("/sys")
     }
 
+    /// Reads the memory of the machine that the GPU is part of; `None` if it cannot be read.
+    fn machine_memory(&self, index: u32) -> Option<MachineMemory>;
+
     /// Fills in the readings of processes that the system has for processes that exist.
     fn describe(&self, _index: u32, _processes: &mut [Process]) {}
 }
@@ -101,6 +104,7 @@ pub struct NvmlBackend {
     name: String,
     gpus: Vec<Gpu>,
     sys_root: PathBuf,
+    proc_root: PathBuf,
 }
 
 impl NvmlBackend {
@@ -129,13 +133,18 @@ impl NvmlBackend {
             name,
             gpus,
             sys_root: "/sys".into(),
+            proc_root: "/proc".into(),
         })
     }
 
-    /// Has what only the system tells read elsewhere than below `/sys`, as tests do.
+    /// Reads the system's own files below these roots.
     #[must_use]
-    pub fn with_sys_root(self, sys_root: PathBuf) -> Self {
-        Self { sys_root, ..self }
+    pub fn with_roots(self, roots: &Roots) -> Self {
+        Self {
+            sys_root: roots.sys.clone(),
+            proc_root: roots.proc.clone(),
+            ..self
+        }
     }
 
     /// To be called between two rounds of a loop: GPUs are looked for anew, since one that was lost may be back and
@@ -272,5 +281,9 @@ impl Backend for NvmlBackend {
 
     fn sys_root(&self) -> &Path {
         &self.sys_root
+    }
+
+    fn machine_memory(&self, _index: u32) -> Option<MachineMemory> {
+        MachineMemory::read(&self.proc_root)
     }
 }

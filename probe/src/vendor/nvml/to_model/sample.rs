@@ -16,10 +16,7 @@ use crate::{
 pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     let percent = |query| answers.number(query).map(|percent| percent as f64);
     sample.memory = memory(answers);
-    sample.memory_kind = match sample.memory.total_bytes {
-        Reading::Absent(Absence::NotSupported) => MemoryKind::Unified,
-        _ => MemoryKind::Device,
-    };
+    sample.memory_kind = memory_kind(&sample.memory);
     let rates = answers.numbers::<2>(Q::UtilizationRates);
     sample.utilization.gpu_percent = rates.clone().map(|[gpu, _]| gpu as f64);
     sample.utilization.memory_percent = rates.map(|[_, memory]| memory as f64);
@@ -60,6 +57,15 @@ pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     sample.pcie.generation = small(answers, Q::PcieGeneration);
     sample.pcie.width = small(answers, Q::PcieWidth);
     sample.fan_percent = percent(Q::FanSpeed);
+}
+
+/// Returns the kind of the memory. The driver answers "not supported" or 0 bytes about a GPU
+/// without memory of its own. Other errors say nothing about the kind.
+fn memory_kind(memory: &MemorySample) -> MemoryKind {
+    match memory.total_bytes {
+        Reading::Absent(Absence::NotSupported) | Reading::Now(0) => MemoryKind::Unified,
+        _ => MemoryKind::Device,
+    }
 }
 
 /// Device memory, of a driver before 510 with what the driver reserves counted as used.

@@ -48,6 +48,9 @@ pub(crate) struct GpuSettings {
     pub(crate) name: Option<String>,
     pub(crate) profile: Option<Profile>,
     pub(crate) memory: Option<Bytes>,
+    /// Whether the GPU has no memory of its own, so that `memory` is the machine's.
+    #[serde(default)]
+    pub(crate) unified_memory: bool,
     pub(crate) power_limit_watts: Option<Watts>,
     /// Instead of the profile's.
     pub(crate) utilization_percent: Option<Curve<Percent>>,

@@ -1,0 +1,173 @@
+//! The GPU of a Jetson module. NVML reports little about it. The kernel's devfreq has its load and
+//! clock, and a thermal zone its temperature.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    model::{GpuSample, Reading},
+    vendor::drm::Attributes,
+};
+
+/// The names of GPUs in the device tree: Pascal, Volta, Ampere, Blackwell and Maxwell.
+const DEVICE_TREE_NAMES: [&str; 5] = ["gp10b", "gv11b", "ga10b", "gb10b", "gpu"];
+/// The clock of Thor's GPU, which has no name in the device tree.
+const THOR: &str = "gpu-gpc-0";
+const THERMAL_ZONES: [&str; 2] = ["gpu-thermal", "GPU-therm"];
+
+/// The folders of a module's GPU.
+#[derive(Debug, Default)]
+pub(super) struct Devfreq {
+    clock: Option<Attributes>,
+    thermal: Option<Attributes>,
+}
+
+impl Devfreq {
+    /// Fills in the readings that NVML does not support. The driver of the GPU may be loaded later
+    /// than NVML's, so that its folders are looked up until they are found.
+    pub(super) fn fill_in(&mut self, sys_root: &Path, sample: &mut GpuSample) {
+        let clocks = &mut sample.clocks;
+        let busy = &mut sample.utilization.gpu_percent;
+        // NVML of Thor reports a clock of 0.
+        let lacks_clock = matches!(clocks.sm_mhz, Reading::NOT_SUPPORTED | Reading::Now(0));
+        if busy.is_not_supported() || lacks_clock {
+            self.clock = self.clock.take().or_else(|| find_clock(sys_root));
+        }
+        let read = |file: &str| self.clock.as_ref()?.read_number::<i64>(file).ok();
+        if lacks_clock && let Some(hertz) = read("cur_freq") {
+            let mhz = u32::try_from(hertz / 1_000_000).unwrap_or(u32::MAX);
+            (clocks.graphics_mhz, clocks.sm_mhz) = (Reading::Now(mhz), Reading::Now(mhz));
+        }
+        // The file has thousandths.
+        if busy.is_not_supported()
+            && let Some(load @ 0..=1000) = read("device/load")
+        {
+            *busy = Reading::Now(load as f64 / 10.0);
+        }
+        let celsius = &mut sample.temperature.gpu_celsius;
+        if celsius.is_not_supported() {
+            self.thermal = self.thermal.take().or_else(|| find_thermal_zone(sys_root));
+            let read = |zone: &Attributes| zone.read_number::<i64>("temp").ok();
+            // A GPU that is switched off has -256 degrees, or no answer.
+            if let Some(millidegrees @ 0..=200_000) = self.thermal.as_ref().and_then(read) {
+                *celsius = Reading::Now(millidegrees as f64 / 1e3);
+            }
+        }
+    }
+}
+
+fn find_folder(parent: PathBuf, is_wanted: impl Fn(&Attributes) -> bool) -> Option<Attributes> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut folders = entries.map(|entry| Attributes::new(entry.path()));
+    folders.find(is_wanted)
+}
+
+fn find_clock(sys_root: &Path) -> Option<Attributes> {
+    find_folder(sys_root.join("class/devfreq"), |own| {
+        let name = own.read_text("device/of_node/name");
+        name.is_ok_and(|name| DEVICE_TREE_NAMES.contains(&name.as_str()))
+            || own.folder().ends_with(THOR)
+    })
+}
+
+fn find_thermal_zone(sys_root: &Path) -> Option<Attributes> {
+    find_folder(sys_root.join("class/thermal"), |own| {
+        let kind = own.read_text("type");
+        kind.is_ok_and(|kind| THERMAL_ZONES.contains(&kind.as_str()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Absence, Health};
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let file = root.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    fn new_sample() -> GpuSample {
+        GpuSample::absent(0, None, 0, Health::Ok, &Absence::NotSupported)
+    }
+
+    #[test]
+    fn orin_is_read_once_its_driver_is_loaded() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut devfreq, mut sample) = (Devfreq::default(), new_sample());
+        write(
+            root.path(),
+            "class/devfreq/15340000.vic/device/of_node/name",
+            "vic\0",
+        );
+        devfreq.fill_in(root.path(), &mut sample);
+        assert_eq!(sample, new_sample());
+        let gpu = "class/devfreq/17000000.gpu";
+        write(
+            root.path(),
+            &format!("{gpu}/device/of_node/name"),
+            "ga10b\0",
+        );
+        write(root.path(), &format!("{gpu}/device/load"), "437\n");
+        write(root.path(), &format!("{gpu}/cur_freq"), "918000000\n");
+        write(
+            root.path(),
+            "class/thermal/thermal_zone0/type",
+            "cpu-thermal\n",
+        );
+        write(root.path(), "class/thermal/thermal_zone0/temp", "50000\n");
+        write(
+            root.path(),
+            "class/thermal/thermal_zone1/type",
+            "gpu-thermal\n",
+        );
+        write(root.path(), "class/thermal/thermal_zone1/temp", "47500\n");
+        devfreq.fill_in(root.path(), &mut sample);
+        assert_eq!(sample.utilization.gpu_percent, Reading::Now(43.7));
+        assert_eq!(sample.clocks.sm_mhz, Reading::Now(918));
+        assert_eq!(sample.temperature.gpu_celsius, Reading::Now(47.5));
+    }
+
+    #[test]
+    fn readings_of_nvml_are_kept_on_thor() {
+        let root = tempfile::tempdir().unwrap();
+        write(
+            root.path(),
+            "class/devfreq/gpu-gpc-0/cur_freq",
+            "1575000000\n",
+        );
+        let mut sample = new_sample();
+        sample.clocks.sm_mhz = Reading::Now(0);
+        sample.utilization.gpu_percent = Reading::Now(12.0);
+        sample.temperature.gpu_celsius = Reading::Now(40.0);
+        Devfreq::default().fill_in(root.path(), &mut sample);
+        assert_eq!(sample.clocks.sm_mhz, Reading::Now(1575));
+        assert_eq!(sample.utilization.gpu_percent, Reading::Now(12.0));
+        assert_eq!(sample.temperature.gpu_celsius, Reading::Now(40.0));
+    }
+
+    #[test]
+    fn absurd_values_are_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let gpu = "class/devfreq/17000000.gpu";
+        write(
+            root.path(),
+            &format!("{gpu}/device/of_node/name"),
+            "ga10b\0",
+        );
+        write(root.path(), &format!("{gpu}/device/load"), "4294967295\n");
+        write(root.path(), &format!("{gpu}/cur_freq"), "no\n");
+        write(
+            root.path(),
+            "class/thermal/thermal_zone1/type",
+            "GPU-therm\n",
+        );
+        write(root.path(), "class/thermal/thermal_zone1/temp", "-256000\n");
+        let mut sample = new_sample();
+        Devfreq::default().fill_in(root.path(), &mut sample);
+        assert_eq!(sample, new_sample());
+    }
+}
