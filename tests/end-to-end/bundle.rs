@@ -93,7 +93,8 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
         .spawn()
         .unwrap();
     let scenario = format!(
-        "gpus = 2\n[[process]]\ngpu = 1\npid = {}\nmemory = \"1 GiB\"\n",
+        "gpus = 2\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n\
+         [[process]]\ngpu = 1\npid = {}\nmemory = \"1 GiB\"\n",
         process.id()
     );
     fs::write(fake.path("scenario.toml"), scenario).unwrap();
