@@ -100,7 +100,10 @@ fn growth_of_memory_is_foreseen() {
         let body = server.get("/api/v1/snapshot").body;
         let answer: Value = serde_json::from_str(&body).unwrap_or_default();
         let conditions = answer["sample"]["gpus"][0]["conditions"].as_array();
-        let mut kinds = conditions.into_iter().flatten().map(|own| &own["condition"]);
+        let mut kinds = conditions
+            .into_iter()
+            .flatten()
+            .map(|own| &own["condition"]);
         kinds.any(|kind| kind == "memory_filling")
     });
 }

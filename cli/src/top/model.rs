@@ -7,7 +7,7 @@ use std::{
 
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::{
-    Event, Gpu, GpuDetails, GpuSample, Inventory, Playback, Record, Sample, now_ms,
+    Event, Gpu, GpuDetails, GpuSample, Inventory, Playback, Record, Sample, Vendor, now_ms,
 };
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
@@ -234,6 +234,11 @@ impl Model {
 
     pub(super) fn gpu(&self, index: u32) -> Option<&GpuSample> {
         self.gpus().iter().find(|gpu| gpu.index == index)
+    }
+
+    pub(super) fn find_vendor(&self, index: u32) -> Vendor {
+        self.board(index)
+            .map_or_else(Vendor::default, |gpu| gpu.vendor)
     }
 
     pub(super) fn board(&self, index: u32) -> Option<&Gpu> {

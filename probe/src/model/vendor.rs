@@ -43,6 +43,23 @@ impl Vendor {
         }
     }
 
+    /// Returns the name of the vendor's links between GPUs.
+    pub fn link_name(self) -> &'static str {
+        match self {
+            Self::Nvidia => "NVLink",
+            Self::Amd => "XGMI",
+            Self::Intel => "Xe Link",
+        }
+    }
+
+    /// Returns the name of a part of a GPU that programs use as a GPU of its own.
+    pub fn partition_name(self) -> &'static str {
+        match self {
+            Self::Nvidia => "MIG instance",
+            Self::Amd | Self::Intel => "partition",
+        }
+    }
+
     /// Returns the name of a GPU without its vendor: `H200` for `NVIDIA H200`.
     pub fn strip_from(name: &str) -> &str {
         let mut vendors = Self::ALL.iter();

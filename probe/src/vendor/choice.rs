@@ -1,7 +1,6 @@
 //! What `--source` says, parsed and opened.
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
@@ -12,7 +11,7 @@ use thiserror::Error;
 use crate::bounded;
 
 use super::{
-    MachineSource, Source, SourceError,
+    MachineSource, Roots, Source, SourceError,
     amd::AmdSource,
     intel::IntelSource,
     nvml::NvmlSource,
@@ -34,27 +33,6 @@ pub enum SourceChoice {
     Sim(u32),
     /// Simulated GPUs as a scenario file describes them.
     SimScenario(PathBuf),
-}
-
-/// The places in which drivers are found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Roots {
-    /// The name under which NVML's library is looked up, if not the usual one.
-    pub nvml_lib: Option<OsString>,
-    /// `/sys` except in tests.
-    pub sys: PathBuf,
-    /// `/proc` except in tests, and in containers with the machine's own.
-    pub proc: PathBuf,
-}
-
-impl Default for Roots {
-    fn default() -> Self {
-        Self {
-            nvml_lib: None,
-            sys: "/sys".into(),
-            proc: "/proc".into(),
-        }
-    }
 }
 
 /// A `--source` that means nothing.

@@ -16,16 +16,19 @@ mod kernel_log;
 mod machine;
 mod machine_memory;
 pub mod nvml;
+mod roots;
 pub mod sim;
 
 pub use answers::{AnswersReader, DriverAnswers, GpuAnswers, LatestAnswers, VendorAnswers};
-pub use choice::{BadSource, Roots, SourceChoice};
+pub use choice::{BadSource, SourceChoice};
 pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub use error::{DeviceError, SourceError};
 pub use explain::{
     Explanation, KERNEL_DRIVERS, check_kernel_log, describe_error, error_codes, explain_absence,
     kernel_messages, reset_advice, version_mismatch_advice,
 };
+pub use roots::Roots;
+
 pub(crate) use machine::MachineSource;
 use machine_memory::MachineMemory;
 

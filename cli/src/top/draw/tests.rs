@@ -642,7 +642,7 @@ fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
     let mig = lines(&mut app, 120, 40);
     assert!(
         mig.join("\n")
-            .contains("GPU 0: no MIG instances, MIG is off")
+            .contains("GPU 0: no MIG instance, not divided")
     );
     let empty = mig.iter().filter(|line| line.trim().is_empty()).count();
     assert!(

@@ -29,24 +29,30 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
             RATE + if past { PAST + 3 } else { 2 },
         )
     };
+    let shown = || {
+        let gpus = model.gpus().iter();
+        gpus.filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index))
+    };
+    let mut vendors: Vec<_> = shown().map(|gpu| model.find_vendor(gpu.index)).collect();
+    vendors.dedup();
+    let link = match vendors[..] {
+        [vendor] => vendor.link_name().to_uppercase(),
+        _ => "LINKS".to_owned(),
+    };
     let heading: Line = vec![
         (left("GPU", 5), dim),
         (left("PCIE", 16), dim),
         (with_past("PCIE SENT"), dim),
         (with_past("PCIE RECV"), dim),
         (right("REPLAYS", 8) + "  ", dim),
-        (left("NVLINK", 9), dim),
-        (with_past("NVL SENT"), dim),
-        (with_past("NVL RECV"), dim),
+        (left(&link, 9), dim),
+        (with_past("LINK SENT"), dim),
+        (with_past("LINK RECV"), dim),
         (right("ERRORS", 8), dim),
     ];
-    let shown = model
-        .gpus()
-        .iter()
-        .filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index));
     let makes_way = make_way(&heading, area.width.into());
     let heading = without(heading, &makes_way);
-    let mut lines: Vec<Line> = shown
+    let mut lines: Vec<Line> = shown()
         .map(|gpu| without(summary(painter, gpu, model, state, past), &makes_way))
         .collect();
     match state.gpu.or(if let [only] = model.gpus() {
@@ -54,7 +60,10 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
     } else {
         None
     }) {
-        Some(gpu) => lines.extend(each(painter, model.details(gpu))),
+        Some(gpu) => {
+            let name = model.find_vendor(gpu).link_name();
+            lines.extend(list_links(painter, name, model.details(gpu)));
+        }
         None => lines.extend(topology(painter, model)),
     }
     scroll_view(painter, area, Some(&heading), &lines, state.view_scroll)
@@ -178,19 +187,19 @@ fn summary(
     ]
 }
 
-fn each(painter: &Painter<'_>, details: Option<&GpuDetails>) -> Vec<Line> {
+fn list_links(painter: &Painter<'_>, name: &str, details: Option<&GpuDetails>) -> Vec<Line> {
     let dim = painter.theme.dim;
     let Some(details) = details else {
         return vec![vec![("Its links have not been read yet.".to_owned(), dim)]];
     };
     let links = match (details.nvlinks.value(), details.nvlinks.absence()) {
         (Some(links), _) if links.is_empty() => {
-            return vec![vec![("It has no NVLinks.".to_owned(), dim)]];
+            return vec![vec![(format!("It has no {name}."), dim)]];
         }
         (Some(links), _) => links,
         (None, reason) => {
             let reason = reason.map_or_else(String::new, ToString::to_string);
-            return vec![vec![(format!("NVLinks: {reason}"), dim)]];
+            return vec![vec![(format!("{name}: {reason}"), dim)]];
         }
     };
     let heading = [

@@ -52,7 +52,7 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
                     }),
                 );
             }
-            (Some(_), _) => without.push((gpu.index, "MIG is off".to_owned())),
+            (Some(_), _) => without.push((gpu.index, "not divided".to_owned())),
             (None, reason) => without.push((
                 gpu.index,
                 reason.map_or_else(String::new, ToString::to_string),
@@ -62,7 +62,10 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
     if lines.is_empty() {
         let lines: Vec<Line> = without
             .iter()
-            .map(|(gpu, why)| vec![(format!("GPU {gpu}: no MIG instances, {why}"), dim)])
+            .map(|(gpu, why)| {
+                let name = model.find_vendor(*gpu).partition_name();
+                vec![(format!("GPU {gpu}: no {name}, {why}"), dim)]
+            })
             .collect();
         scroll_view(painter, area, None, &lines, state.view_scroll);
         return charts_below(painter, area, lines.len(), model, state);
