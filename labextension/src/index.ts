@@ -41,7 +41,7 @@ const RANK = 250;
 const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN_ID,
   description:
-    'Monitors NVIDIA GPUs in a panel of the left sidebar, and shows below cells what they used.',
+    'Monitors GPUs in a panel of the left sidebar, and shows below cells what they used.',
   autoStart: true,
   optional: [
     ILayoutRestorer,

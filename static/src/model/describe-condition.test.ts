@@ -6,7 +6,7 @@ import { pseudoTranslator, untranslated } from '../testing/pseudo-locale';
 import { CONDITIONS } from '../testing/full-hello';
 import type { Condition } from '../wire';
 import { XIDS } from '../wire/xids';
-import { describeCondition } from './describe-condition';
+import { describeCondition, shortCondition } from './describe-condition';
 import { loadXids } from './xid';
 
 beforeAll(loadXids);
@@ -77,6 +77,11 @@ describe('a condition', () => {
   it('counts links', () => {
     expect(describeCondition(nv_link_down, [])).toMatch(/^NVLinks 3, 4 down: /);
     expect(describeCondition({ ...nv_link_down, links: [3] }, [])).toMatch(/^NVLink 3 down: /);
+  });
+
+  it('names an unknown error by its driver', () => {
+    expect(shortCondition({ ...xid, code: 9999 })).toBe('Xid 9999');
+    expect(shortCondition({ ...xid, code: 100_999 })).toBe('driver error 100999');
   });
 
   it("is told in the server's words where only a newer server knows its kind or its Xid", () => {

@@ -11,6 +11,9 @@ import { describeFilling, shortFilling } from './memory-forecast';
 import { valueOf } from './reading';
 import { xidOf } from './xid';
 
+/** Errors of drivers that do not number them have codes from this one on. */
+const FIRST_NAMED = 100_000;
+
 /** A process as text, by its PID. */
 type NameOf = (pid: number) => string;
 
@@ -69,7 +72,8 @@ export function describeXid(code: number, pid: number | undefined, text: string)
 
 /** Returns what people call a driver error: `Xid 79`, or its name. */
 export function errorTitle(code: number): string {
-  return ERROR_TITLES[code]?.() ?? trans.__('Xid %1', code);
+  const unknown = code < FIRST_NAMED ? trans.__('Xid %1', code) : trans.__('driver error %1', code);
+  return ERROR_TITLES[code]?.() ?? unknown;
 }
 
 function describeProcesses(pids: readonly number[], nameOf: NameOf): string {

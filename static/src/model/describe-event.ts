@@ -2,12 +2,13 @@
 
 import { duration } from '../lib/format';
 import { trans } from '../lib/translation';
-import type { Event, Mark, ProcessRef, Run } from '../wire';
+import type { Event, Mark, ProcessRef, Run, Vendor } from '../wire';
 import { severityLevel } from './condition';
 import { describeCondition, describeXid, errorTitle } from './describe-condition';
 import { describeFiring } from './firing-alert';
 import { valueOf } from './reading';
 import type { Level } from './describe';
+import { wordsOf } from './vendor-words';
 import { xidOf } from './xid';
 
 /** What happened, and what to do about it or more of it; `more` is empty where there is nothing to add. */
@@ -17,7 +18,11 @@ interface EventDescription {
   level: Level;
 }
 
-type Describe<E> = (event: E, processes: readonly ProcessRef[]) => EventDescription | null;
+type Describe<E> = (
+  event: E,
+  processes: readonly ProcessRef[],
+  vendor: Vendor,
+) => EventDescription | null;
 
 /** The compiler asks for a text of each kind that the server has. */
 const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
@@ -49,7 +54,8 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   },
   process_started: (event) => description('none', trans.__('%1 started', describeProcess(event))),
   process_ended: (event) => description('none', trans.__('%1 exited', describeProcess(event))),
-  mig_changed: () => description('notice', trans.__('MIG configuration changed')),
+  mig_changed: (_event, _processes, vendor) =>
+    description('notice', wordsOf({ vendor }).partitionsChanged),
   power_source_changed: () => description('notice', trans.__('Power source changed')),
   clock_changed: ({ by_ms }) => describeClockChange(by_ms),
   run_began: ({ title }) => description('none', trans.__('Run started: %1', title)),
@@ -66,13 +72,17 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   alert_problem: ({ message }) => description('warning', message),
 };
 
-/** An event as text; `processes` names those that it is about. `null` for one that is not listed, or unknown. */
+/**
+ * Returns an event as text; `processes` names those that it is about, `vendor` is that of its
+ * GPU. `null` for an event that is not listed, or unknown.
+ */
 export function describeEvent(
   event: Event,
   processes: readonly ProcessRef[],
+  vendor: Vendor = 'nvidia',
 ): EventDescription | null {
   const describe = TEXTS[event.what] as Describe<Event> | undefined;
-  return describe?.(event, processes) ?? null;
+  return describe?.(event, processes, vendor) ?? null;
 }
 
 /** `epoch 3 (ana)`. */

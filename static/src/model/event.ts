@@ -4,6 +4,7 @@ import { plainText } from '../lib/text';
 import type { Event, Sample } from '../wire';
 import { severityLevel } from './condition';
 import { describeEvent, describeMark } from './describe-event';
+import type { GpuState } from './gpu';
 import type { Level } from './describe';
 import { valueOf } from './reading';
 
@@ -66,6 +67,7 @@ export function eventRows(
   events: readonly Event[],
   withProcesses: boolean,
   sample: Sample | null = null,
+  gpus: readonly GpuState[] = [],
 ): EventRow[] {
   const running = sample?.gpus.flatMap((gpu) => valueOf(gpu.processes) ?? []) ?? [];
   const processes = [...events.filter(isProcess), ...running];
@@ -74,11 +76,12 @@ export function eventRows(
     if ((isProcess(event) && !withProcesses) || isReportedByXid(event, events)) {
       return [];
     }
-    const description = describeEvent(event, processes);
+    const gpu = event.gpu?.index ?? null;
+    const vendor = gpus.find(({ index }) => index === gpu)?.vendor;
+    const description = describeEvent(event, processes, vendor);
     if (description === null) {
       return [];
     }
-    const gpu = event.gpu?.index ?? null;
     const text = plainText(description.text);
     const identity = `${event.at_ms} ${gpu} ${text}`;
     const again = seen.get(identity) ?? 0;

@@ -10,6 +10,7 @@ import type {
   Inventory,
   MigDevice,
   Sample,
+  Vendor,
 } from '../wire';
 import { VENDORS } from '../wire/vendors';
 import { valueOf } from './reading';
@@ -17,6 +18,7 @@ import { valueOf } from './reading';
 export interface GpuState {
   index: number;
   uuid: string | null;
+  vendor: Vendor;
   /** The name without its vendor. */
   name: string;
   fullName: string;
@@ -64,6 +66,8 @@ function gpuState(
   return {
     index: gpu.index,
     uuid: gpu.uuid,
+    // Old recordings have none: they are of NVIDIA's GPUs.
+    vendor: gpu.vendor ?? 'nvidia',
     name: withoutVendor(fullName).replace(/^GeForce\s+/, ''),
     fullName,
     busId: valueOf(gpu.pci_bus_id),

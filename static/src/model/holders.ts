@@ -8,7 +8,7 @@ import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire'
 import type { ColorSlots } from './color-slots';
 import { seriesKey, type GpuState } from './gpu';
 import { isConsolePath, notebookNames } from './notebook-names';
-import { migName, notebookName, notebookPath, unusedAllocations } from './owner';
+import { instanceKey, notebookName, notebookPath, sharedBy, unusedAllocations } from './owner';
 import { absenceOf, takenAt, valueOf } from './reading';
 import { describeAbsence } from './describe';
 
@@ -42,6 +42,8 @@ export interface HolderRow {
   host_memory_bytes: Reading<number>;
   /** How long they have held memory while nothing ran; `null` where that is not so. */
   idle_ms: number | null;
+  /** How the first process shares the GPU. */
+  shared: readonly string[];
 }
 
 const LONGEST_NAME = 120;
@@ -219,8 +221,8 @@ export function holderOf(process: Process): string {
   if (notebook !== undefined) {
     return kernelHolder(notebook.kernel_id);
   }
-  // A PID alone is used again. A process that holds two MIG instances is listed once for each.
-  const instance = process.mig === undefined ? '' : ` ${migName(process.mig)}`;
+  // A PID alone is used again. A process that holds two partitions is listed once for each.
+  const instance = process.mig === undefined ? '' : ` ${instanceKey(process.mig)}`;
   return `${process.pid} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }
 
@@ -262,6 +264,7 @@ function rowOf(
       ...new Map(processes.map((one) => [one.pid, one.host_memory_bytes])).values(),
     ]),
     idle_ms: idleOf(gpu, processes),
+    shared: sharedBy(first, gpu.vendor),
   };
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import { GIB, gpu, inventory, migDevice, NOW, sample } from '../testing/frames';
-import type { GpuSample, MigDevice } from '../wire';
+import type { GpuSample, MigDevice, Vendor } from '../wire';
 import { gpusOf } from './gpu';
 import { migRows } from './mig';
 
@@ -17,8 +17,12 @@ const DEVICE: MigDevice = {
   encoders: 0,
 };
 
-function rowsOf(now: GpuSample, devices: MigDevice[]): ReturnType<typeof migRows> {
-  const machine = inventory(1);
+function rowsOf(
+  now: GpuSample,
+  devices: MigDevice[],
+  vendor: Vendor = 'nvidia',
+): ReturnType<typeof migRows> {
+  const machine = inventory(1, vendor);
   const identities = machine.gpus.map((one) => ({ ...one, mig_devices: devices }));
   return gpusOf({ ...machine, gpus: identities }, sample(NOW, [now])).flatMap(migRows);
 }
@@ -33,6 +37,11 @@ it('a MIG device is what it is, joined with what was read of it', () => {
   });
   expect(rows[1]?.sm_percent).toBe(95);
   expect(rows[0]).toMatchObject({ name: 'MIG 8/0', instance: '' });
+});
+
+it('a partition of another vendor has its words', () => {
+  const rows = rowsOf(gpu(0, { mig_devices: [migDevice(0)] }), [DEVICE], 'amd');
+  expect(rows[0]?.instance).toBe('partition 7 · 16 CUs');
 });
 
 it('its readings may be absent, and are then no 0', () => {

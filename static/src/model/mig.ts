@@ -1,16 +1,15 @@
-/** MIG devices: what each is, joined with what was read of it. */
+/** MIG devices, and other vendors' partitions: what each is, joined with what was read of it. */
 
 import { joined, plainText } from '../lib/text';
-import { trans } from '../lib/translation';
 import type { Reading } from '../wire';
 import { within } from '../wire/fields';
 import type { GpuState } from './gpu';
-import { migName } from './owner';
 import { valueOf } from './reading';
+import { wordsOf } from './vendor-words';
 
 export interface MigRow {
   uuid: string;
-  /** The profile, as `1g.18gb`; the instance where that is not known. */
+  /** The profile, as `1g.18gb`; the instance where it is not known. */
   name: string;
   /** The instance and its size, as `MIG 7/0 · 16 SMs`. */
   instance: string;
@@ -24,10 +23,11 @@ export interface MigRow {
 
 /** A GPU's MIG devices in the driver's order; empty where MIG is off. */
 export function migRows(gpu: GpuState): MigRow[] {
+  const words = wordsOf(gpu);
   const devices = new Map(gpu.migDevices.map((device) => [device.uuid, device]));
   return (valueOf(gpu.now?.mig_devices) ?? []).map((now) => {
     const device = devices.get(now.uuid);
-    const instance = migName(now);
+    const instance = words.partition(now);
     const profile = valueOf(device?.profile);
     const sms = valueOf(device?.multiprocessors);
     const used = valueOf(now.memory.used_bytes);
@@ -35,10 +35,7 @@ export function migRows(gpu: GpuState): MigRow[] {
     return {
       uuid: now.uuid,
       name: profile === null ? instance : plainText(profile, 40),
-      instance: joined([
-        profile && instance,
-        sms === null ? null : trans._n('%1 SM', '%1 SMs', sms),
-      ]),
+      instance: joined([profile && instance, sms === null ? null : words.countUnits(sms)]),
       used_bytes: now.memory.used_bytes,
       total_bytes: total,
       share: used === null || total === null || total === 0 ? 0 : Math.min(1, used / total),

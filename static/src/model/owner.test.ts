@@ -35,9 +35,9 @@ describe('a process', () => {
   });
 
   it('says how it shares its GPU', () => {
-    expect(sharedBy(process(7))).toEqual([]);
-    expect(
-      sharedBy(process(7, { mps: true, mig: { gpu_instance: 9, compute_instance: 1 } })),
-    ).toEqual(['MIG 9/1', 'MPS']);
+    expect(sharedBy(process(7), 'nvidia')).toEqual([]);
+    const divided = process(7, { mps: true, mig: { gpu_instance: 9, compute_instance: 1 } });
+    expect(sharedBy(divided, 'nvidia')).toEqual(['MIG 9/1', 'MPS']);
+    expect(sharedBy(divided, 'amd')).toEqual(['partition 9', 'MPS']);
   });
 });

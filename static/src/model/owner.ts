@@ -2,9 +2,10 @@
 
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import type { Allocation, GpuSample, MigInstance, Pod, Process } from '../wire';
+import type { Allocation, GpuSample, MigInstance, Pod, Process, Vendor } from '../wire';
 import { notebookNames } from './notebook-names';
 import { valueOf } from './reading';
+import { wordsOf } from './vendor-words';
 
 /**
  * Returns the path of the notebook whose kernel a process is, or whose kernel started it; `null` if
@@ -46,7 +47,8 @@ export function unusedAllocations(gpu: GpuSample): string[] {
   }
   const isFree = (part: MigInstance | undefined): boolean =>
     !processes.some(
-      ({ mig }) => part === undefined || (mig !== undefined && migName(mig) === migName(part)),
+      ({ mig }) =>
+        part === undefined || (mig !== undefined && instanceKey(mig) === instanceKey(part)),
     );
   const parts: { part?: MigInstance; to: readonly Allocation[] | undefined }[] = [
     { to: gpu.allocated_to },
@@ -65,15 +67,15 @@ function allocationName(to: Allocation): string {
   return plainText(text, 120);
 }
 
-/** The part of a GPU, as nvidia-smi writes it: GPU instance, then compute instance. */
-export function migName(instance: MigInstance): string {
-  return `MIG ${instance.gpu_instance}/${instance.compute_instance}`;
+/** Returns the key of a partition, which is unique within its GPU. */
+export function instanceKey({ gpu_instance, compute_instance }: MigInstance): string {
+  return `${gpu_instance}/${compute_instance}`;
 }
 
-/** How it shares its GPU: in which MIG instance it runs, and whether MPS mixes it with others; empty where neither. */
-export function sharedBy(process: Process): string[] {
+/** Returns the partition in which a process runs, and `MPS` if other processes run with it. */
+export function sharedBy(process: Process, vendor: Vendor): string[] {
   return [
-    ...(process.mig === undefined ? [] : [migName(process.mig)]),
+    ...(process.mig === undefined ? [] : [wordsOf({ vendor }).partition(process.mig)]),
     ...(process.mps ? ['MPS'] : []),
   ];
 }

@@ -12,13 +12,15 @@ import type {
   Process,
   Sample,
   ServerFrame,
+  Vendor,
 } from '../wire';
 
 export const GIB = 1024 ** 3;
 /** The server's time in tests. */
 export const NOW = Date.UTC(2026, 10, 20, 10, 42, 7);
 
-export function inventory(count: number): Inventory {
+/** `vendors` are those of the first GPUs. */
+export function inventory(count: number, ...vendors: Vendor[]): Inventory {
   return {
     at_ms: NOW,
     hostname: 'node-07',
@@ -28,7 +30,10 @@ export function inventory(count: number): Inventory {
       nvml_version: '13.580.159.04',
       cuda_version: '13.0',
     },
-    gpus: Array.from({ length: count }, (_, index) => gpuIdentity(index)),
+    gpus: Array.from({ length: count }, (_, index) => ({
+      ...gpuIdentity(index),
+      vendor: vendors[index] ?? 'nvidia',
+    })),
     topology: [],
   };
 }
@@ -107,6 +112,24 @@ export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample 
     conditions: [],
     ...changes,
   };
+}
+
+/** A GPU with 120 GiB of unified memory. The rest of the system uses 20 GiB. */
+export function unifiedGpu(
+  index: number,
+  used_gib: number,
+  changes: Partial<GpuSample> = {},
+): GpuSample {
+  return gpu(index, {
+    memory_kind: 'unified',
+    memory: {
+      total_bytes: 120 * GIB,
+      used_bytes: used_gib * GIB,
+      reserved_bytes: { absent: 'not_supported' },
+      free_bytes: (100 - used_gib) * GIB,
+    },
+    ...changes,
+  });
 }
 
 function activity(): Activity {

@@ -80,7 +80,7 @@ class DetailList {
     this.rows = new KeyedRows(
       this.element,
       ({ detail }) => detail.id,
-      ({ detail }) => new Row(detail.id, detail.label),
+      ({ detail }) => new Row(detail.id),
     );
   }
 
@@ -92,14 +92,16 @@ class DetailList {
 class Row {
   readonly element: HTMLElement;
   private readonly value: ReadingValue;
+  private readonly label = h('dt');
   private readonly icon = severityIcon();
 
-  constructor(id: string, label: string) {
+  constructor(id: string) {
     this.value = new ReadingValue(id);
-    this.element = h('div', {}, h('dt', {}, label), h('dd', {}, this.icon, this.value.element));
+    this.element = h('div', {}, this.label, h('dd', {}, this.icon, this.value.element));
   }
 
-  update({ detail, reading }: DetailRow, gpu: GpuState, freshness: Freshness): void {
+  update({ detail, label, reading }: DetailRow, gpu: GpuState, freshness: Freshness): void {
+    setText(this.label, label);
     const level = detail.level?.(gpu) ?? 'none';
     setAttribute(this.element, 'data-level', level);
     setShown(this.icon, level !== 'none');

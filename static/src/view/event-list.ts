@@ -4,6 +4,7 @@ import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/do
 import { since } from '../lib/format';
 import { trans } from '../lib/translation';
 import { eventRows, processEvents, type EventRow } from '../model/event';
+import type { GpuState } from '../model/gpu';
 import type { Event, Sample } from '../wire';
 import { severityIcon, severityLabel } from './severity-icon';
 
@@ -44,8 +45,13 @@ export class EventList {
     );
   }
 
-  update(events: readonly Event[], sample: Sample | null, now_ms: number): void {
-    const rows = eventRows(events, this.withProcesses, sample);
+  update(
+    events: readonly Event[],
+    sample: Sample | null,
+    gpus: readonly GpuState[],
+    now_ms: number,
+  ): void {
+    const rows = eventRows(events, this.withProcesses, sample, gpus);
     setShown(this.empty, rows.length === 0);
     setShown(this.list, rows.length > 0);
     this.rows.update(this.whole ? rows : rows.slice(0, SHORT), (line, row) =>

@@ -6,7 +6,7 @@ import { grouped } from '../lib/grouped';
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import { processName, textOf, type HolderRow, type ListRow as RowData } from '../model/holders';
-import { runsIn, sharedBy } from '../model/owner';
+import { runsIn } from '../model/owner';
 import { valueOf } from '../model/reading';
 import type { NotebookHost } from './notebook-host';
 import { setPaint } from './palette';
@@ -252,7 +252,7 @@ class ReadableRow implements Row {
     // A notebook of this Jupyter server is the user's own: its kernel says more than its owner.
     const kernel =
       row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
-    const about = [kernel, ...sharedBy(first), runsIn(first), childProcesses(rest.length)];
+    const about = [kernel, ...row.shared, runsIn(first), childProcesses(rest.length)];
     setText(
       this.sub,
       joined([isOwn ? null : user.text, started_ms === null ? null : age, ...about]),

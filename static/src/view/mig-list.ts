@@ -1,14 +1,16 @@
-/** The MIG devices of a GPU: what each holds of its memory, and what its parts do. */
+/** The MIG devices or partitions of a GPU: what each holds of its memory, and what its parts do. */
 
 import { h, KeyedRows, setAttribute, setShown, setStyle, setText } from '../lib/dom';
 import { memoryNumber, memoryTotal, percent } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import { migRows, type MigRow } from '../model/mig';
+import { wordsOf } from '../model/vendor-words';
 import { ReadingValue, type Freshness } from './value';
 
 export class MigList {
   readonly element: HTMLElement;
+  private readonly heading = h('h3', { class: 'gpumon-group' });
   private readonly list = h('ul', { class: 'gpumon-mig' });
   private readonly rows = new KeyedRows(
     this.list,
@@ -17,16 +19,14 @@ export class MigList {
   );
 
   constructor() {
-    this.element = h(
-      'section',
-      { 'aria-label': trans.__('MIG devices') },
-      h('h3', { class: 'gpumon-group' }, trans.__('MIG devices')),
-      this.list,
-    );
+    this.element = h('section', {}, this.heading, this.list);
   }
 
   update(gpu: GpuState, freshness: Freshness): void {
     const devices = migRows(gpu);
+    const { partitions } = wordsOf(gpu);
+    setAttribute(this.element, 'aria-label', partitions);
+    setText(this.heading, partitions);
     setShown(this.element, devices.length > 0);
     this.rows.update(devices, (row, device) => row.update(device, freshness));
   }

@@ -117,7 +117,7 @@ export class Overview extends StoreView {
     setShown(this.holders.element, sample !== null);
     setShown(this.host.element, sample !== null);
     setShown(this.events.element, sample !== null || store.events.length > 0);
-    this.events.update(store.events, sample, now_ms);
+    this.events.update(store.events, sample, gpus, now_ms);
     if (sample !== null) {
       if (!this.holdersVisibility.skips(now_ms)) {
         this.holders.update(shown.rows, rows, freshness);

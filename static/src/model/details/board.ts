@@ -32,7 +32,7 @@ export const SETTINGS = table((): DetailGroup => ({
       (mode) => COMPUTE()[mode],
     ),
     slow('modes.ecc', 'ECC', ({ modes }) => modes.ecc, describeMode),
-    slow('modes.mig', 'MIG', ({ modes }) => modes.mig, describeMode),
+    slow('modes.mig', 'MIG', ({ modes }) => modes.mig, describeMode, { only: 'nvidia' }),
     slow('modes.accounting', trans.__('Accounting'), ({ modes }) => modes.accounting, onOff),
     slow('modes.display_active', trans.__('Display'), ({ modes }) => modes.display_active, onOff),
     slow(
@@ -68,12 +68,13 @@ export const BOARD = table((): DetailGroup => ({
           ),
         ),
     },
-    number('cores', trans.__('CUDA cores')),
+    { ...number('cores', trans.__('CUDA cores')), only: 'nvidia' },
     number('memory_bus_bits', trans.__('Memory bus'), (bits) => trans.__('%1 bit', bits)),
     number('numa_node', trans.__('NUMA node')),
     {
       id: 'board.minor_number',
       label: trans.__('Device'),
+      only: 'nvidia',
       read: ({ board }) => formatReading(board.minor_number, (n) => `nvidia${n}`),
     },
     {

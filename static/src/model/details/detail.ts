@@ -1,7 +1,7 @@
 /** A detail of a GPU: its label, and how its value is read. */
 
 import { trans } from '../../lib/translation';
-import type { Absence, GpuDetails, Reading } from '../../wire';
+import type { Absence, GpuDetails, Reading, Vendor } from '../../wire';
 import { GPU_FIELDS } from '../../wire/fields';
 import type { GpuState } from '../gpu';
 import { absenceOf, takenAt, valueOf } from '../reading';
@@ -10,7 +10,10 @@ import type { Level } from '../describe';
 export interface Detail {
   /** The path of the reading, for programs. */
   id: string;
-  label: string;
+  /** A function if it is called differently on some GPUs. */
+  label: string | ((gpu: GpuState) => string);
+  /** The only vendor whose GPUs have it. */
+  only?: Vendor;
   /** The formatted reading; `null` until its frame has arrived. */
   read: (gpu: GpuState) => Reading<string> | null;
   /** What the value is out of, or what belongs to it. */
@@ -52,10 +55,10 @@ export function field(id: string, format: (value: number) => string): Detail {
 /** One of the readings that come every ten seconds, with the time at which they were taken. */
 export function slow<T>(
   id: string,
-  label: string,
+  label: Detail['label'],
   read: (details: GpuDetails) => Reading<T> | null,
   format: (value: T) => string,
-  more: Pick<Detail, 'rest' | 'level'> = {},
+  more: Pick<Detail, 'rest' | 'level' | 'only'> = {},
 ): Detail {
   return {
     id,

@@ -30,6 +30,7 @@ const KEYS: readonly string[] = [
 
 export interface DetailRow {
   detail: Detail;
+  label: string;
   reading: Reading<string>;
 }
 
@@ -52,15 +53,16 @@ export function detailGroups(gpu: GpuState): DetailGroups {
   const groups = GROUPS.map((group) => group()).map(({ title, details }) => ({
     title,
     rows: details.flatMap((detail): DetailRow[] => {
-      const reading = detail.read(gpu);
+      const reading = (detail.only ?? gpu.vendor) === gpu.vendor ? detail.read(gpu) : null;
       if (reading === null) {
         return [];
       }
+      const label = typeof detail.label === 'string' ? detail.label : detail.label(gpu);
       if (absenceOf(reading)?.absent === 'not_supported') {
-        missing.push(detail.label);
+        missing.push(label);
         return [];
       }
-      return [{ detail, reading }];
+      return [{ detail, label, reading }];
     }),
   }));
   const keys = groups.flatMap(({ rows }) => rows).filter(({ detail }) => KEYS.includes(detail.id));

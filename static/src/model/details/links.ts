@@ -3,9 +3,10 @@
 import { bytesPerSecond, count } from '../../lib/format';
 import { joined, plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
-import type { Fabric, FabricState, GpuLink, NvLink, PciPath, Reading } from '../../wire';
+import type { Fabric, FabricState, NvLink, PciPath, Reading } from '../../wire';
 import type { GpuState } from '../gpu';
 import { absenceOf, valueOf } from '../reading';
+import { wordsOf } from '../vendor-words';
 import {
   formatReading,
   onOff,
@@ -28,14 +29,14 @@ export const LINKS = table((): DetailGroup => ({
         return typeof max === 'string' ? trans.__('of %1', max) : '';
       },
     },
-    traffic('pcie', trans.__('PCIe traffic')),
+    describeTraffic('pcie', () => 'PCIe'),
     slow(
       'pcie_replays_total',
       trans.__('PCIe replays'),
       ({ pcie_replays_total }) => pcie_replays_total,
       count,
     ),
-    slow('nvlinks', 'NVLink', ({ nvlinks }) => present(nvlinks), describeLink, {
+    slow('nvlinks', linkOf, ({ nvlinks }) => present(nvlinks), describeLink, {
       rest: (gpu) => linkSpeed(linksOf(gpu)),
       level: (gpu) => {
         const links = linksOf(gpu);
@@ -43,19 +44,23 @@ export const LINKS = table((): DetailGroup => ({
         return up > 0 && up < links.length ? 'warning' : 'none';
       },
     }),
-    traffic('nvlink', trans.__('NVLink traffic')),
+    describeTraffic('nvlink', linkOf),
     slow(
       'nvlinks.errors_total',
-      trans.__('NVLink errors'),
+      (gpu) => trans.__('%1 errors', linkOf(gpu)),
       ({ nvlinks }) => errorsOf(present(nvlinks)),
       count,
     ),
-    slow('fabric', trans.__('Fabric'), ({ fabric }) => fabric, describeFabric),
-    slow('c2c_enabled', trans.__('NVLink-C2C'), ({ c2c_enabled }) => c2c_enabled, onOff),
+    slow('fabric', trans.__('Fabric'), ({ fabric }) => fabric, describeFabric, {
+      only: 'nvidia',
+    }),
+    slow('c2c_enabled', trans.__('NVLink-C2C'), ({ c2c_enabled }) => c2c_enabled, onOff, {
+      only: 'nvidia',
+    }),
     {
       id: 'topology',
       label: trans.__('Topology'),
-      read: ({ index, links }) => (links.length === 0 ? null : describePaths(index, links)),
+      read: (gpu) => (gpu.links.length === 0 ? null : describePaths(gpu)),
     },
   ],
 }));
@@ -82,10 +87,14 @@ function describePcie(generation: Reading<number>, width: Reading<number>): Read
   );
 }
 
-function traffic(link: 'pcie' | 'nvlink', label: string): Detail {
+function linkOf(gpu: GpuState): string {
+  return wordsOf(gpu).link;
+}
+
+function describeTraffic(link: 'pcie' | 'nvlink', nameOf: (gpu: GpuState) => string): Detail {
   return {
     id: `${link}.tx_bytes_per_second`,
-    label,
+    label: (gpu) => trans.__('%1 traffic', nameOf(gpu)),
     read: ({ now }) => {
       if (now === null) {
         return null;
@@ -151,18 +160,15 @@ function errorsOf(nvlinks: Reading<NvLink[]>): Reading<number> {
 }
 
 /** The other GPUs by the path to them: `1, 2, 3: 18 NVLinks`. */
-function describePaths(index: number, links: readonly GpuLink[]): string {
+function describePaths(gpu: GpuState): string {
+  const { countLinks } = wordsOf(gpu);
   const byPath = new Map<string, number[]>();
-  for (const link of links) {
+  for (const link of gpu.links) {
     const nvlinks = valueOf(link.nvlinks) ?? 0;
     const path = absenceOf(link.path) === null ? valueOf(link.path) : null;
     const text =
-      nvlinks > 0
-        ? trans._n('%1 NVLink', '%1 NVLinks', nvlinks)
-        : path === null
-          ? trans.__('path unknown')
-          : PATHS()[path];
-    byPath.set(text, [...(byPath.get(text) ?? []), link.a === index ? link.b : link.a]);
+      nvlinks > 0 ? countLinks(nvlinks) : path === null ? trans.__('path unknown') : PATHS()[path];
+    byPath.set(text, [...(byPath.get(text) ?? []), link.a === gpu.index ? link.b : link.a]);
   }
   return joined([...byPath].map(([path, gpus]) => `${gpus.map(String).join(', ')}: ${path}`));
 }

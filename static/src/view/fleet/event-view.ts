@@ -1,4 +1,4 @@
-/** What went wrong: Xids, lost GPUs and unreachable nodes, with what to do about them. */
+/** Driver errors, lost GPUs and unreachable nodes, with what to do about them. */
 
 import { h, setAttribute, setShown, setText } from '../../lib/dom';
 import { dateAndTime, since } from '../../lib/format';
@@ -137,7 +137,7 @@ export class EventView {
         ? (why ?? trans.__('Loading'))
         : value.events.length > 0
           ? trans.__('Nothing matches this filter.')
-          : trans.__('No Xids and no lost GPUs in this time.'),
+          : trans.__('No driver errors and no lost GPUs in this time.'),
     );
     this.table.update({
       count: events.length,
@@ -163,7 +163,7 @@ function isSevere({ xid }: FleetEvent): boolean {
 function textsOf({ kind, xid }: FleetEvent): { text: string; advice: string } {
   switch (kind) {
     case 'xid':
-      return xid === null ? { text: trans.__('Xid'), advice: '' } : xidTexts(xid);
+      return xid === null ? { text: trans.__('Driver error'), advice: '' } : xidTexts(xid);
     case 'gpu_not_responding':
       return {
         text: trans.__('GPU not responding'),

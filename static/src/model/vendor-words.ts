@@ -1,0 +1,57 @@
+/** The words of vendors for what several of them have. */
+
+import { own } from '../lib/own';
+import { table, trans } from '../lib/translation';
+import type { MigInstance, Vendor } from '../wire';
+
+interface VendorWords {
+  /** The links between GPUs. */
+  link: string;
+  /** A number of these links. */
+  countLinks: (count: number) => string;
+  /** Parts of a GPU that programs use as GPUs of their own. */
+  partitions: string;
+  /** The name of such a part. */
+  partition: (instance: MigInstance) => string;
+  partitionsChanged: string;
+  /** A number of the units that execute kernels. */
+  countUnits: (count: number) => string;
+}
+
+const COMMON = table((): VendorWords => ({
+  link: trans.__('GPU link'),
+  countLinks: (count) => trans._n('%1 GPU link', '%1 GPU links', count),
+  partitions: trans.__('Partitions'),
+  partition: ({ gpu_instance }) => trans.__('partition %1', gpu_instance),
+  partitionsChanged: trans.__('Partitions changed'),
+  countUnits: (count) => trans._n('%1 core', '%1 cores', count),
+}));
+
+const BY_VENDOR = table((): Record<Vendor, VendorWords> => ({
+  nvidia: {
+    link: 'NVLink',
+    countLinks: (count) => trans._n('%1 NVLink', '%1 NVLinks', count),
+    partitions: trans.__('MIG devices'),
+    // nvidia-smi writes the GPU instance, then the compute instance.
+    partition: ({ gpu_instance, compute_instance }) => `MIG ${gpu_instance}/${compute_instance}`,
+    partitionsChanged: trans.__('MIG configuration changed'),
+    countUnits: (count) => trans._n('%1 SM', '%1 SMs', count),
+  },
+  amd: {
+    ...COMMON(),
+    link: 'XGMI',
+    countLinks: (count) => trans._n('%1 XGMI link', '%1 XGMI links', count),
+    countUnits: (count) => trans._n('%1 CU', '%1 CUs', count),
+  },
+  intel: {
+    ...COMMON(),
+    link: trans.__('Xe Link'),
+    countLinks: (count) => trans._n('%1 Xe Link', '%1 Xe Links', count),
+  },
+}));
+
+/** Returns the words of these GPUs' vendor; of several vendors, words that fit all of them. */
+export function wordsOf(...gpus: readonly { vendor: Vendor }[]): VendorWords {
+  const [vendor, ...others] = new Set(gpus.map((gpu) => gpu.vendor));
+  return others.length > 0 ? COMMON() : (own(BY_VENDOR(), vendor ?? 'nvidia') ?? COMMON());
+}
