@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { gpu, NOW, throttled } from '../testing/frames';
-import type { Condition } from '../wire';
+import { GIB, gpu, NOW, throttled, unifiedGpu } from '../testing/frames';
+import type { Condition, GpuSample } from '../wire';
 import { alertsOf, describeThrottling, worstLevel, severityLevel } from './condition';
 
 const xid: Condition = {
@@ -40,6 +40,23 @@ describe('the conditions of a GPU', () => {
     );
     const [once] = alertsOf(gpu(0, { conditions: [throttled('warning')] }), NOW);
     expect(once?.title).not.toContain('times');
+  });
+
+  it('of unified memory advise more', () => {
+    const full: Condition = {
+      condition: 'memory_nearly_full',
+      free_bytes: GIB,
+      total_bytes: 120 * GIB,
+      since_ms: NOW,
+      severity: 'critical',
+      text: '',
+    };
+    const text = (now: GpuSample): string | undefined => alertsOf(now, NOW)[0]?.text;
+    expect(text(unifiedGpu(0, 99, { conditions: [full] }))).toMatch(
+      /^Memory nearly full: .* may fail\. The CPU uses the same memory: close other programs/,
+    );
+    expect(text(gpu(0, { conditions: [full] }))).toMatch(/may fail\.$/);
+    expect(text(unifiedGpu(0, 99, { conditions: [xid] }))).not.toContain('CPU');
   });
 
   it('are told apart from clocks that are reduced as they should be', () => {

@@ -1,12 +1,13 @@
 /** Alerts: the conditions of a GPU as they are shown. */
 
 import { duration, since } from '../lib/format';
-import { plainText } from '../lib/text';
+import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, GpuSample, Severity } from '../wire';
 import { describeReasons } from '../wire/texts';
 import type { Level, Description } from './describe';
 import { describeCondition, shortCondition } from './describe-condition';
+import { unifiedAdvice } from './memory';
 import { valueOf } from './reading';
 
 export interface Alert extends Description {
@@ -56,12 +57,17 @@ export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
   return worstFirst(
     oldestFirst.map((condition) => ({
       key: keyOf(condition),
-      text: describeCondition(condition, processes),
+      text: joined([describeCondition(condition, processes), ...adviceOn(condition, gpu)], ' '),
       short: shortCondition(condition) ?? plainText(condition.text),
       title: describeSince(condition, now_ms),
       level: severityLevel(condition.severity),
     })),
   );
+}
+
+/** Returns the advice that depends on the GPU, which the condition does not know. */
+function adviceOn({ condition }: Condition, gpu: GpuSample | null): string[] {
+  return condition === 'memory_nearly_full' ? unifiedAdvice(gpu) : [];
 }
 
 /** The lower, the worse. */

@@ -8,6 +8,7 @@ import { alertsOf, describeThrottling, worstFirst, type Alert } from './conditio
 import { describeClock, describeHealth, type Description } from './describe';
 import type { HolderRow } from './holders';
 import { describeForecast, forecastOf, shortFilling } from './memory-forecast';
+import { unifiedAdvice } from './memory';
 import { valueOf } from './reading';
 
 /** What alerts are made of beside the GPU, as the store has it. */
@@ -26,12 +27,18 @@ export function gpuAlerts(
   const { now } = gpu;
   const health = now === null ? null : describeHealth(now.health, now_ms);
   const forecast = forecastOf(gpu, rows, known.memoryHorizon_ms);
+  const foreseen = forecast && describeForecast(forecast);
   return worstFirst([
     ...(health === null ? [] : [{ ...health, key: 'health' }]),
-    ...(forecast === null
+    ...(forecast === null || foreseen === null
       ? []
       : [
-          { ...describeForecast(forecast), short: shortFilling(forecast.left_ms), key: 'forecast' },
+          {
+            ...foreseen,
+            title: joined([foreseen.title, ...unifiedAdvice(now)], '\n'),
+            short: shortFilling(forecast.left_ms),
+            key: 'forecast',
+          },
         ]),
     ...firingAlerts(known.firing, gpu.index, now_ms),
     ...alertsOf(now, now_ms),

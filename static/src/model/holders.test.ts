@@ -154,7 +154,7 @@ describe('a notebook', () => {
 describe('the memory bar', () => {
   it('shows what no process accounts for, and what the driver keeps', () => {
     const now = gpu(0, { processes: [process(1)] });
-    const segments = memorySegments(now.memory, readable(rowsOf(now)));
+    const segments = memorySegments(now, readable(rowsOf(now)));
     expect(segments.map(({ paint, bytes }) => [paint, bytes / GIB])).toEqual([
       [expect.any(Number), 61],
       ['other', 17],
@@ -164,12 +164,12 @@ describe('the memory bar', () => {
 
   it('never passes what is in use, however the readings disagree', () => {
     const now = gpu(0, { processes: [process(1), process(2)] });
-    const segments = memorySegments(now.memory, readable(rowsOf(now)));
+    const segments = memorySegments(now, readable(rowsOf(now)));
     expect(segments.map(({ bytes }) => bytes / GIB)).toEqual([61, 17, 1]);
   });
 
   it('is empty where the memory cannot be read', () => {
     const memory = { ...gpu(0).memory, used_bytes: { absent: 'no_permission' } as const };
-    expect(memorySegments(memory, [])).toEqual([]);
+    expect(memorySegments(gpu(0, { memory }), [])).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { GIB, gpu, hello, inventory, NOW, process, sample } from '../testing/frames';
+import { GIB, gpu, hello, inventory, NOW, process, sample, unifiedGpu } from '../testing/frames';
 import type { Condition, Process } from '../wire';
 import { MemoryWarnings, type MemoryWarning } from './memory-warning';
 import { Store } from './store';
@@ -71,6 +71,16 @@ describe('a warning about memory', () => {
         'Held by train.ipynb 70.0 GiB, eval.ipynb 20.0 GiB, vllm (bob) 4.80 GiB',
     );
     expect(told).toMatchObject([{ gpu: 0, urgent: true, kernelId: 'train' }]);
+  });
+
+  it('of unified memory names the system, too', () => {
+    const now = unifiedGpu(0, 80, {
+      processes: [notebook('train', 80)],
+      conditions: [filling('train', 1.5)],
+    });
+    store.apply({ type: 'sample', ...sample(NOW, [now]) });
+    told = warnings.update(store, pathOf);
+    expect(text()).toMatch(/\nHeld by train\.ipynb 80\.0 GiB, rest of the system 20\.0 GiB$/);
   });
 
   it('offers the largest notebook where somebody else grows, and none where no notebook of this place holds memory', () => {

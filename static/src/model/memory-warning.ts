@@ -8,6 +8,7 @@ import { gpusOf, type GpuState } from './gpu';
 import { heldBytes, holderName, ownKernel } from './holder-name';
 import { ColorSlots } from './color-slots';
 import { holderRows, type HolderRow, type PathOf } from './holders';
+import { systemBytes, systemName } from './memory';
 import { describeForecast, forecastOf } from './memory-forecast';
 import type { Store } from './store';
 
@@ -66,11 +67,15 @@ export class MemoryWarnings {
     const brief = (row: HolderRow): string => shortened(holderName(row), LONGEST_NAME);
     const foreseen = forecast === null ? null : describeForecast(forecast, brief);
     const matter = foreseen?.text ?? (full === undefined ? '' : describeCondition(full, []));
+    const holders = [
+      ...rows.map((row) => [brief(row), heldBytes(row)] as const),
+      [systemName(), (gpu.now && systemBytes(gpu.now)) ?? 0] as const,
+    ];
     const text = withHolders(
       trans.__('GPU %1: %2', gpu.index, matter),
-      rows
-        .filter((row) => heldBytes(row) > 0)
-        .map((row) => `${brief(row)} ${memoryAmount(heldBytes(row))}`),
+      holders
+        .filter(([, bytes]) => bytes > 0)
+        .map(([name, bytes]) => `${name} ${memoryAmount(bytes)}`),
     );
     return { gpu: gpu.index, text, urgent: foreseen?.level !== 'warning', kernelId };
   }

@@ -12,6 +12,7 @@ import {
   type FieldUnit,
 } from '../wire/fields';
 import type { GpuState } from './gpu';
+import { takenBytes } from './memory';
 import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
@@ -68,6 +69,20 @@ export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(
 /** What the value of a metric is out of; `null` where that is not known. */
 export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | null {
   return sample === null || limit === null ? null : valueOf(limit(sample));
+}
+
+/**
+ * Returns `true` if a value is so near its limit that people should know. For memory, everything
+ * counts that is not available in `now`; of the past (`null`), only the GPU's own use is known.
+ */
+export function isNearLimit(
+  { id, near_percent }: Metric,
+  limit: number,
+  value: number,
+  now: GpuSample | null,
+): boolean {
+  const taken = now !== null && id === 'memory.used_bytes' ? takenBytes(now) : value;
+  return taken !== null && taken * 100 >= limit * (near_percent ?? Infinity);
 }
 
 /** What a GPU's values should stay below, as a line across their chart; its name where the number does not tell. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { gpu, inventory, NOW, sample, throttled } from '../testing/frames';
+import { gpu, inventory, NOW, sample, throttled, unifiedGpu } from '../testing/frames';
 import { watts } from '../lib/format';
 import { Timeline } from '../lib/timeline';
 import type { GpuSample } from '../wire';
@@ -27,6 +27,16 @@ it('counts a GPU that sleeps apart from one that does not answer', () => {
   const asleep = gpu(0, { health: { state: 'asleep', since_ms: NOW } });
   const hung = gpu(1, { health: { state: 'hung', since_ms: NOW } });
   expect(summary(asleep, hung, gpu(2)).slice(0, 2)).toEqual(['1 not responding', '1 asleep']);
+});
+
+it('leaves unified memory out next to device memory', () => {
+  const memory = (...gpus: GpuSample[]): string | undefined =>
+    summary(...gpus)
+      .find((part) => part.includes('/'))
+      ?.replaceAll('\u00a0', ' ');
+  expect(memory(unifiedGpu(0, 41))).toBe('41.0 / 120 GiB unified');
+  expect(memory(unifiedGpu(0, 41), unifiedGpu(1, 2))).toBe('43.0 / 120 GiB unified');
+  expect(memory(gpu(0), unifiedGpu(1, 2))).toBe('78.0 / 140 GiB');
 });
 
 it('of a past moment says what the lines say of it, and nothing of now', () => {

@@ -7,6 +7,7 @@ import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
 import { worstLevel, severityLevel } from './condition';
 import { commonName, seriesKey, type GpuState } from './gpu';
+import { isUnified } from './memory';
 import { valueOf } from './reading';
 
 /** A GPU that was busier than this within the last ten seconds is at work; one that waits for data meanwhile, too. */
@@ -31,6 +32,8 @@ interface Load {
   percent: number | null;
   used: number | null;
   total: number | null;
+  /** Whether its memory is that of the machine. */
+  unified: boolean;
   watts: number | null;
 }
 
@@ -46,13 +49,11 @@ export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
         .map((gpu) => pastLoadOf(gpu, moment))
         .filter(({ percent, used }) => percent !== null || used !== null)
     : answering.map((gpu) => loadOf(gpu, moment));
-  const used = sum(loads.map((load) => load.used));
-  const total = sum(loads.map((load) => load.total));
   const power = sum(loads.map((load) => load.watts));
   return [
     ...alerts,
     describeBusy(loads, gpus),
-    used === null || total === null ? '' : `${memoryNumber(used)} ${memoryTotal(total)}`,
+    describeMemory(loads),
     power === null ? '' : watts(power),
   ].filter((part) => part !== '');
 }
@@ -80,6 +81,7 @@ function loadOf(gpu: GpuSample, moment: LineEnd): Load {
     percent: percent === null ? null : Math.max(percent, highestPercent(gpu, moment) ?? 0),
     used: valueOf(gpu.memory.used_bytes),
     total: valueOf(gpu.memory.total_bytes),
+    unified: isUnified(gpu),
     watts: valueOf(gpu.power.draw_watts),
   };
 }
@@ -96,6 +98,7 @@ function pastLoadOf(gpu: GpuState, moment: Moment): Load {
     percent: highestPercent(gpu, moment),
     used: at('memory.used_bytes'),
     total,
+    unified: isUnified(gpu.now),
     watts: at('power.draw_watts'),
   };
 }
@@ -129,6 +132,22 @@ function describeBusy(loads: readonly Load[], gpus: readonly GpuState[]): string
   return name === null
     ? trans._n('%1 of %2 busy', '%1 of %2 busy', busy, gpus.length)
     : trans._n('%1 of %2 %3 busy', '%1 of %2 %3 busy', busy, gpus.length, plainText(name));
+}
+
+/** Returns the use of device memory, else of unified memory, which all GPUs share. */
+function describeMemory(loads: readonly Load[]): string {
+  const device = loads.filter(({ unified }) => !unified);
+  const own = device.length > 0;
+  const counted = own ? device : loads;
+  const used = sum(counted.map((load) => load.used));
+  const totals = counted.map((load) => load.total);
+  const all = sum(totals);
+  const total = own || all === null ? all : Math.max(...totals.map((one) => one ?? 0));
+  if (used === null || total === null) {
+    return '';
+  }
+  const text = `${memoryNumber(used)} ${memoryTotal(total)}`;
+  return own ? text : trans.__('%1 unified', text);
 }
 
 /** The sum; `null` where a part is missing, since a sum of the rest would be wrong. */

@@ -1,14 +1,14 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
 import type { Band, TimeWindow } from '../chart/content';
-import { button, h, setAttribute, setText } from '../lib/dom';
+import { button, h, setAttribute, setShown, setText } from '../lib/dom';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { worstLevel } from '../model/condition';
 import { seriesKey, type GpuState } from '../model/gpu';
 import { gpuAlerts, shortState } from '../model/gpu-alerts';
 import type { HolderRow } from '../model/holders';
-import { memorySegments } from '../model/memory';
+import { describeAvailable, isUnified } from '../model/memory';
 import { METRICS } from '../model/metric';
 import type { Store } from '../model/store';
 import { AlertList } from './alert-list';
@@ -66,6 +66,8 @@ export class GpuCard {
   );
   private readonly toggle: HTMLButtonElement;
   private readonly alerts = new AlertList();
+  /** The available amount of unified memory. */
+  private readonly available = h('span', { class: 'gpumon-available' });
   private readonly bar = new MemoryBar();
   /** Loaded when a card is first opened. */
   private details: Pick<Details, 'element' | 'update'> | null = null;
@@ -82,7 +84,7 @@ export class GpuCard {
     this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, cursor) }));
     this.cells
       .find(({ id }) => id === 'memory.used_bytes')
-      ?.cell.insertBeforeChart(this.bar.element);
+      ?.cell.insertBeforeChart(this.available, this.bar.element);
     const body = h(
       'div',
       { class: 'gpumon-metrics', id },
@@ -200,7 +202,11 @@ export class GpuCard {
     for (const { id, cell } of this.cells) {
       cell.update(gpu, store.timeline.values(seriesKey(gpu, id)), window, freshness, !this.isRow());
     }
-    this.bar.update(now === null ? [] : memorySegments(now.memory, rows), rowLayout === 'columns');
+    this.bar.update(now, rows, rowLayout === 'columns');
+    setShown(this.available, isUnified(now));
+    // The label is not seen on a closed card.
+    const label = this.isOpen() ? '' : trans.__('Unified memory');
+    setText(this.available, joined([label, describeAvailable(now)], ': '));
     this.details?.update(gpu, freshness);
   }
 

@@ -2,8 +2,11 @@
 
 import { h, KeyedRows, setAttribute, setStyle, setText } from '../lib/dom';
 import { memorySize } from '../lib/format';
+import { joined } from '../lib/text';
 import { trans } from '../lib/translation';
-import { memorySentence, type Segment } from '../model/memory';
+import { describeUnified, memorySegments, memorySentence, type Segment } from '../model/memory';
+import type { HolderRow } from '../model/holders';
+import type { GpuSample } from '../wire';
 import { setPaint } from './palette';
 
 /** A name needs about this share of a narrow bar, and this of a short one. */
@@ -25,16 +28,21 @@ export class MemoryBar {
     },
   );
 
-  update(segments: readonly Segment[], short = false): void {
+  update(gpu: GpuSample | null, rows: readonly HolderRow[], short: boolean): void {
+    const segments = gpu === null ? [] : memorySegments(gpu, rows);
+    const unified = describeUnified(gpu);
+    const sentence = memorySentence(segments) || trans.__('unknown');
     setAttribute(
       this.element,
       'aria-label',
-      trans.__('Memory: %1', memorySentence(segments) || trans.__('unknown')),
+      unified === '' ? trans.__('Memory: %1', sentence) : joined([unified, sentence], '. '),
     );
+    setAttribute(this.element, 'title', unified || null);
     const least = short ? SHORT_LABEL_SHARE : LABEL_SHARE;
     this.parts.update(segments, ({ element, label }, segment) => {
       setPaint(element, segment.paint);
-      setAttribute(element, 'title', `${segment.label}: ${memorySize(segment.bytes)}`);
+      const size = `${segment.label}: ${memorySize(segment.bytes)}`;
+      setAttribute(element, 'title', joined([size, unified], '\n'));
       setStyle(element, 'width', `${(segment.share * 100).toFixed(2)}%`);
       const named =
         typeof segment.paint === 'number' && segment.key !== 'other' && segment.share >= least;

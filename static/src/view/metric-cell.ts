@@ -3,10 +3,11 @@
 import { wholeAxis } from '../chart/axis';
 import { Chart } from '../chart/chart';
 import type { Band, EventMarker, TimeWindow } from '../chart/content';
-import { h, setAttribute, setStyle } from '../lib/dom';
+import { h, setAttribute, setStyle, setText } from '../lib/dom';
 import { indexAt } from '../lib/timeline';
 import type { GpuState } from '../model/gpu';
-import { limitLineOf, limitOf, type Metric } from '../model/metric';
+import { gpuTitle } from '../model/gpu-title';
+import { isNearLimit, limitLineOf, limitOf, type Metric } from '../model/metric';
 import { valueOf } from '../model/reading';
 import { formatted } from '../model/unit';
 import type { Cursor } from './cursor';
@@ -15,6 +16,7 @@ import { ReadingValue, type Freshness } from './value';
 
 export class MetricCell {
   readonly element: HTMLElement;
+  private readonly label = h('span', { class: 'gpumon-label' });
   private readonly value: ReadingValue;
   private readonly chartHost = h('div', { class: 'gpumon-chart', 'aria-hidden': 'true' });
   private readonly chart = new Chart(this.chartHost);
@@ -26,11 +28,10 @@ export class MetricCell {
     private readonly cursor: Cursor,
   ) {
     this.value = new ReadingValue(metric.id);
-    const label = h('span', { class: 'gpumon-label' }, metric.label());
     this.element = h(
       'div',
       { class: 'gpumon-cell', 'data-metric': String(metric.color) },
-      label,
+      this.label,
       this.value.element,
       this.chartHost,
     );
@@ -38,8 +39,8 @@ export class MetricCell {
   }
 
   /** Puts something between the value and its line. */
-  insertBeforeChart(element: HTMLElement): void {
-    this.element.insertBefore(element, this.chartHost);
+  insertBeforeChart(...elements: HTMLElement[]): void {
+    this.chartHost.before(...elements);
   }
 
   /** Shows the value of now, or of the moment pointed at; what it is out of `withLimit`. */
@@ -51,6 +52,7 @@ export class MetricCell {
     withLimit: boolean,
   ): void {
     const { metric } = this;
+    setText(this.label, gpuTitle(metric.id, metric.label(), [gpu]));
     const limit = withLimit ? limitOf(metric, gpu.now) : null;
     const { rest } = formatted(metric.unit, null, limit);
     const at_ms = this.cursor.at_ms;
@@ -73,7 +75,8 @@ export class MetricCell {
     this.limit = limitLineOf(metric, gpu) ?? this.limit;
     const shown = at_ms === null ? (valueOf(reading) ?? NaN) : past;
     const near =
-      this.limit !== null && shown * 100 >= this.limit.value * (metric.near_percent ?? Infinity);
+      this.limit !== null &&
+      isNearLimit(metric, this.limit.value, shown, at_ms === null ? gpu.now : null);
     setAttribute(this.value.element, 'data-near-limit', near ? '' : null);
     if (metric.unit.bounded) {
       // The style sheet may show it as a bar behind the number.

@@ -14,6 +14,7 @@ import {
   process,
   sample,
   throttled,
+  unifiedGpu,
 } from '../testing/frames';
 import type { Event, GpuSample } from '../wire';
 import { Overview } from './overview';
@@ -113,6 +114,15 @@ describe('a reading', () => {
     ]);
   });
 
+  it('of unified memory follows the available amount', () => {
+    const isNear = (): boolean =>
+      find('[data-metric="memory"] .gpumon-value').hasAttribute('data-near-limit');
+    show(unifiedGpu(0, 75));
+    expect(isNear()).toBe(false);
+    show(unifiedGpu(0, 76));
+    expect(isNear()).toBe(true);
+  });
+
   it('that is old says when it was read', () => {
     show(
       gpu(0, {
@@ -207,6 +217,23 @@ describe('a GPU', () => {
     store.apply({ type: 'details', ...details(0, { recovery_action: 'gpu_reset' }) });
     overview.render();
     expect(text('[data-reading="recovery_action"]')).toBe('reset the GPU');
+  });
+
+  it('shows the available unified memory', () => {
+    show(unifiedGpu(0, 41), gpu(1));
+    const [unified, own] = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-available')];
+    expect(unified?.textContent.replaceAll('\u00a0', ' ')).toBe(
+      'Unified memory: 59.0 GiB available',
+    );
+    expect(own?.hidden).toBe(true);
+    expect(text('[data-metric="memory"] .gpumon-label')).toBe('Unified memory');
+    const bar = find('[data-testid="gpumon-memory-bar"]');
+    expect(bar.title).toMatch(/^Unified memory, shared with the CPU: /);
+    expect(bar.getAttribute('aria-label')).toContain(bar.title);
+    const system = find('[data-paint="system"]');
+    expect(system.title.split('\n')).toEqual(['rest of the system: 20.0\u00a0GiB', bar.title]);
+    find('.gpumon-toggle').click();
+    expect(text('.gpumon-available')).toBe('59.0 GiB available');
   });
 
   it('shows its MIG devices', async () => {
@@ -459,6 +486,21 @@ describe('what happened', () => {
     ]);
     expect(text('.gpumon-event-gpu')).toBe('GPU 1');
     expect(find('.gpumon-event-time').getAttribute('datetime')).toBe(new Date(NOW).toISOString());
+  });
+
+  it('has the words of its vendor', () => {
+    store.apply(
+      hello({
+        inventory: inventory(2, 'nvidia', 'amd'),
+        events: [0, 1].map((index) => ({
+          at_ms: NOW - index,
+          gpu: { index, uuid: null },
+          what: 'mig_changed',
+        })),
+      }),
+    );
+    overview.render();
+    expect(lines()).toEqual(['Notice: Partitions changed', 'Notice: MIG configuration changed']);
   });
 
   it('has processes on demand, as text', () => {

@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, NOW, process, sample } from '../../testing/frames';
-import type { GpuSample, Process } from '../../wire';
+import {
+  GIB,
+  gpu,
+  inventory,
+  migDevice,
+  NOW,
+  process,
+  sample,
+  unifiedGpu,
+} from '../../testing/frames';
+import type { GpuSample, Process, Vendor } from '../../wire';
 import { gpusOf } from '../gpu';
 import { ColorSlots } from '../color-slots';
 import { holderRows } from '../holders';
@@ -9,9 +18,13 @@ import { PastHolders } from './past-holders';
 import { sectionsOf, type Plot, type Section } from './plots';
 import { DEFAULT_STATE, type DashboardState } from './state';
 
-function sections(gpus: GpuSample[], state: Partial<DashboardState> = {}): Section[] {
+function sectionsFor(
+  gpus: GpuSample[],
+  state: Partial<DashboardState> = {},
+  ...vendors: Vendor[]
+): Section[] {
   const now = sample(NOW, gpus);
-  const views = gpusOf(inventory(gpus.length), now);
+  const views = gpusOf(inventory(gpus.length, ...vendors), now);
   const past = new PastHolders();
   past.record(holderRows(views, new ColorSlots()), NOW);
   const holders = past.since(NOW - 1000, NOW);
@@ -28,7 +41,7 @@ function plot(all: Section[], key: string): Plot | undefined {
 
 describe('the charts of a dashboard', () => {
   it('are those of each GPU on request, then the machine', () => {
-    const all = sections([gpu(0), gpu(1)], { layout: 'apart' });
+    const all = sectionsFor([gpu(0), gpu(1)], { layout: 'apart' });
     expect(all.map(({ title }) => title)).toEqual(['0 H200', '1 H200', 'Machine']);
     expect(titles(all[0]).slice(0, 4)).toEqual(['Activity', 'Memory', 'Power', 'Temperature']);
     expect(titles(all[2])).toEqual(['CPU', 'RAM', 'Disks', 'Network']);
@@ -36,7 +49,7 @@ describe('the charts of a dashboard', () => {
 
   it('leave out what a board does not have, and say so', () => {
     const absent = { absent: 'not_supported' } as const;
-    const [first] = sections([
+    const [first] = sectionsFor([
       gpu(0, {
         activity: absent,
         fan_percent: absent,
@@ -48,14 +61,35 @@ describe('the charts of a dashboard', () => {
     expect(first?.plots[0]?.lines.map(({ label }) => label)).toEqual(['GPU utilization']);
   });
 
+  it('are called by the words of the vendor', () => {
+    const nvlink = { rx_bytes_per_second: 1e9, tx_bytes_per_second: 1e9 };
+    const divided = gpu(0, { nvlink, mig_devices: [migDevice(0)] });
+    const alone = titles(sectionsFor([divided], {}, 'amd')[0]);
+    expect(alone).toEqual(expect.arrayContaining(['XGMI', 'Partitions: Memory']));
+    const pair = [divided, gpu(1, { nvlink })];
+    const together = { layout: 'together' } as const;
+    const links = (...vendors: Vendor[]): string[] =>
+      titles(sectionsFor(pair, together, ...vendors)[0]).slice(-2);
+    expect(links('amd', 'amd')).toEqual(['XGMI RX', 'XGMI TX']);
+    expect(links('nvidia', 'amd')).toEqual(['GPU link RX', 'GPU link TX']);
+  });
+
+  it('name unified memory', () => {
+    expect(titles(sectionsFor([unifiedGpu(0, 41)])[0])[1]).toBe('Unified memory');
+    const together = { layout: 'together' } as const;
+    const of = (...gpus: GpuSample[]): string[] => titles(sectionsFor(gpus, together)[0]);
+    expect(of(unifiedGpu(0, 1), unifiedGpu(1, 1))).toContain('Unified memory');
+    expect(of(unifiedGpu(0, 1), gpu(1))).toContain('Memory');
+  });
+
   it('keep those of a GPU that does not answer', () => {
     const lost = { absent: 'gpu_lost' } as const;
     const power = { ...gpu(0).power, draw_watts: lost, instant_watts: lost };
-    expect(titles(sections([gpu(0, { power })])[0])).toContain('Power');
+    expect(titles(sectionsFor([gpu(0, { power })])[0])).toContain('Power');
   });
 
   it('mark the limits that values should stay below', () => {
-    const [first] = sections([gpu(0)]);
+    const [first] = sectionsFor([gpu(0)]);
     const limits = first?.plots
       .slice(0, 4)
       .map(({ key, limit, limitName }) => [key, limit, limitName]);
@@ -66,23 +100,23 @@ describe('the charts of a dashboard', () => {
       ['gpu 0 temperature', 89, 'slowdown'],
     ]);
     expect(
-      plot(sections([gpu(0), gpu(1)], { layout: 'together' }), 'all temperature.gpu_celsius')
+      plot(sectionsFor([gpu(0), gpu(1)], { layout: 'together' }), 'all temperature.gpu_celsius')
         ?.limit,
     ).toBe(89);
   });
 
   it('show memory as what its holders have, under all that is in use', () => {
-    const memory = plot(sections([gpu(0, { processes: [process(7)] })]), 'gpu 0 memory');
+    const memory = plot(sectionsFor([gpu(0, { processes: [process(7)] })]), 'gpu 0 memory');
     expect(memory?.limit).toBe(140 * GIB);
     expect(memory?.lines.map(({ label }) => label)).toEqual(['In use']);
     expect(memory?.stack.length).toBeGreaterThan(0);
     expect(memory?.stack[0]?.series).toMatch(/^GPU-0 held /);
-    const unheld = plot(sections([gpu(0, { processes: [] })]), 'gpu 0 memory');
+    const unheld = plot(sectionsFor([gpu(0, { processes: [] })]), 'gpu 0 memory');
     expect(unheld?.lines[0]?.color).toBe(memory?.lines[0]?.color);
   });
 
   it('lie over each other with one chart for each reading', () => {
-    const all = sections([gpu(0), gpu(1), gpu(2)], { layout: 'together', gpus: [0, 2] });
+    const all = sectionsFor([gpu(0), gpu(1), gpu(2)], { layout: 'together', gpus: [0, 2] });
     expect(all[0]?.title).toBe('2 GPUs');
     const power = plot(all, 'all power.draw_watts');
     expect(power?.lines.map(({ label, series }) => [label, series])).toEqual([
@@ -92,7 +126,7 @@ describe('the charts of a dashboard', () => {
   });
 
   it('are those that were chosen', () => {
-    const all = sections([gpu(0), gpu(1)], { gpus: [1], charts: ['power', 'cpu'] });
+    const all = sectionsFor([gpu(0), gpu(1)], { gpus: [1], charts: ['power', 'cpu'] });
     expect(all.flatMap(({ plots }) => plots.map(({ key }) => key))).toEqual([
       'gpu 1 power',
       'host cpu',

@@ -16,6 +16,7 @@ import {
   type Color,
   type Metric,
 } from '../metric';
+import { gpuTitle } from '../gpu-title';
 import { migRows } from '../mig';
 import { absenceOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
@@ -138,7 +139,9 @@ function ofGpu(
 ): Section {
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
   const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
-  const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title());
+  const missing = kinds
+    .filter((kind) => !able.includes(kind))
+    .map((kind) => gpuTitle(kind.id, kind.title(), [gpu]));
   const title = `${gpu.index} ${plainText(gpu.name)}`;
   const mig = withMig ? migPlots(gpu) : [];
   return { key: `gpu ${gpu.index}`, gpu, title, plots: [...plots, ...mig], missing };
@@ -180,7 +183,17 @@ function gpuPlot(
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${gpu.index} ${id}`;
   const limit = limited(first ? [limitLineOf(first, gpu)] : []);
-  return { key, id, chart: id, title: title(), unit, lines, stack, ...limit, gpu: gpu.index };
+  return {
+    key,
+    id,
+    chart: id,
+    title: gpuTitle(id, title(), [gpu]),
+    unit,
+    lines,
+    stack,
+    ...limit,
+    gpu: gpu.index,
+  };
 }
 
 /** One chart for each reading, with a line for each GPU. */
@@ -206,7 +219,7 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section 
               key: `all ${id}`,
               id,
               chart: id,
-              title: label(),
+              title: gpuTitle(id, label(), able),
               unit,
               lines,
               stack: [],
@@ -238,6 +251,7 @@ function limited(
 
 function migPlots(gpu: GpuState): Plot[] {
   const rows = migRows(gpu);
+  const partitions = gpuTitle(MIG, '', [gpu]);
   return MIG_METRICS.flatMap((metric, i) => {
     const lines = rows.map((row, slot): PlotLine => ({
       id: row.uuid,
@@ -256,7 +270,7 @@ function migPlots(gpu: GpuState): Plot[] {
             key: `gpu ${gpu.index} ${metric.id}`,
             id: metric.id,
             chart: MIG,
-            title: `MIG: ${metric.label()}`,
+            title: `${partitions}: ${metric.label()}`,
             unit: metric.unit,
             lines: i === 0 ? [] : able,
             stack,

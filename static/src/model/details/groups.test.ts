@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { details, nvLink } from '../../testing/details';
-import { gpu, inventory, NOW, sample } from '../../testing/frames';
+import { gpu, inventory, NOW, sample, unifiedGpu } from '../../testing/frames';
 import type { GpuDetails, GpuSample, Inventory, Reading } from '../../wire';
 import { gpusOf, type GpuState } from '../gpu';
 import { takenAt, valueOf } from '../reading';
@@ -123,6 +123,44 @@ describe('a detail', () => {
     ];
     const machine = { ...inventory(1), topology };
     expect(text('topology', { machine })).toBe('1, 3: 18 NVLinks · 2: across CPUs');
+  });
+});
+
+it('unified memory has its own rows', () => {
+  const now = unifiedGpu(0, 41);
+  expect(text('memory.free_bytes', { now })).toBe('59.0 GiB available');
+  expect(text('memory.system_bytes', { now })).toBe('20.0 GiB');
+  expect(text('memory.free_bytes')).toBeNull();
+});
+
+describe('the details of another vendor', () => {
+  const topology: Inventory['topology'] = [{ a: 0, b: 1, path: 'node', nvlinks: 7 }];
+  const machine = { ...inventory(1, 'amd'), topology };
+  const absent = { absent: 'not_supported' } as const;
+
+  it('have its words', () => {
+    const labels = ['nvlinks', 'nvlink.tx_bytes_per_second', 'nvlinks.errors_total'].map(
+      (id) =>
+        rowOf(
+          view({
+            machine,
+            now: { nvlink: { rx_bytes_per_second: 1, tx_bytes_per_second: 1 } },
+          }),
+          id,
+        )?.label,
+    );
+    expect(labels).toEqual(['XGMI', 'XGMI traffic', 'XGMI errors']);
+    expect(text('topology', { machine })).toBe('1: 7 XGMI links');
+  });
+
+  it('do not name features that only NVIDIA has', () => {
+    const given = { details: { c2c_enabled: absent, fabric: absent, nvlinks: [] } };
+    const missing = (known?: Inventory): string[] =>
+      detailGroups(view(known === undefined ? given : { ...given, machine: known })).missing;
+    expect(missing()).toEqual(expect.arrayContaining(['NVLink', 'NVLink-C2C', 'Fabric']));
+    expect(missing(machine)).toContain('XGMI');
+    expect(missing(machine).join()).not.toMatch(/NVLink|Fabric/);
+    expect(rowOf(view({ machine }), 'modes.mig')).toBeUndefined();
   });
 });
 

@@ -1,6 +1,6 @@
 /** The state of a GPU's memory: its errors, and what was replaced because of them. */
 
-import { count, memoryNumber, memoryTotal } from '../../lib/format';
+import { count, memoryNumber, memorySize, memoryTotal } from '../../lib/format';
 import { joined } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type {
@@ -11,13 +11,28 @@ import type {
   RetiredPages,
   SpareRows,
 } from '../../wire';
+import { describeAvailable, isUnified, systemBytes } from '../memory';
 import { valueOf } from '../reading';
 import type { Level } from '../describe';
-import { slow, together, type Detail, type DetailGroup } from './detail';
+import { formatReading, slow, together, type Detail, type DetailGroup } from './detail';
 
 export const MEMORY = table((): DetailGroup => ({
   title: trans.__('Memory'),
   details: [
+    {
+      id: 'memory.free_bytes',
+      label: trans.__('Unified memory'),
+      read: ({ now }) =>
+        isUnified(now) ? formatReading(now.memory.free_bytes, () => describeAvailable(now)) : null,
+    },
+    {
+      id: 'memory.system_bytes',
+      label: trans.__('Rest of the system'),
+      read: ({ now }) => {
+        const system = now && systemBytes(now);
+        return system === null ? null : memorySize(system);
+      },
+    },
     errors('volatile', trans.__('ECC errors (volatile)')),
     errors('aggregate', trans.__('ECC errors (lifetime)')),
     slow(

@@ -118,7 +118,7 @@ export class DashboardBar {
     );
     pressOne(this.layout, state.layout);
     pressOne(this.spans, isPaused(state) ? null : String(state.span_ms / 60_000));
-    this.charts.update(charts, state.charts === null);
+    this.charts.update(charts, state.charts === null, gpus);
     press(this.fit, state.fitted);
     press(this.pause, isPaused(state));
     const [from_ms] = rangeOf(state, now_ms);

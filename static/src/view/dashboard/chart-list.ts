@@ -1,8 +1,10 @@
 /** Which charts there are: those that are shown, to be taken away, and all others, to be added. */
 
-import { button, h, KeyedRows, setShown } from '../../lib/dom';
+import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import { trans } from '../../lib/translation';
 import { chartGroups } from '../../model/dashboard/kinds';
+import type { GpuState } from '../../model/gpu';
+import { gpuTitle } from '../../model/gpu-title';
 import { menu } from '../menu';
 
 export interface ChartListListener {
@@ -13,11 +15,17 @@ export interface ChartListListener {
   invalidate: () => void;
 }
 
+interface Row {
+  element: HTMLElement;
+  title: HTMLElement;
+  remove: HTMLElement;
+}
+
 export class ChartList {
   readonly element: HTMLDetailsElement;
   private readonly titles: ReadonlyMap<string, string>;
   private readonly list = h('ul', { class: 'gpumon-chart-list' });
-  private readonly rows: KeyedRows<string, { element: HTMLElement }>;
+  private readonly rows: KeyedRows<string, Row>;
   private readonly select: HTMLSelectElement;
   private readonly reset: HTMLButtonElement;
 
@@ -26,23 +34,13 @@ export class ChartList {
     this.titles = new Map(
       groups.flatMap(({ charts }) => charts.map(({ id, title }) => [id, title()] as const)),
     );
-    this.rows = new KeyedRows<string, { element: HTMLElement }>(
+    this.rows = new KeyedRows<string, Row>(
       this.list,
       (id) => id,
       (id) => {
-        const title = this.titles.get(id) ?? id;
-        const remove = {
-          title: trans.__('Remove %1', title),
-          'aria-label': trans.__('Remove %1', title),
-        };
-        return {
-          element: h(
-            'li',
-            {},
-            title,
-            button(remove, () => onRemove(id), '×'),
-          ),
-        };
+        const title = h('span');
+        const remove = button({}, () => onRemove(id), '×');
+        return { element: h('li', {}, title, remove), title, remove };
       },
     );
     const label = trans.__('Add a chart');
@@ -63,13 +61,21 @@ export class ChartList {
   }
 
   /** `isDefault` says that nobody has chosen any. */
-  update(charts: readonly string[], isDefault: boolean): void {
+  update(charts: readonly string[], isDefault: boolean, gpus: readonly GpuState[]): void {
     if (!this.element.open) {
       return;
     }
-    this.rows.update(charts, () => undefined);
+    const titleOf = (id: string): string => gpuTitle(id, this.titles.get(id) ?? id, gpus);
+    this.rows.update(charts, ({ title, remove }, id) => {
+      setText(title, titleOf(id));
+      setAttribute(remove, 'title', trans.__('Remove %1', titleOf(id)));
+      setAttribute(remove, 'aria-label', trans.__('Remove %1', titleOf(id)));
+    });
     for (const option of this.select.options) {
       option.disabled = charts.includes(option.value);
+      if (this.titles.has(option.value)) {
+        setText(option, titleOf(option.value));
+      }
     }
     setShown(this.reset, !isDefault);
   }

@@ -69,6 +69,21 @@ const texts = (entries: HTMLElement[]): string[] =>
 const pressed = (entries: HTMLElement[]): (string | null)[] =>
   entries.map((one) => one.getAttribute('aria-pressed'));
 
+it('menu of charts has words of the vendor', () => {
+  const { element, store, render } = shown(1);
+  const machine = inventory(1, 'amd');
+  store.apply(hello({ inventory: machine, sample: sample(NOW, [gpu(0)]) }));
+  const list = element.querySelector('.gpumon-chart-list');
+  list?.closest('details')?.setAttribute('open', '');
+  render();
+  const words = [...(list?.querySelectorAll('span') ?? [])].map((one) => one.textContent);
+  expect(words).toEqual(expect.arrayContaining(['Activity', 'XGMI', 'Partitions']));
+  expect(element.querySelector('option[value="nvlink.rx_bytes_per_second"]')?.textContent).toBe(
+    'XGMI RX',
+  );
+  expect(element.querySelector('option')?.textContent).toBe('Add a chart');
+});
+
 describe('the legends of a dashboard', () => {
   it('isolate a GPU in all charts by a click, and hide one by a click or a key with Ctrl or Shift', () => {
     const { element, address } = shown(3);

@@ -5,6 +5,7 @@ import { duration, since, timeOfDay } from '../../lib/format';
 import { joined, plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
+import { gpuTitle } from '../../model/gpu-title';
 import { limitOf, METRICS } from '../../model/metric';
 import {
   describeStep,
@@ -42,7 +43,11 @@ export class RunCard {
   private readonly left = h('span', { class: 'gpumon-run-left' });
   private readonly text = h('span', { class: 'gpumon-run-text' });
   private readonly live = h('dl', { class: 'gpumon-run-live' });
-  private readonly values = LIVE.map((metric) => ({ metric, value: new ReadingValue(metric.id) }));
+  private readonly values = LIVE.map((metric) => ({
+    metric,
+    label: h('dt'),
+    value: new ReadingValue(metric.id),
+  }));
   private readonly cancel: HTMLElement;
   private readonly foreign = h(
     'span',
@@ -61,9 +66,7 @@ export class RunCard {
     private readonly invalidate: () => void,
   ) {
     this.live.append(
-      ...this.values.map(({ metric, value }) =>
-        h('div', {}, h('dt', {}, metric.label()), h('dd', {}, value.element)),
-      ),
+      ...this.values.map(({ label, value }) => h('div', {}, label, h('dd', {}, value.element))),
     );
     this.cancel = button({ class: 'gpumon-chip' }, cancel, trans.__('Cancel'));
     this.summary.append(severityIcon(), this.title, this.status);
@@ -129,7 +132,8 @@ export class RunCard {
     setShown(this.foreign, !state.own);
     const gpu = gpus.find(({ index }) => state.devices.some((device) => device.index === index));
     setShown(this.live, gpu !== undefined);
-    for (const { metric, value } of this.values) {
+    for (const { metric, label, value } of this.values) {
+      setText(label, gpuTitle(metric.id, metric.label(), gpu === undefined ? [] : [gpu]));
       const now = gpu?.now ?? null;
       const limit = limitOf(metric, now);
       const { rest } = formatted(metric.unit, null, limit);

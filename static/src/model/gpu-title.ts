@@ -1,0 +1,28 @@
+/** Titles of readings and charts in the words of their GPUs. */
+
+import { trans } from '../lib/translation';
+import type { GpuState } from './gpu';
+import { isUnified } from './memory';
+import { wordsOf } from './vendor-words';
+
+/** Returns the title of a chart or reading; `title` unless these GPUs have another word for it. */
+export function gpuTitle(id: string, title: string, gpus: readonly GpuState[]): string {
+  const { link, partitions } = wordsOf(...gpus);
+  switch (id) {
+    case 'nvlink':
+      return link;
+    case 'nvlink.rx_bytes_per_second':
+      return trans.__('%1 RX', link);
+    case 'nvlink.tx_bytes_per_second':
+      return trans.__('%1 TX', link);
+    case 'mig':
+      return partitions;
+    case 'memory':
+    case 'memory.used_bytes':
+      return gpus.length > 0 && gpus.every(({ now }) => isUnified(now))
+        ? trans.__('Unified memory')
+        : title;
+    default:
+      return title;
+  }
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+
+import { GIB, gpu, inventory, NOW, process, sample, unifiedGpu } from '../testing/frames';
+import type { GpuSample } from '../wire';
+import { ColorSlots } from './color-slots';
+import { gpusOf } from './gpu';
+import { holderRows } from './holders';
+import {
+  describeAvailable,
+  describeUnified,
+  memorySegments,
+  systemBytes,
+  takenBytes,
+  unifiedAdvice,
+} from './memory';
+
+const HIDDEN = { absent: 'no_permission' } as const;
+
+/** The bar in words: `system 20`, with sizes in GiB. */
+function segmentsOf(now: GpuSample): string[] {
+  const rows = holderRows(gpusOf(inventory(1), sample(NOW, [now])), new ColorSlots());
+  return memorySegments(
+    now,
+    rows.filter((row) => row.kind === 'holder'),
+  ).map(({ paint, bytes }) => `${typeof paint === 'number' ? 'holder' : paint} ${bytes / GIB}`);
+}
+
+function withPlainSpaces(text: string): string {
+  return text.replaceAll('\u00a0', ' ');
+}
+
+describe('unified memory', () => {
+  const now = unifiedGpu(0, 41, { processes: [process(1, { memory_bytes: 33 * GIB })] });
+  const withoutUse = { ...now, memory: { ...now.memory, used_bytes: HIDDEN } };
+
+  it('is used by the system, too', () => {
+    expect(segmentsOf(now)).toEqual(['holder 33', 'other 8', 'system 20']);
+    expect(withPlainSpaces(describeUnified(now))).toBe(
+      'Unified memory, shared with the CPU: ' +
+        '41.0 GiB used by the GPU, 20.0 GiB by the rest of the system, 59.0 GiB available',
+    );
+  });
+
+  it('is taken unless it is available', () => {
+    expect([takenBytes(now), takenBytes(gpu(0))]).toEqual([61 * GIB, 78 * GIB]);
+  });
+
+  it('without its use shows what is known', () => {
+    expect(segmentsOf(withoutUse)).toEqual(['holder 33', 'system 28']);
+    expect(withPlainSpaces(describeUnified(withoutUse))).toBe(
+      'Unified memory, shared with the CPU: 59.0 GiB available',
+    );
+  });
+
+  it('without available amount shows its use', () => {
+    const blind = { ...now, memory: { ...now.memory, free_bytes: HIDDEN } };
+    expect(segmentsOf(blind)).toEqual(['holder 33', 'other 8']);
+    expect([takenBytes(blind), systemBytes(blind), describeAvailable(blind)]).toEqual([
+      null,
+      null,
+      '',
+    ]);
+  });
+
+  it('of an APU has no known rest', () => {
+    const apu = { ...now, memory: { ...now.memory, free_bytes: 79 * GIB } };
+    expect(systemBytes(apu)).toBeNull();
+    expect(withPlainSpaces(describeUnified(apu))).toBe(
+      'Unified memory, shared with the CPU: 41.0 GiB used by the GPU, 79.0 GiB available',
+    );
+  });
+});
+
+it('device memory has no share of the system', () => {
+  expect(segmentsOf(gpu(0))).toEqual(['other 78', 'reserved 1']);
+  expect([describeUnified(gpu(0)), describeAvailable(gpu(0))]).toEqual(['', '']);
+  expect(unifiedAdvice(gpu(0))).toEqual([]);
+});
