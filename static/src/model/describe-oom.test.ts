@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, migDevice, NOW, process, sample } from '../testing/frames';
+import {
+  GIB,
+  gpu,
+  inventory,
+  migDevice,
+  NOW,
+  process,
+  sample,
+  unifiedGpu,
+} from '../testing/frames';
 import type { GpuSample, Process, Sample } from '../wire';
 import { fullerSample, describeOom, type OomDescription } from './describe-oom';
 import type { OomError } from './oom-error';
@@ -157,6 +166,23 @@ describe('a failure for want of memory', () => {
     ]);
     expect(words({ unused_bytes: GIB }, [one])?.notes).toEqual([]);
   });
+});
+
+it('unified memory is explained with the system', () => {
+  const description = words({}, [unifiedGpu(0, 85, { processes: [notebook('train', 85)] })]);
+  expect(description?.text).toContain('with 15.0 GiB of 120 GiB free on GPU 0.');
+  expect(description?.title).toMatch(/^Free memory: what the system had available at /);
+  expect(description?.holders.at(-1)).toMatchObject({
+    text: 'rest of the system 20.0\u00a0GiB',
+    kernelId: null,
+  });
+  expect(description?.notes.map((note) => note.replaceAll('\u00a0', ' '))).toEqual([
+    'Unified memory, shared with the CPU: ' +
+      '85.0 GiB used by the GPU, 20.0 GiB by the rest of the system, 15.0 GiB available.',
+    'PyTorch may get less than this, because the system does not free all caches for it.',
+    expect.stringMatching(/close other programs.*swap/),
+    expect.stringMatching(/may end a process/),
+  ]);
 });
 
 it('is seen best in the sample in which the kernel held more', () => {

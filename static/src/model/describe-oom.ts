@@ -1,13 +1,15 @@
 /** Explains an out-of-memory error: what was requested, what was free, and who held the rest. */
 
 import { DASH, memoryAmount, timeOfDay } from '../lib/format';
+import { sentences } from '../lib/text';
 import { trans } from '../lib/translation';
-import type { Inventory, Sample } from '../wire';
+import type { GpuSample, Inventory, Sample } from '../wire';
 import { gpusOf, type GpuState } from './gpu';
 import { heldBytes, holderName, ownKernel } from './holder-name';
 import { ColorSlots } from './color-slots';
 import { holderRows, textOf, type HolderRow, type PathOf } from './holders';
 import { shareOf } from './kernel-share';
+import { describeUnified, isUnified, systemBytes, systemName, unifiedAdvice } from './memory';
 import type { OomError } from './oom-error';
 import { valueOf } from './reading';
 
@@ -51,7 +53,8 @@ export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescript
     return null;
   }
   const gpu = gpuOf(error, held, snapshot);
-  const memory = gpu?.now?.memory;
+  const now = gpu?.now ?? null;
+  const memory = now?.memory;
   const isInMessage = error.free_bytes !== null && error.total_bytes !== null;
   const free = isInMessage || memory === undefined ? error.free_bytes : valueOf(memory.free_bytes);
   const total =
@@ -61,14 +64,16 @@ export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescript
   const sources = [
     isInMessage
       ? trans.__('Free memory: from the error message.')
-      : trans.__('Free memory: from the driver at %1.', at),
+      : isUnified(now)
+        ? trans.__('Free memory: what the system had available at %1.', at)
+        : trans.__('Free memory: from the driver at %1.', at),
     ...(gpu === null ? [] : [trans.__('Processes: from the driver at %1.', at)]),
   ];
   return {
     text: sentence(error, left, gpu?.index ?? null),
     title: left === null ? '' : sources.join('\n'),
     holders: gpu === null ? [] : holdersOf(gpu, snapshot),
-    notes: notesOf(error),
+    notes: [...notesOf(error), ...unifiedNotes(error, now)],
   };
 }
 
@@ -163,6 +168,15 @@ function holdersOf(gpu: GpuState, { kernelId, pathOf }: OomSnapshot): OomHolder[
       kernelId: null,
     });
   }
+  const system = gpu.now === null ? null : systemBytes(gpu.now);
+  if (system !== null) {
+    named.push({
+      key: 'system',
+      text: `${systemName()} ${memoryAmount(system)}`,
+      title: trans.__('Programs of the CPU, which share the memory with this GPU'),
+      kernelId: null,
+    });
+  }
   return named;
 }
 
@@ -176,6 +190,20 @@ function holderOf(row: HolderRow, failed: string): OomHolder {
     title: trans.__('%1 (PID %2)', textOf(command).text, pid),
     kernelId: ownKernel(row),
   };
+}
+
+/** Returns the notes on memory that is not the GPU's own. */
+function unifiedNotes({ framework }: OomError, now: GpuSample | null): string[] {
+  return isUnified(now)
+    ? [
+        sentences([describeUnified(now)]),
+        trans.__(
+          '%1 may get less than this, because the system does not free all caches for it.',
+          framework,
+        ),
+        ...unifiedAdvice(now),
+      ]
+    : [];
 }
 
 function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError): string[] {

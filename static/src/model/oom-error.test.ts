@@ -63,6 +63,39 @@ describe('an error for want of GPU memory', () => {
     expect(told('AcceleratorError', driver)).toEqual({ framework: 'PyTorch', says_gpu: true });
   });
 
+  it('of PyTorch for AMD and Intel', () => {
+    const hip =
+      'HIP out of memory. Tried to allocate 3.31 GiB. GPU 0 has a total capacity of 128.00 GiB ' +
+      'of which 780.24 MiB is free. Of the allocated memory 57.70 GiB is allocated by PyTorch, ' +
+      'and 75.82 MiB is reserved by PyTorch but unallocated.';
+    expect(told('OutOfMemoryError', hip)).toEqual({
+      framework: 'PyTorch',
+      asked_bytes: 3.31 * GIB,
+      free_bytes: 780.24 * MIB,
+      total_bytes: 128 * GIB,
+      unused_bytes: 75.82 * MIB,
+      gpu: 0,
+      says_gpu: true,
+    });
+    const xpu =
+      'XPU out of memory. Tried to allocate 8.11 GiB. GPU 0 has a total capacity of 16.54 GiB ' +
+      'of which 16.54 GiB is free. 8.27 GiB allowed; Of the allocated memory 0 bytes is ' +
+      'allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated.';
+    expect(told('OutOfMemoryError', xpu)).toMatchObject({
+      free_bytes: 16.54 * GIB,
+      limit_bytes: 8.27 * GIB,
+    });
+    expect(told('RuntimeError', 'HIP error: out of memory')).toMatchObject({
+      framework: 'PyTorch',
+    });
+  });
+
+  it('of AMDGPU.jl may be of the host', () =>
+    expect(told('HIPError', 'HIPError(code hipErrorOutOfMemory, out of memory)')).toEqual({
+      framework: 'AMDGPU.jl',
+      says_gpu: false,
+    }));
+
   it('of CuPy', () => {
     const now =
       'Out of memory allocating 25,600,000 bytes (allocated so far: 3,635,267,072 bytes).';

@@ -58,7 +58,7 @@ const DIALECTS: readonly Dialect[] = [
   {
     framework: 'PyTorch',
     name: /^(OutOfMemory|Runtime|Accelerator)Error$/,
-    says: /CUDA out of memory\. Tried to allocate|^CUDA error: ?out of memory/m,
+    says: /(CUDA|HIP|XPU) out of memory\. Tried to allocate|^(CUDA|HIP) error: ?out of memory/m,
     asked: sized('Tried to allocate '),
     free: sized('(?:of which|already allocated;) ', '(?: is)? free'),
     total: sized('(?:total capac\\w+ of |GPU \\d+; )'),
@@ -104,6 +104,12 @@ const DIALECTS: readonly Dialect[] = [
     asked: sized('trying to allocate '),
     used: sized('GPU memory usage: [^(]*\\(', '/'),
     total: sized('GPU memory usage: [^/]*/'),
+  },
+  {
+    framework: 'AMDGPU.jl',
+    either: true,
+    name: /^(HIP|Load)Error$/,
+    says: /hipErrorOutOfMemory/,
   },
   {
     framework: 'RAPIDS',

@@ -1,9 +1,17 @@
 /** A first frame with every kind of state, condition and event, for tests of texts. */
 
 import type { CellCost } from '../model/cell-cost';
-import type { Condition, Event, GpuSample, Process, ServerFrame, StoredCost } from '../wire';
+import type {
+  Condition,
+  Event,
+  GpuSample,
+  Process,
+  ServerFrame,
+  StoredCost,
+  Vendor,
+} from '../wire';
 import { details, nvLink } from './details';
-import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample } from './frames';
+import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample, unifiedGpu } from './frames';
 
 /** A cost that a notebook has stored. */
 export const STORED: StoredCost = {
@@ -223,12 +231,17 @@ export function gpus(): GpuSample[] {
       activity: { absent: 'not_supported' },
       throttle_reasons: ['display_clock_setting'],
     }),
+    unifiedGpu(7, 41, {
+      conditions: [CONDITIONS.memory_nearly_full, CONDITIONS.memory_filling],
+      mig_devices: [migDevice(1)],
+      processes: [process(20, { mig: { gpu_instance: 1, compute_instance: 0 } })],
+    }),
   ];
 }
 
 /** The first frame of it. */
 export function fullHello(): ServerFrame {
-  const known = inventory(7);
+  const known = inventory(8, ...Array<Vendor>(7).fill('nvidia'), 'amd');
   known.platform.source = 'simulated';
   known.topology.push(
     { a: 0, b: 1, path: 'system', nvlinks: 0 },
@@ -257,7 +270,7 @@ export function fullHello(): ServerFrame {
   return hello({
     inventory: known,
     sample: sample(NOW, gpus()),
-    details: [sick, details(5)],
+    details: [sick, details(5), details(7)],
     events: EVENTS,
   });
 }

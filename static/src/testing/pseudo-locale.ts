@@ -3,9 +3,12 @@
 import type { Translator } from '../lib/translation';
 
 const ACCENT = '\u0301';
-/** What is no word: whatever has a digit in it, units, and what things are called in every language. */
-const NAMES =
-  /[\w.:-]*\d[\w.:-]*|\b(?:[GMkTP]i?B(?:\/s)?|[kM]?[JW]|[kMG]Wh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|MIG|MPS|ECC|UUID|VBIOS|CUDA)\b/g;
+/** Units, and names that are the same in every language. */
+const SAME =
+  '[GMkTP]i?B(?:/s)?|[kM]?[JW]|[kMG]Wh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|XGMI|' +
+  'MIG|MPS|ECC|UUID|VBIOS|CUDA';
+/** Everything that is no word. A text with a digit is none. */
+const NAMES = new RegExp(String.raw`[\w.:-]*\d[\w.:-]*|\b(?:${SAME})\b`, 'g');
 
 /** The text in that language; what it has for values stays. */
 export function pseudoLocalized(text: string): string {

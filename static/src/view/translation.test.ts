@@ -7,7 +7,7 @@ import { loadXids } from '../model/xid';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
 import { pseudoTranslator, untranslated, textsOf } from '../testing/pseudo-locale';
-import { GIB, inventory, NOW, sample } from '../testing/frames';
+import { GIB, inventory, NOW, sample, unifiedGpu } from '../testing/frames';
 import { COST, gpus, fullHello, STORED } from '../testing/full-hello';
 import { CellLine } from './cell-line';
 import { Chip } from './chip';
@@ -163,16 +163,20 @@ describe('in another language', () => {
       gpu: 0,
       says_gpu: true,
     };
-    const snapshot = {
-      inventory: inventory(7),
-      sample: sample(NOW, gpus()),
-      kernelId: 'k1',
-      pathOf: host.pathOf,
-    };
-    for (const asked_bytes of [90 * GIB, null]) {
+    const unified = unifiedGpu(0, 41, { processes: gpus()[0]?.processes ?? [] });
+    for (const [asked_bytes, shown] of [
+      [90 * GIB, gpus()],
+      [null, gpus()],
+      [90 * GIB, [unified]],
+    ] as const) {
       const description = describeOom(
         { ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB },
-        snapshot,
+        {
+          inventory: inventory(shown.length),
+          sample: sample(NOW, [...shown]),
+          kernelId: 'k1',
+          pathOf: host.pathOf,
+        },
       );
       expect(description?.holders.length).toBeGreaterThan(2);
       if (description !== null) {
