@@ -118,7 +118,9 @@ export class JupyterServer {
       headers: { Authorization: `token ${TOKEN}`, 'Content-Type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    if (!response.ok) {
+    // A session ends by itself after its kernel.
+    const isGone = method === 'DELETE' && response.status === 404;
+    if (!response.ok && !isGone) {
       throw new Error(`${method} ${where}: ${response.status} ${await response.text()}`);
     }
     return (response.status === 204 ? null : await response.json()) as T;
