@@ -6,7 +6,7 @@ use gpumon_probe::{
 };
 
 use crate::{
-    rules::{Bound, Check, GpuId, Per, Rate, Subject, Watch, field_of},
+    rules::{Bound, Check, Per, Rate, Subject, Watch, field_of},
     status::Status,
 };
 
@@ -32,7 +32,7 @@ pub fn watch(check: &Check) -> String {
         }
     };
     let time = lasting(check);
-    let gpus: Vec<String> = check.gpus.iter().map(gpu_id).collect();
+    let gpus: Vec<String> = check.gpus.iter().map(ToString::to_string).collect();
     let gpus = match gpus.as_slice() {
         [] => String::new(),
         some => format!(" on GPU {}", some.join(", ")),
@@ -114,14 +114,6 @@ pub fn severity_word(severity: Severity) -> &'static str {
         Severity::Notice => "notice",
         Severity::Warning => "warning",
         Severity::Critical => "critical",
-    }
-}
-
-/// As a rule names a GPU.
-pub fn gpu_id(id: &GpuId) -> String {
-    match id {
-        GpuId::Index(index) => index.to_string(),
-        GpuId::Uuid(uuid) => uuid.clone(),
     }
 }
 

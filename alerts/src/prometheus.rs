@@ -7,13 +7,13 @@
 use std::fmt::Write;
 
 use gpumon_probe::model::{
-    Severity,
+    GpuName, Severity,
     fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Limit, Unit},
 };
 
 use crate::{
     describe,
-    rules::{AlertRules, Bound, GpuId, Rate, Rule, Subject, Watch, field_of},
+    rules::{AlertRules, Bound, Rate, Rule, Subject, Watch, field_of},
 };
 
 /// The metrics that rules name beside those of the catalogue.
@@ -142,7 +142,7 @@ fn expression(rule: &Rule) -> Result<String, String> {
             .iter()
             .map(|id| of_absence(*subject, Some(id)))
             .collect(),
-        _ => selectors(gpus)
+        _ => selectors(gpus)?
             .iter()
             .map(|selector| of_selector(rule, selector))
             .collect(),
@@ -152,8 +152,9 @@ fn expression(rule: &Rule) -> Result<String, String> {
 
 /// What holds where a GPU does not respond or has no reading, or where none of this name is read on a node: it is not there,
 /// or the collector is not.
-fn of_absence(subject: Option<Subject>, id: Option<&GpuId>) -> Result<String, String> {
-    let selector = id.map(one).unwrap_or_default();
+fn of_absence(subject: Option<Subject>, id: Option<&GpuName>) -> Result<String, String> {
+    let label = id.map(find_label).transpose()?;
+    let selector = label.as_ref().map(match_label).unwrap_or_default();
     let up = with(UP, &selector);
     let there = match subject {
         Some(subject @ Subject::Host(_)) => {
@@ -171,13 +172,10 @@ fn of_absence(subject: Option<Subject>, id: Option<&GpuId>) -> Result<String, St
         None => format!("{up} == 0"),
     };
     // Each GPU that is missing on a node is an alert of its own, told apart by the label by which it is named.
-    let named = match id {
+    let named = match label {
         None => COLLECTOR_UP.to_owned(),
-        Some(GpuId::Index(index)) => {
-            format!("label_replace({COLLECTOR_UP}, \"gpu\", \"{index}\", \"\", \"\")")
-        }
-        Some(GpuId::Uuid(uuid)) => {
-            format!("label_replace({COLLECTOR_UP}, \"uuid\", \"{uuid}\", \"\", \"\")")
+        Some(Label { name, value }) => {
+            format!("label_replace({COLLECTOR_UP}, \"{name}\", \"{value}\", \"\", \"\")")
         }
     };
     Ok(format!(
@@ -287,20 +285,39 @@ fn limit_metric(subject: Subject) -> Result<&'static str, String> {
     })
 }
 
-/// One for those that are named by index, one for those by UUID; one without matchers for all.
-fn selectors(gpus: &[GpuId]) -> Vec<String> {
-    let named = |pick: fn(&GpuId) -> Option<String>| {
-        gpus.iter().filter_map(pick).collect::<Vec<_>>().join("|")
+/// A label by which a rule names a GPU.
+struct Label {
+    name: &'static str,
+    value: String,
+}
+
+const INDEX: &str = "gpu";
+const UUID: &str = "uuid";
+
+fn find_label(id: &GpuName) -> Result<Label, String> {
+    let name = match id {
+        GpuName::Index(_) => INDEX,
+        GpuName::Uuid(_) => UUID,
+        GpuName::OfVendor(..) | GpuName::BusId(_) => {
+            return Err(format!(
+                "its metrics do not say which GPU is {id}; name the GPU by its index or UUID"
+            ));
+        }
     };
-    let indices = named(|id| match id {
-        GpuId::Index(index) => Some(index.to_string()),
-        GpuId::Uuid(_) => None,
-    });
-    let uuids = named(|id| match id {
-        GpuId::Uuid(uuid) => Some(format!("{uuid}.*")),
-        GpuId::Index(_) => None,
-    });
-    match (indices.as_str(), uuids.as_str()) {
+    let value = id.to_string();
+    Ok(Label { name, value })
+}
+
+/// One for those that are named by index, one for those by UUID; one without matchers for all.
+fn selectors(gpus: &[GpuName]) -> Result<Vec<String>, String> {
+    let labels = gpus.iter().map(find_label).collect::<Result<Vec<_>, _>>()?;
+    let named = |name: &str, behind: &str| {
+        let own = labels.iter().filter(|label| label.name == name);
+        let values: Vec<_> = own.map(|label| label.value.clone() + behind).collect();
+        values.join("|")
+    };
+    let (indices, uuids) = (named(INDEX, ""), named(UUID, ".*"));
+    Ok(match (indices.as_str(), uuids.as_str()) {
         ("", "") => vec![String::new()],
         (indices, "") => vec![format!("gpu=~\"{indices}\"")],
         ("", uuids) => vec![format!("uuid=~\"(?i:{uuids})\"")],
@@ -308,13 +325,14 @@ fn selectors(gpus: &[GpuId]) -> Vec<String> {
             format!("gpu=~\"{indices}\""),
             format!("uuid=~\"(?i:{uuids})\""),
         ],
-    }
+    })
 }
 
-fn one(id: &GpuId) -> String {
-    match id {
-        GpuId::Index(index) => format!("gpu=\"{index}\""),
-        GpuId::Uuid(uuid) => format!("uuid=~\"(?i:{uuid}.*)\""),
+fn match_label(Label { name, value }: &Label) -> String {
+    if *name == INDEX {
+        format!("gpu=\"{value}\"")
+    } else {
+        format!("uuid=~\"(?i:{value}.*)\"")
     }
 }
 
@@ -396,6 +414,7 @@ mod tests {
     fn what_cannot_be_said_is_named() {
         let rules = "[[rule]]\nname = \"clock\"\nfield = \"clocks.sm_mhz\"\nbelow = \"50 %\"\n\
                      [[rule]]\nname = \"disk\"\nfield = \"host.disk.read_bytes_per_second\"\nabove = \"1 GB/s\"\n\
+                     [[rule]]\nname = \"card\"\ncondition = \"xid\"\ngpus = [\"amd:0\"]\n\
                      [[rule]]\nname = \"night\"\ncondition = \"xid\"\nsilence = [\"22:00-07:00\"]\n";
         let exported = export(&AlertRules::from_toml(rules, "f").unwrap());
         assert!(
@@ -407,7 +426,13 @@ mod tests {
                 .starts_with("disk is left out: /metrics has no metric of host.disk.read")
         );
         assert!(
-            exported.notes[2].contains("Alertmanager") && exported.notes.len() == 3,
+            exported.notes[2].starts_with("card is left out: its metrics do not say which")
+                && exported.notes[2].contains("amd:0; name the GPU by its index or UUID"),
+            "{:?}",
+            exported.notes
+        );
+        assert!(
+            exported.notes[3].contains("Alertmanager") && exported.notes.len() == 4,
             "{:?}",
             exported.notes
         );

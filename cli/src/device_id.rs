@@ -1,8 +1,8 @@
-//! A GPU or MIG device as people name it: by index, UUID or PCI bus id.
+//! The GPU or MIG device that a person names.
 
 use std::fmt;
 
-use gpumon_probe::model::{Gpu, is_same_bus_id};
+use gpumon_probe::model::{Gpu, GpuName, Vendor};
 
 use crate::{exit::Failure, suggest::nearest};
 
@@ -30,95 +30,139 @@ impl From<NoSuchGpu> for Failure {
     }
 }
 
-/// What this is the name of; `None` where it may be the UUID of a GPU that has not told its own yet.
+/// Finds the GPU or the part of one with this name; `None` if it may be the UUID of a GPU that has
+/// not reported its own yet.
+///
+/// # Errors
+/// No GPU has this name.
 pub(crate) fn find(name: &str, gpus: &[Gpu]) -> Result<Option<DeviceId>, NoSuchGpu> {
-    let id = by_index(name, gpus)
-        .or_else(|| by_uuid(name, gpus))
-        .or_else(|| by_bus_id(name, gpus));
+    let id = find_gpu(name, gpus)
+        .or_else(|| find_part(name, gpus))
+        .or_else(|| by_uuid(name, gpus));
     let may_be_unread = name.contains('-') && gpus.iter().any(|gpu| gpu.uuid.is_none());
     if id.is_some() || may_be_unread {
         return Ok(id);
     }
-    let uuids = gpus.iter().filter_map(|gpu| gpu.uuid.as_deref());
-    let cure = match (nearest(name, uuids).filter(|_| name.len() > 8), gpus) {
-        (Some(meant), _) => format!("did you mean '{meant}'?"),
-        (None, []) => "there is none".to_owned(),
-        (None, [only]) => format!("there is only {}", only.index),
-        (None, [first, .., last]) => {
-            format!(
-                "there are {} to {}; give an index, a UUID or a PCI bus id",
-                first.index, last.index
-            )
-        }
-    };
-    Err(NoSuchGpu(format!("no GPU '{name}': {cure}")))
+    Err(NoSuchGpu(format!(
+        "no GPU '{name}': {}",
+        suggest_names(name, gpus)
+    )))
 }
 
-/// `3`, or `3:1` for a MIG device.
-fn by_index(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
-    let (gpu, mig) = name
-        .split_once(':')
-        .map_or((name, None), |(gpu, mig)| (gpu, Some(mig)));
-    let gpu = gpu
-        .parse()
-        .ok()
-        .and_then(|index: u32| gpus.iter().find(|gpu| gpu.index == index))?;
-    let mig = match mig {
-        None => None,
-        Some(mig) => {
-            let index: u32 = mig.parse().ok()?;
-            Some(
-                gpu.mig_devices
-                    .iter()
-                    .find(|device| device.index == index)?
-                    .index,
-            )
-        }
-    };
+/// Finds a whole GPU by a name that only one can have.
+fn find_gpu(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
+    let name: GpuName = name.parse().ok()?;
+    if matches!(name, GpuName::Uuid(_)) {
+        return None;
+    }
+    let gpu = gpus.iter().find(|gpu| name.matches(gpu))?;
     Some(DeviceId {
         gpu: gpu.index,
-        mig,
+        mig: None,
     })
 }
 
-/// A UUID, or as much of its beginning as tells it from the others.
+/// Finds a part of a GPU by the GPU's name and the index of the part: `3:1`, `amd:0:1`.
+fn find_part(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
+    let (gpu, index) = name.rsplit_once(':')?;
+    let gpu = find_gpu(gpu, gpus)?.gpu;
+    let index = index.parse().ok()?;
+    let is_divided = |own: &&Gpu| own.index == gpu;
+    let parts = &gpus.iter().find(is_divided)?.mig_devices;
+    parts
+        .iter()
+        .any(|part| part.index == index)
+        .then_some(DeviceId {
+            gpu,
+            mig: Some(index),
+        })
+}
+
+/// Finds a GPU or a part of one by its UUID, or by a beginning of it that no other has. UUIDs of
+/// AMD's partitions begin with that of their GPU.
 pub(crate) fn by_uuid(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let name = name.to_ascii_lowercase();
-    if !["gpu-", "mig-"]
+    let kinds = ["gpu-", "mig-", "pci-"];
+    if !kinds
         .iter()
         .any(|kind| name.starts_with(kind) && name.len() > kind.len())
     {
         return None;
     }
-    let begins = |uuid: &str| uuid.to_ascii_lowercase().starts_with(&name);
-    let whole = gpus
+    let whole: Vec<_> = gpus
         .iter()
-        .filter(|gpu| gpu.uuid.as_deref().is_some_and(begins));
-    let whole = whole.map(|gpu| DeviceId {
-        gpu: gpu.index,
-        mig: None,
-    });
-    let parts = gpus
+        .filter_map(|gpu| {
+            let id = DeviceId {
+                gpu: gpu.index,
+                mig: None,
+            };
+            Some((gpu.uuid.as_ref()?.to_ascii_lowercase(), id))
+        })
+        .collect();
+    let parts: Vec<_> = gpus
         .iter()
-        .flat_map(|gpu| gpu.mig_devices.iter().map(move |device| (gpu, device)));
-    let parts = parts.filter(|(_, device)| begins(&device.uuid));
-    let mut found = whole.chain(parts.map(|(gpu, device)| DeviceId {
-        gpu: gpu.index,
-        mig: Some(device.index),
-    }));
-    found.next().filter(|_| found.next().is_none())
+        .flat_map(|gpu| gpu.mig_devices.iter().map(move |part| (gpu.index, part)))
+        .map(|(gpu, part)| {
+            let mig = Some(part.index);
+            (part.uuid.to_ascii_lowercase(), DeviceId { gpu, mig })
+        })
+        .collect();
+    let all = || whole.iter().chain(&parts);
+    if let Some((_, id)) = all().find(|(uuid, _)| *uuid == name) {
+        return Some(*id);
+    }
+    for uuids in [&whole, &parts] {
+        let mut found = uuids.iter().filter(|(uuid, _)| uuid.starts_with(&name));
+        if let Some((_, id)) = found.next() {
+            return found.next().is_none().then_some(*id);
+        }
+    }
+    None
 }
 
-/// A PCI bus id, however many digits its domain has, or without one.
-fn by_bus_id(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
-    let found = gpus.iter().find(|gpu| {
-        gpu.pci_bus_id
-            .value()
-            .is_some_and(|known| is_same_bus_id(name, known))
-    })?;
-    Some(DeviceId {
-        gpu: found.index,
-        mig: None,
+/// Returns the names that could have been meant, as a clause.
+fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
+    let uuids = gpus.iter().filter_map(|gpu| gpu.uuid.as_deref());
+    if let Some(meant) = nearest(name, uuids).filter(|_| name.len() > 8) {
+        return format!("did you mean '{meant}'?");
+    }
+    if let Some((of, part)) = name.rsplit_once(':')
+        && part.parse::<u32>().is_ok()
+        && let Some(id) = find_gpu(of, gpus)
+    {
+        let mut divided = gpus.iter().filter(|gpu| gpu.index == id.gpu);
+        let parts = divided.next().map_or(&[][..], |gpu| &gpu.mig_devices);
+        let names = parts.iter().map(|part| format!("{of}:{}", part.index));
+        return list(names).unwrap_or_else(|| format!("GPU {of} is not divided"));
+    }
+    if let Some((vendor, _)) = name.split_once(':')
+        && let Some(vendor) = Vendor::from_word(vendor)
+    {
+        let own = gpus.iter().filter(|gpu| gpu.vendor == vendor);
+        let names = own
+            .filter_map(|gpu| gpu.vendor_index)
+            .map(|index| format!("{}:{index}", vendor.word()));
+        if let Some(names) = list(names) {
+            return names;
+        }
+    }
+    let indices = list(gpus.iter().map(|gpu| gpu.index.to_string()));
+    let indices = indices.unwrap_or_else(|| "there is none".to_owned());
+    if gpus.len() < 2 {
+        return indices;
+    }
+    format!(
+        "{indices}; give an index, an index among the GPUs of a vendor (amd:0), a UUID or a PCI \
+         bus ID"
+    )
+}
+
+/// Returns the first and the last of these names, as a clause; `None` if there is no name.
+fn list(mut names: impl Iterator<Item = String>) -> Option<String> {
+    let first = names.next()?;
+    Some(match names.last() {
+        None => format!("there is only {first}"),
+        Some(last) => format!("there are {first} to {last}"),
     })
 }
 
@@ -146,6 +190,7 @@ pub(crate) mod tests {
         };
         let gpu = |(index, name): (usize, &&str)| Gpu {
             uuid: Some(format!("GPU-a{index}b1c2d3")),
+            vendor_index: Some(index as u32),
             name: Reading::Now((*name).to_owned()),
             pci_bus_id: Reading::Now(format!("00000000:{:02X}:00.0", 0x1a + index)),
             mig_devices: if index + 1 == names.len() {
@@ -156,6 +201,76 @@ pub(crate) mod tests {
             ..Gpu::unidentified(index as u32, &Absence::Unknown)
         };
         names.iter().enumerate().map(gpu).collect()
+    }
+
+    /// One GPU of NVIDIA, a divided and a whole one of AMD, and one of Intel.
+    pub(crate) fn mixed_gpus() -> Vec<Gpu> {
+        let part = |index, uuid: &str| MigDevice {
+            index,
+            uuid: format!("{uuid}.{index}"),
+            ..gpus(&["MI300X"])[0].mig_devices[0].clone()
+        };
+        let gpu = |index, vendor, vendor_index, uuid: &str| Gpu {
+            vendor,
+            vendor_index: Some(vendor_index),
+            uuid: Some(uuid.to_owned()),
+            ..Gpu::unidentified(index, &Absence::Unknown)
+        };
+        let package = "GPU-a1b2c3d4e5f60718";
+        vec![
+            gpu(0, Vendor::Nvidia, 0, "GPU-a0b1c2d3"),
+            Gpu {
+                mig_devices: vec![part(0, package), part(1, package)],
+                ..gpu(1, Vendor::Amd, 0, package)
+            },
+            gpu(2, Vendor::Amd, 1, "PCI-0000:83:00.0"),
+            gpu(3, Vendor::Intel, 0, "PCI-0000:03:00.0"),
+        ]
+    }
+
+    #[test]
+    fn gpus_are_named_by_vendor_and_id() {
+        let gpus = mixed_gpus();
+        for (name, gpu, mig) in [
+            ("nvidia:0", 0, None),
+            ("amd:0", 1, None),
+            ("AMD:1", 2, None),
+            ("intel:0", 3, None),
+            ("amd:0:1", 1, Some(1)),
+            ("1:1", 1, Some(1)),
+            ("GPU-a1b2c3d4e5f60718", 1, None),
+            ("gpu-A1", 1, None),
+            ("GPU-a1b2c3d4e5f60718.1", 1, Some(1)),
+            ("PCI-0000:83:00.0", 2, None),
+            ("pci-0000:03", 3, None),
+        ] {
+            assert_eq!(find(name, &gpus), Ok(Some(DeviceId { gpu, mig })), "{name}");
+        }
+        for (name, there_is) in [
+            ("amd:2", "there are amd:0 to amd:1"),
+            ("intel:1", "there is only intel:0"),
+            ("amd:0:7", "there are amd:0:0 to amd:0:1"),
+            ("AMD:1:0", "GPU AMD:1 is not divided"),
+            (
+                "amd",
+                "there are 0 to 3; give an index, an index among the GPUs of a vendor (amd:0)",
+            ),
+            (
+                "GPU-a1b2c3d4e5f60718.",
+                "did you mean 'GPU-a1b2c3d4e5f60718'?",
+            ),
+        ] {
+            let error = find(name, &gpus).unwrap_err().to_string();
+            assert_eq!(
+                error
+                    .strip_prefix(&format!("no GPU '{name}': "))
+                    .map(|rest| rest.starts_with(there_is)),
+                Some(true),
+                "{error}"
+            );
+        }
+        let error = find("amd:0", &gpus[..1]).unwrap_err().to_string();
+        assert!(error.contains("there is only 0"), "{error}");
     }
 
     #[test]

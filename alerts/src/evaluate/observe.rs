@@ -3,7 +3,7 @@
 use gpumon_probe::{
     derive::Observation,
     model::{
-        Condition, Gpu, GpuSample, Health, Severity,
+        Condition, Gpu, GpuName, GpuSample, Health, Severity,
         fields::{GPU_FIELDS, HOST_FIELDS},
     },
 };
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     describe,
-    rules::{Bound, Check, GpuId, Rate, Subject, Watch},
+    rules::{Bound, Check, Rate, Subject, Watch},
 };
 
 /// Where a rule is to be looked at.
@@ -31,21 +31,16 @@ pub(super) fn places<'a>(
         let none = (is_absence && gpus.is_empty()).then_some(Place::Machine);
         return Box::new(gpus.iter().map(|gpu| Place::Gpu(gpu.index)).chain(none));
     }
-    let named = gpus.iter().filter(|gpu| {
-        check
-            .gpus
-            .iter()
-            .any(|id| id.matches(gpu.index, gpu.uuid.as_deref()))
-    });
-    let missing = check.gpus.iter().filter(move |id| {
-        is_absence
-            && !gpus
-                .iter()
-                .any(|gpu| id.matches(gpu.index, gpu.uuid.as_deref()))
-    });
-    let missing = missing.map(|id| match id {
-        GpuId::Index(index) => Place::Gpu(*index),
-        GpuId::Uuid(uuid) => Place::Missing(uuid.clone()),
+    let is_named = |gpu: &&Gpu| check.gpus.iter().any(|name| name.matches(gpu));
+    let named = gpus.iter().filter(is_named);
+    let is_missing = move |name: &&GpuName| !gpus.iter().any(|gpu| name.matches(gpu));
+    let missing = check
+        .gpus
+        .iter()
+        .filter(move |name| is_absence && is_missing(name));
+    let missing = missing.map(|name| match name {
+        GpuName::Index(index) => Place::Gpu(*index),
+        name => Place::Missing(name.to_string()),
     });
     Box::new(named.map(|gpu| Place::Gpu(gpu.index)).chain(missing))
 }

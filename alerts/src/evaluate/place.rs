@@ -22,7 +22,7 @@ pub(super) enum Place {
     Machine,
     /// The GPU of this index.
     Gpu(u32),
-    /// A GPU that a rule names by its UUID, and that is not there.
+    /// A GPU that a rule does not name by its index, and that is not there.
     Missing(String),
 }
 

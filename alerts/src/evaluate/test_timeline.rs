@@ -150,6 +150,7 @@ fn inventory(gpus: u32) -> Inventory {
         let one = gpumon_probe::sampler::once(&source, &options).unwrap();
         Gpu {
             index,
+            vendor_index: Some(index),
             uuid: Some(format!("GPU-{index}")),
             ..one.inventory.gpus[0].clone()
         }

@@ -103,7 +103,7 @@ fn each_gpu_is_for_itself_and_others_than_named_are_left_out() {
     let mut timeline = hot();
     timeline.show_sample(30, both).show(30, celsius(90.0));
     assert_eq!(timeline.events(), ["21 +a 0", "21 +a 1", "41 -a 1"]);
-    for gpus in ["[1]", "[\"GPU-1\"]", "[\"gpu-1\", 1]"] {
+    for gpus in ["[1]", "[\"GPU-1\"]", "[\"gpu-1\", 1]", "[\"nvidia:1\"]"] {
         let mut timeline = TestTimeline::new(&format!("{HOT}\ngpus = {gpus}"));
         timeline.show_sample(30, both);
         assert_eq!(timeline.events(), ["21 +a 1"], "{gpus}");
@@ -210,10 +210,10 @@ fn what_does_not_answer_or_has_no_reading_is_absent() {
     assert_eq!(timeline.events(), ["227 +a 0", "227 +a 1"]);
 
     let mut timeline = TestTimeline::new(
-        "absent = true\nfield = \"power.draw_watts\"\ngpus = [1, 7, \"GPU-ffff\"]",
+        "absent = true\nfield = \"power.draw_watts\"\ngpus = [1, 7, \"GPU-ffff\", \"amd:0\"]",
     );
     timeline.show(1, |_| {});
-    assert_eq!(timeline.events(), ["1 +a 1", "1 +a 7", "1 +a"]);
+    assert_eq!(timeline.events(), ["1 +a 1", "1 +a 7", "1 +a", "1 +a"]);
     let texts: Vec<_> = timeline
         .evaluator
         .firing()
@@ -226,6 +226,10 @@ fn what_does_not_answer_or_has_no_reading_is_absent() {
     );
     assert!(
         texts.contains(&"gpu-ffff: No reading of Power (there is no such GPU)".to_owned()),
+        "{texts:?}"
+    );
+    assert!(
+        texts.contains(&"amd:0: No reading of Power (there is no such GPU)".to_owned()),
         "{texts:?}"
     );
 }

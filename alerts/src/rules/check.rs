@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Range, path::Path, time::Duration};
 
 use gpumon_probe::{
     model::{
-        ConditionKind, Severity,
+        ConditionKind, GpuName, Severity,
         fields::{GPU_FIELDS, HOST_FIELDS, Unit},
     },
     private_file::{PrivateFile, Secrecy},
@@ -14,7 +14,7 @@ use gpumon_probe::{
 use toml::Spanned;
 
 use super::{
-    AlertRules, Bound, Check, GpuId, Quiet, Rate, Receiver, Rule, Subject, Watch, Way,
+    AlertRules, Bound, Check, Quiet, Rate, Receiver, Rule, Subject, Watch, Way,
     address::Address,
     field_of,
     file::{AlertFile, CommandTable, RuleTable, WebhookTable},
@@ -402,7 +402,7 @@ fn check_range(
     Ok(())
 }
 
-fn of_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuId>, Complaint> {
+fn of_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuName>, Complaint> {
     let Some(gpus) = &rule.gpus else {
         return Ok(Vec::new());
     };

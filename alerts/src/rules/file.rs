@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-use gpumon_probe::{model::Severity, units::Amount};
+use gpumon_probe::{
+    model::{GpuName, Severity},
+    units::Amount,
+};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{GpuId, Per, time::Time};
+use super::{Per, time::Time};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +39,7 @@ pub(super) struct RuleTable {
     #[serde(rename = "for")]
     pub(super) for_time: Option<Time>,
     pub(super) clear_for: Option<Time>,
-    pub(super) gpus: Option<Spanned<Vec<GpuId>>>,
+    pub(super) gpus: Option<Spanned<Vec<GpuName>>>,
     pub(super) severity: Option<Severity>,
     pub(super) message: Option<Spanned<String>>,
     pub(super) repeat: Option<Spanned<Time>>,

@@ -13,13 +13,13 @@ use std::{path::Path, time::Duration};
 
 use gpumon_probe::{
     model::{
-        ConditionKind, GpuSample, HostSample, Severity,
+        ConditionKind, GpuName, GpuSample, HostSample, Severity,
         fields::{Field, Unwatched},
     },
     private_file::{FileError, PrivateFile, Secrecy},
     toml_error::TomlError,
 };
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::Deserialize;
 use thiserror::Error;
 
 pub use address::Address;
@@ -60,7 +60,7 @@ pub struct Check {
     /// What it watches for.
     pub watch: Watch,
     /// Of which GPUs; empty for all of them, and for the machine.
-    pub gpus: Vec<GpuId>,
+    pub gpus: Vec<GpuName>,
     /// It must hold for so long before it fires.
     pub for_ms: u64,
     /// It must not hold for so long before it is resolved.
@@ -152,29 +152,6 @@ pub enum Per {
     Minute,
     /// An hour.
     Hour,
-}
-
-/// A GPU as a rule names it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\""
-)]
-pub enum GpuId {
-    /// NVML's index.
-    Index(u32),
-    /// The UUID, or its beginning, in lower case.
-    #[serde(deserialize_with = "read_uuid")]
-    Uuid(String),
-}
-
-fn read_uuid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let uuid = String::deserialize(deserializer)?.to_ascii_lowercase();
-    let is_uuid = uuid.strip_prefix("gpu-").is_some_and(|rest| {
-        !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-    });
-    // The type names the expected form.
-    is_uuid.then_some(uuid).ok_or_else(|| D::Error::custom(""))
 }
 
 /// Somebody who is notified.
@@ -294,18 +271,6 @@ impl Per {
             Self::Second => 1.0,
             Self::Minute => 60.0,
             Self::Hour => 3600.0,
-        }
-    }
-}
-
-impl GpuId {
-    /// Whether this is the GPU.
-    pub fn matches(&self, index: u32, uuid: Option<&str>) -> bool {
-        match self {
-            Self::Index(named) => *named == index,
-            Self::Uuid(named) => {
-                uuid.is_some_and(|uuid| uuid.to_ascii_lowercase().starts_with(named))
-            }
         }
     }
 }

@@ -3,6 +3,8 @@ use std::{
     os::unix::fs::PermissionsExt,
 };
 
+use gpumon_probe::model::Vendor;
+
 use super::*;
 
 fn error(text: &str) -> String {
@@ -61,7 +63,8 @@ fn a_rule_is_understood_with_its_defaults() {
     );
     assert_eq!((leak.check.for_ms, leak.check.clear_for_ms), (120_000, 0));
     let xid = rule(
-        "condition = \"xid\"\nmin_severity = \"critical\"\ngpus = [1, \"GPU-1A2b\"]\nrepeat = \"4h\"",
+        "condition = \"xid\"\nmin_severity = \"critical\"\nrepeat = \"4h\"\n\
+         gpus = [1, \"GPU-1A2b\", \"AMD:0\"]",
     );
     assert_eq!(
         xid.check.watch,
@@ -72,7 +75,11 @@ fn a_rule_is_understood_with_its_defaults() {
     );
     assert_eq!(
         xid.check.gpus,
-        [GpuId::Index(1), GpuId::Uuid("gpu-1a2b".into())]
+        [
+            GpuName::Index(1),
+            GpuName::Uuid("gpu-1a2b".into()),
+            GpuName::OfVendor(Vendor::Amd, 0)
+        ]
     );
     assert_eq!(xid.repeat_ms, Some(14_400_000));
     assert_eq!(rule("absent = true").check.watch, Watch::Absent(None));
@@ -235,7 +242,7 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             &format!("{hot}above = 85\ngpus = [\"H200\"]"),
-            "a GPU is its index, as 0, or its UUID",
+            "'H200' cannot be a GPU: give an index (0), an index among the GPUs of a vendor",
         ),
         (&format!("{hot}above = 85\ngpus = []"), "no GPU is named"),
         (

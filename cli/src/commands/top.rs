@@ -62,7 +62,8 @@ pub(crate) struct ScreenArgs {
     #[arg(long)]
     no_mouse: bool,
 
-    /// Show only these GPUs: indexes, UUIDs or PCI bus IDs, comma-separated
+    /// Show only these GPUs: indexes (3), indexes among the GPUs of a vendor (amd:0), UUIDs or PCI
+    /// bus IDs, comma-separated
     #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
     ids: Vec<String>,
 

@@ -32,12 +32,6 @@ pub(crate) fn sysfs_device(sys_root: &Path, bus_id: &str) -> PathBuf {
     sys_root.join("bus/pci/devices").join(short)
 }
 
-/// Whether what somebody typed is the bus id of this GPU. A function is part of it, since `0:1` may mean something else.
-pub fn is_same_bus_id(typed: &str, gpu: &str) -> bool {
-    typed.contains('.')
-        && normal_bus_id(typed).is_some_and(|typed| normal_bus_id(gpu) == Some(typed))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,30 +59,6 @@ mod tests {
             "123456789:3b:00",
         ] {
             assert_eq!(normal_bus_id(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_bus_id_is_the_same_however_it_is_typed() {
-        for text in [
-            "00000000:1B:00.0",
-            "0000:1b:00.0",
-            "1b:00.0",
-            "00000000:1b:0.0",
-        ] {
-            assert!(is_same_bus_id(text, "00000000:1B:00.0"), "{text}");
-        }
-        for text in [
-            "",
-            "1b",
-            "1b:00",
-            "x:1b:00.0",
-            "0:0:1b:00.0",
-            "GPU-1b00.0",
-            "0001:1b:00.0",
-            "1b:00.1",
-        ] {
-            assert!(!is_same_bus_id(text, "00000000:1B:00.0"), "{text}");
         }
     }
 

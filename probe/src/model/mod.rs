@@ -17,6 +17,7 @@ mod cost;
 mod details;
 mod event;
 pub mod fields;
+mod gpu_name;
 mod inventory;
 mod mig;
 mod object;
@@ -36,8 +37,8 @@ pub use activity::Activity;
 pub use alert::{Alert, FiringAlert};
 pub use allocation::Allocation;
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
+pub use bus_id::normal_bus_id;
 pub(crate) use bus_id::sysfs_device;
-pub use bus_id::{is_same_bus_id, normal_bus_id};
 pub use cell::Cell;
 pub use condition::{Condition, ConditionKind, GpuProcess, MemoryGrowth};
 pub use cost::{CellRun, Cost, CostCondition, CostMark, CostXid, GpuCost, StoredCost};
@@ -49,6 +50,7 @@ pub use details::{
 pub use event::{
     Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport, with_advice,
 };
+pub use gpu_name::{BadGpuName, GpuName};
 pub use inventory::{Driver, Gpu, Inventory, KnownGpu, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;

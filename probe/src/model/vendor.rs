@@ -60,6 +60,17 @@ impl Vendor {
         }
     }
 
+    /// Returns the name in lower case, which people type: `amd:0`.
+    pub fn word(self) -> String {
+        self.name().to_ascii_lowercase()
+    }
+
+    /// Returns the vendor that people type with this word, in any case.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let mut vendors = Self::ALL.into_iter();
+        vendors.find(|vendor| vendor.name().eq_ignore_ascii_case(word))
+    }
+
     /// Returns the name of a GPU without its vendor: `H200` for `NVIDIA H200`.
     pub fn strip_from(name: &str) -> &str {
         let mut vendors = Self::ALL.iter();

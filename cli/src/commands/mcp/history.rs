@@ -8,7 +8,10 @@ use gpumon_history::{
     wanted::{Metric, Wanted, rounded},
 };
 use gpumon_probe::{
-    model::fields::{GPU_FIELDS, Kind, OVERVIEW},
+    model::{
+        GpuName,
+        fields::{GPU_FIELDS, Kind, OVERVIEW},
+    },
     stat::Window,
 };
 use schemars::JsonSchema;
@@ -33,8 +36,8 @@ pub(super) struct History {
     since: Option<String>,
     /// First moment that is left out, in the same forms; now if omitted.
     until: Option<String>,
-    /// Only these GPUs, by index; all of them if omitted.
-    gpus: Option<Vec<u32>>,
+    /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all of them if omitted.
+    gpus: Option<Vec<GpuName>>,
     /// At most so many points; 60 if omitted.
     #[schemars(range(min = 1, max = MOST_POINTS))]
     points: Option<u64>,
@@ -84,8 +87,8 @@ impl Tool for History {
         let fields: Vec<&str> = self.fields.iter().map(String::as_str).collect();
         let mut answer = ask(past, span, &fields, points)?;
         (answer.events, answer.conditions) = Default::default();
-        if let Some(gpus) = &self.gpus {
-            keep_gpus(&mut answer, gpus)?;
+        if let Some(names) = &self.gpus {
+            keep_gpus(&mut answer, &sources.find_indices(names)?)?;
         }
         if answer.gpus.is_empty() && answer.mig_devices.is_empty() && answer.host.is_empty() {
             return Err(anyhow!(

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use anyhow::anyhow;
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::{
-    model::{Event, EventKind, Gpu, GpuSample, fields::OVERVIEW},
+    model::{Event, EventKind, Gpu, GpuName, GpuSample, fields::OVERVIEW},
     untrusted::escaped,
     vendor::ReadDepth,
 };
@@ -26,15 +26,15 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Status {
-    /// Only these GPUs, by index; all of them if omitted.
-    gpus: Option<Vec<u32>>,
+    /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all of them if omitted.
+    gpus: Option<Vec<GpuName>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Processes {
-    /// Only these GPUs, by index; all of them if omitted.
-    gpus: Option<Vec<u32>>,
+    /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all of them if omitted.
+    gpus: Option<Vec<GpuName>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -45,9 +45,9 @@ pub(super) struct Events {
     since: Option<String>,
     /// First moment that is left out, in the same forms; now if omitted.
     until: Option<String>,
-    /// Only of these GPUs, by index; all of them if omitted. Events of the machine are always
-    /// included.
-    gpus: Option<Vec<u32>>,
+    /// Only of these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all of them if
+    /// omitted. Events of the machine are always included.
+    gpus: Option<Vec<GpuName>>,
     /// Starts and ends of processes, cells of notebooks and steps of runs, too.
     #[serde(default)]
     all: bool,
@@ -153,11 +153,12 @@ impl Tool for Events {
             Ok(past) => (past, None),
             Err(failure) => (HistorySpan::default(), failure.message()),
         };
+        let shown: Vec<_> = snapshot.sample.gpus.iter().map(|gpu| gpu.index).collect();
         snapshot.events = past
             .events
             .into_iter()
             .rev()
-            .filter(|event| self.is_wanted(event))
+            .filter(|event| self.is_wanted(event, &shown))
             .collect();
         let omitted = snapshot.events.len().saturating_sub(limit);
         snapshot.events.truncate(limit);
@@ -171,19 +172,15 @@ impl Tool for Events {
 }
 
 impl Events {
-    fn is_wanted(&self, event: &Event) -> bool {
+    /// Returns `true` if an event is to be shown, with GPUs of these indices.
+    fn is_wanted(&self, event: &Event, shown: &[u32]) -> bool {
         use EventKind::{Cell, ProcessEnded, ProcessStarted, RunStep};
         let is_of_program = matches!(
             event.what,
             ProcessStarted(_) | ProcessEnded(_) | Cell(_) | RunStep(_)
         );
-        let is_here = |gpus: &Vec<u32>| {
-            event
-                .gpu
-                .as_ref()
-                .is_none_or(|gpu| gpus.contains(&gpu.index))
-        };
-        (self.all || !is_of_program) && self.gpus.as_ref().is_none_or(is_here)
+        let gpu = event.gpu.as_ref().filter(|_| self.gpus.is_some());
+        (self.all || !is_of_program) && gpu.is_none_or(|gpu| shown.contains(&gpu.index))
     }
 }
 

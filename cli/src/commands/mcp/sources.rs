@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
 use gpumon_probe::{
+    model::GpuName,
     owner::CommandLines,
     vendor::{ReadDepth, Source},
 };
@@ -40,19 +41,40 @@ impl Sources {
         &self,
         need: Need,
         depth: ReadDepth,
-        gpus: Option<&[u32]>,
+        gpus: Option<&[GpuName]>,
     ) -> Result<Snapshot, Failure> {
         let mut snapshot = match self.ask(need)? {
             Some(snapshot) => snapshot,
             None => Snapshot::read(&self.open()?, need, depth, CommandLines::Own)?,
         };
-        for index in gpus.unwrap_or_default() {
-            device_id::find(&index.to_string(), &snapshot.inventory.gpus)?;
-        }
-        if let Some(gpus) = gpus {
-            snapshot.sample.gpus.retain(|gpu| gpus.contains(&gpu.index));
+        if let Some(names) = gpus {
+            let mut wanted = Vec::new();
+            for name in names {
+                wanted.extend(device_id::find(
+                    &name.to_string(),
+                    &snapshot.inventory.gpus,
+                )?);
+            }
+            let is_wanted = |index| wanted.iter().any(|id| id.gpu == index);
+            snapshot.sample.gpus.retain(|gpu| is_wanted(gpu.index));
         }
         Ok(snapshot)
+    }
+
+    /// Returns the indices of GPUs in the past. A GPU that is no longer there has no other name.
+    ///
+    /// # Errors
+    /// No GPU has one of the names, or it is unknown which GPUs there are.
+    pub(super) fn find_indices(&self, names: &[GpuName]) -> Result<Vec<u32>, Failure> {
+        let indices = names.iter().map(|name| match name {
+            GpuName::Index(index) => Some(*index),
+            _ => None,
+        });
+        if let Some(indices) = indices.collect() {
+            return Ok(indices);
+        }
+        let snapshot = self.snapshot(Need::Nothing, ReadDepth::OneShot, Some(names))?;
+        Ok(snapshot.sample.gpus.iter().map(|gpu| gpu.index).collect())
     }
 
     /// What a server tells; `None` where there is none that could.

@@ -1,0 +1,213 @@
+//! GPUs as people name them.
+
+use std::{fmt, str::FromStr};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::{Gpu, Vendor, normal_bus_id};
+
+/// A name of a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "TypedName")]
+#[schemars(inline)]
+pub enum GpuName {
+    /// The index among all GPUs of the machine: `3`.
+    Index(u32),
+    /// The index among the GPUs of a vendor: `amd:0`.
+    OfVendor(Vendor, u32),
+    /// A UUID or its beginning, in lower case.
+    Uuid(String),
+    /// A PCI bus ID, as in `00000000:3B:00.0`.
+    BusId(String),
+}
+
+/// A text that cannot name a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "'{0}' cannot be a GPU: give an index (0), an index among the GPUs of a vendor (amd:0), a UUID \
+     or its beginning (GPU-1a2b3c4d), or a PCI bus ID (0000:3b:00.0)"
+)]
+pub struct BadGpuName(String);
+
+/// A name in JSON or TOML.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(
+    untagged,
+    expecting = "a GPU is its index, as 0, or a name, as \"amd:0\" or \"GPU-1a2b3c4d\""
+)]
+enum TypedName {
+    /// The index among all GPUs of the machine.
+    Index(u32),
+    /// An index among the GPUs of a vendor, as amd:0; a UUID or its beginning; or a PCI bus ID.
+    Name(String),
+}
+
+/// The beginnings of UUIDs, and the characters that follow besides letters and digits. A GPU
+/// without a UUID of its own is identified by its slot.
+const UUIDS: [(&str, &str); 2] = [("gpu-", "-"), ("pci-", "-:.")];
+
+impl GpuName {
+    /// Returns `true` if this is a name of the GPU.
+    pub fn matches(&self, gpu: &Gpu) -> bool {
+        match self {
+            Self::Index(index) => gpu.index == *index,
+            Self::OfVendor(vendor, index) => {
+                gpu.vendor == *vendor && gpu.vendor_index == Some(*index)
+            }
+            Self::Uuid(beginning) => gpu
+                .uuid
+                .as_ref()
+                .is_some_and(|uuid| uuid.to_ascii_lowercase().starts_with(beginning)),
+            Self::BusId(id) => gpu
+                .pci_bus_id
+                .value()
+                .is_some_and(|own| normal_bus_id(own).as_ref() == Some(id)),
+        }
+    }
+}
+
+impl FromStr for GpuName {
+    type Err = BadGpuName;
+
+    fn from_str(text: &str) -> Result<Self, BadGpuName> {
+        let bad = || BadGpuName(text.to_owned());
+        if let Ok(index) = text.parse() {
+            return Ok(Self::Index(index));
+        }
+        if let Some((vendor, index)) = text.split_once(':')
+            && let Some(vendor) = Vendor::from_word(vendor)
+        {
+            return index
+                .parse()
+                .map(|index| Self::OfVendor(vendor, index))
+                .map_err(|_| bad());
+        }
+        let name = text.to_ascii_lowercase();
+        let is_uuid = UUIDS.iter().any(|(prefix, others)| {
+            let fits = |letter: char| letter.is_ascii_alphanumeric() || others.contains(letter);
+            let rest = name.strip_prefix(prefix);
+            rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(fits))
+        });
+        if is_uuid {
+            return Ok(Self::Uuid(name));
+        }
+        // Without a function it may mean something else: `0:1`.
+        let bus_id = normal_bus_id(text).filter(|_| text.contains('.'));
+        bus_id.map(Self::BusId).ok_or_else(bad)
+    }
+}
+
+impl TryFrom<TypedName> for GpuName {
+    type Error = BadGpuName;
+
+    fn try_from(typed: TypedName) -> Result<Self, BadGpuName> {
+        match typed {
+            TypedName::Index(index) => Ok(Self::Index(index)),
+            TypedName::Name(name) => name.parse(),
+        }
+    }
+}
+
+impl fmt::Display for GpuName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(index) => write!(f, "{index}"),
+            Self::OfVendor(vendor, index) => write!(f, "{}:{index}", vendor.word()),
+            Self::Uuid(name) | Self::BusId(name) => f.write_str(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Absence, Reading};
+
+    fn radeon(uuid: &str) -> Gpu {
+        Gpu {
+            vendor: Vendor::Amd,
+            vendor_index: Some(0),
+            uuid: Some(uuid.to_owned()),
+            pci_bus_id: Reading::Now("00000000:1B:00.0".to_owned()),
+            ..Gpu::unidentified(2, &Absence::Unknown)
+        }
+    }
+
+    fn matches(name: &str, gpu: &Gpu) -> bool {
+        name.parse::<GpuName>().is_ok_and(|name| name.matches(gpu))
+    }
+
+    #[test]
+    fn gpu_matches_each_of_its_names() {
+        let gpu = radeon("GPU-a1b2c3d4e5f60718");
+        for name in [
+            "2",
+            "amd:0",
+            "AMD:0",
+            "GPU-a1b2c3d4e5f60718",
+            "gpu-A1",
+            "00000000:1B:00.0",
+            "0000:1b:00.0",
+            "1b:00.0",
+            "00000000:1b:0.0",
+        ] {
+            assert!(matches(name, &gpu), "{name}");
+        }
+        for name in [
+            "0",
+            "amd:2",
+            "nvidia:0",
+            "intel:0",
+            "GPU-b1",
+            "0001:1b:00.0",
+            "1b:00.1",
+        ] {
+            assert!(!matches(name, &gpu), "{name}");
+            assert!(name.parse::<GpuName>().is_ok(), "{name}");
+        }
+        let without_id = radeon("PCI-0000:1b:00.0");
+        assert!(matches("pci-0000:1B:00.0", &without_id) && matches("PCI-0000:1b", &without_id));
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_examples() {
+        for text in [
+            "",
+            "-1",
+            "H200",
+            "amd",
+            "amd:",
+            "amd:x",
+            "amd:0:1",
+            "radeon:0",
+            "GPU-",
+            "GPU-a.1",
+            "MIG-1",
+            "1b",
+            "1b:00",
+            "x:1b:00.0",
+            "0:0:1b:00.0",
+            "GPU-1b00.0",
+            "1:0",
+        ] {
+            let error = text.parse::<GpuName>().unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("'{text}'")) && error.contains("amd:0"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_read_from_json_and_written() {
+        let names = r#"[1, "2", "Amd:0", "GPU-1A2b", "3b:00.0"]"#;
+        let names: Vec<GpuName> = serde_json::from_str(names).unwrap();
+        let written: Vec<_> = names.iter().map(ToString::to_string).collect();
+        assert_eq!(written, ["1", "2", "amd:0", "gpu-1a2b", "00000000:3B:00.0"]);
+        let error = serde_json::from_str::<GpuName>("1.5").unwrap_err();
+        assert!(error.to_string().contains("a GPU is its index"), "{error}");
+    }
+}
