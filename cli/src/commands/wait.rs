@@ -23,8 +23,9 @@ use crate::{
 /// selected.
 ///
 /// With a command after `--`, gpumon replaces itself by that command (exec), so that signals, exit status and job control
-/// are those of the command. `CUDA_VISIBLE_DEVICES` is set to the UUIDs of the selected GPUs and `CUDA_DEVICE_ORDER` to
-/// `PCI_BUS_ID`. If `CUDA_VISIBLE_DEVICES` is already set, for example by Slurm, only those GPUs are candidates.
+/// are those of the command. Variables show it the selected GPUs alone: `CUDA_VISIBLE_DEVICES` for
+/// NVIDIA, `ROCR_VISIBLE_DEVICES` for AMD, `ZE_AFFINITY_MASK` for Intel. If one of them is already
+/// set, for example by Slurm, only those GPUs of its vendor are candidates.
 ///
 /// A selected GPU is locked, so that no other `gpumon wait` of any user selects it, and checked once more under the lock.
 /// The lock is held as long as the command and its child processes run; without a command, for the time of --hold. It is
@@ -60,11 +61,15 @@ pub(crate) struct WaitArgs {
 
     /// Number of GPUs to select at once
     ///
-    /// With more than one, MIG devices are not candidates, because a process can use only one of them.
+    /// With more than one, NVIDIA's MIG devices are not candidates, because a process can use only
+    /// one of them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     gpus: u16,
 
-    /// Candidates: index (3, or 3:1 for a MIG device), UUID or its prefix, or PCI bus ID; comma-separated
+    /// Candidates: index (3, or 3:1 for a MIG device or a partition), index among the GPUs of a
+    /// vendor (amd:0, amd:0:1), UUID or its prefix, or PCI bus ID; comma-separated
+    ///
+    /// By default, all GPUs of NVIDIA, or else of AMD, or else of Intel.
     #[arg(short, long, value_name = "GPU")]
     id: Vec<String>,
 
@@ -127,14 +132,21 @@ Examples:
       Run on four GPUs.
   CUDA_VISIBLE_DEVICES=$(gpumon wait --free 50% --format uuid) ./simulate
       Pass the UUID to CUDA, whose indexes may differ from those of NVML.
+  gpumon wait -i amd:0,amd:1 -- python train.py
+      Run on one of two GPUs of AMD, which ROCm then sees alone.
   gpumon wait -i 2,3 --quiet && echo ready
       Wait for GPU 2 or 3 without output.
   gpumon wait --now --free 20GiB -- python train.py
       Run at once or not at all.
 
 Environment:
-  CUDA_VISIBLE_DEVICES  limits the candidates; set for the command
+  CUDA_VISIBLE_DEVICES  limits the candidates of NVIDIA; set for the command
   CUDA_DEVICE_ORDER     set to PCI_BUS_ID for the command
+  ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, GPU_DEVICE_ORDINAL
+                        the first two limit the candidates of AMD; set for the command
+  ZE_AFFINITY_MASK      limits the candidates of Intel; set for the command
+  ZE_ENABLE_PCI_ID_DEVICE_ORDER
+                        set to 1 for the command
   GPUMON_LOCKS          default of --locks
 
 Files:

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use gpumon_probe::model::{
     Absence, ComputeMode, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory,
-    MemorySample, MigDevice, MigInstance, MigSample, Process, ProcessKind, Reading,
+    MemorySample, MigDevice, MigInstance, MigSample, Process, ProcessKind, Reading, Vendor,
 };
+
+use super::visible::VisibleAs;
+use crate::device_id::DeviceId;
 
 #[derive(Debug, Clone)]
 pub(crate) struct View {
@@ -22,8 +25,11 @@ pub(super) struct Candidate {
     pub(super) gpu: u32,
     /// The index of the MIG device on it, where it is one.
     pub(super) mig: Option<u32>,
-    /// What `CUDA_VISIBLE_DEVICES` takes; `None` where the driver has never told it.
+    /// `None` if the driver has never reported it.
     pub(super) uuid: Option<String>,
+    pub(super) vendor: Vendor,
+    /// The name in variables such as `CUDA_VISIBLE_DEVICES`.
+    pub(super) visible_as: Option<VisibleAs>,
     pub(super) at_ms: u64,
     /// What programs can get of its memory when nobody else is there.
     pub(super) capacity_bytes: Reading<u64>,
@@ -63,6 +69,13 @@ const DRIVER_BYTES: u64 = 128 << 20;
 const DRIVER_BYTES_WITH_RESERVE: u64 = 1 << 30;
 
 impl Candidate {
+    pub(super) fn id(&self) -> DeviceId {
+        DeviceId {
+            gpu: self.gpu,
+            mig: self.mig,
+        }
+    }
+
     /// `GPU 3`, or `GPU 3:1` for a MIG device.
     pub(super) fn name(&self) -> String {
         format!("GPU {}", self.index())
@@ -89,6 +102,9 @@ pub(super) fn candidates(view: &View) -> Vec<Candidate> {
             all.extend(parts(gpu, sample, details));
         }
     }
+    for candidate in &mut all {
+        candidate.visible_as = VisibleAs::new(candidate.id(), &view.inventory.gpus);
+    }
     all
 }
 
@@ -102,6 +118,8 @@ fn whole(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Candida
         gpu: gpu.index,
         mig: None,
         uuid: gpu.uuid.clone(),
+        vendor: gpu.vendor,
+        visible_as: None,
         at_ms: sample.at_ms,
         capacity_bytes: capacity(&sample.memory),
         state: trouble.map_or_else(
@@ -147,6 +165,8 @@ fn parts(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Vec<Can
             gpu: gpu.index,
             mig: Some(device.index),
             uuid: Some(device.uuid.clone()),
+            vendor: gpu.vendor,
+            visible_as: None,
             at_ms: sample.at_ms,
             capacity_bytes: found.map_or_else(unknown, |found| capacity(&found.memory)),
             state: match (trouble(sample, details), found) {

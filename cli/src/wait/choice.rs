@@ -1,4 +1,4 @@
-//! Which GPUs are asked for by name: by index, UUID or PCI bus id.
+//! The GPUs that may be chosen: those that are named, or those of one vendor.
 
 use anyhow::anyhow;
 use gpumon_probe::model::Inventory;
@@ -9,7 +9,7 @@ use crate::{
     exit::Failure,
 };
 
-/// Those that were named with `--id`, of those that `CUDA_VISIBLE_DEVICES` leaves.
+/// The GPUs that are named with `--id`, of those that the environment allows.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
     named: Vec<String>,
@@ -17,7 +17,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Those of these names, or all where there are none, of those that the environment leaves.
+    /// Returns the GPUs with these names; without a name, those of the first vendor.
     pub(crate) fn new(named: Vec<String>) -> Self {
         Self {
             named,
@@ -33,11 +33,15 @@ impl Choice {
     ) -> Result<(), Failure> {
         if let Some(visible) = &self.visible {
             let ids = visible
-                .ids(&inventory.gpus)
+                .list_allowed(&inventory.gpus)
                 .map_err(|why| Failure::usage(anyhow!(why)))?;
             candidates.retain(|candidate| ids.iter().any(|id| holds(*id, candidate)));
         }
-        if !self.named.is_empty() {
+        if self.named.is_empty() {
+            // Programs are built for one vendor.
+            let first = inventory.gpus.iter().map(|gpu| gpu.vendor).min();
+            candidates.retain(|candidate| Some(candidate.vendor) == first);
+        } else {
             let mut ids = Vec::new();
             for name in self
                 .named

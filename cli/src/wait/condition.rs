@@ -227,6 +227,8 @@ fn is_used(state: &State) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::model::Vendor;
+
     use super::{super::candidate::Trouble, *};
 
     const GIB: u64 = 1 << 30;
@@ -237,6 +239,8 @@ mod tests {
             gpu: 0,
             mig: None,
             uuid: Some("GPU-0".into()),
+            vendor: Vendor::Nvidia,
+            visible_as: None,
             at_ms: 1,
             capacity_bytes,
             state,

@@ -14,16 +14,12 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use rustix::fs::{Access, access};
 
-use super::{
-    reader::Reader,
-    search::Held,
-    visible::{DEVICES, ORDER, PCI_ORDER},
-};
+use super::{reader::Reader, search::Held, visible::VisibleAs};
 use crate::exit::Failure;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// NVML index, as in nvidia-smi: 3, or 3:1 for a MIG device
+    /// Index, for NVIDIA as in nvidia-smi: 3, or 3:1 for a MIG device or a partition
     Index,
     /// UUID, which identifies the same GPU in every program
     Uuid,
@@ -105,15 +101,14 @@ pub(crate) fn hand_over(
 
 /// Becomes the command. It inherits the locks, so that they last as long as it does, and what it leaves running.
 ///
-/// The GPUs are given by UUID: CUDA counts them in another order than NVML unless it is told not to, which it is too,
-/// for programs that count themselves.
+/// The variables of the GPUs' vendor name them by UUID if they can: the libraries count in another
+/// order than gpumon.
 pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> Failure {
     reader.close();
-    let uuids = found
+    let chosen: Vec<_> = found
         .iter()
-        .map(|held| held.uuid.as_str())
-        .collect::<Vec<_>>()
-        .join(",");
+        .filter_map(|held| held.candidate.visible_as.clone())
+        .collect();
     if let Some(error) = found.iter().find_map(|held| held.lock.inherit().err()) {
         return anyhow!("cannot keep the lock for the command: {error}").into();
     }
@@ -122,8 +117,7 @@ pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> 
     };
     let error = Command::new(program)
         .args(arguments)
-        .env(DEVICES, uuids)
-        .env(ORDER, PCI_ORDER)
+        .envs(VisibleAs::variables(&chosen))
         .exec();
     not_started(program, &error)
 }

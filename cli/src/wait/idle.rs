@@ -51,7 +51,7 @@ impl IdleClocks {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::Absence;
+    use gpumon_probe::model::{Absence, Vendor};
 
     use super::{
         super::candidate::{State, Trouble},
@@ -69,6 +69,8 @@ mod tests {
             gpu: 0,
             mig: None,
             uuid: Some("GPU-0".into()),
+            vendor: Vendor::Nvidia,
+            visible_as: None,
             at_ms,
             capacity_bytes: absent(),
             state,

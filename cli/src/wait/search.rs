@@ -6,7 +6,10 @@ use std::{
 };
 
 use anyhow::anyhow;
-use gpumon_probe::{model::now_ms, units::short_duration};
+use gpumon_probe::{
+    model::{Vendor, now_ms},
+    units::short_duration,
+};
 
 use super::{
     candidate::{Candidate, View, candidates},
@@ -152,8 +155,8 @@ impl Search {
         let mut all = candidates(view);
         self.choice.retain(&view.inventory, &mut all)?;
         if self.count > 1 {
-            // A program sees no more than one MIG device.
-            all.retain(|candidate| candidate.mig.is_none());
+            // A program sees no more than one MIG device, but all partitions of other vendors.
+            all.retain(|candidate| candidate.mig.is_none() || candidate.vendor != Vendor::Nvidia);
         }
         let judged: Vec<_> = all
             .into_iter()
@@ -307,6 +310,8 @@ mod tests {
                 gpu: index,
                 mig: None,
                 uuid,
+                vendor: Vendor::Nvidia,
+                visible_as: None,
                 at_ms,
                 capacity_bytes,
                 state,

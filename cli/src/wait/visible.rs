@@ -1,41 +1,72 @@
-//! What `CUDA_VISIBLE_DEVICES` already allows, as a job's scheduler sets it: a waiter chooses among that.
+//! The GPUs that the environment allows, as a scheduler sets it for a job: `gpumon wait` chooses
+//! among these. Its command gets the same variables with the chosen GPUs.
 //!
-//! CUDA counts in an order of its own, the fastest first, unless `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`, which is NVML's.
-//! Among GPUs of one model the two are the same.
+//! CUDA and Level Zero count GPUs in orders of their own, unless a variable selects the order of
+//! the PCI bus, which is gpumon's. Among GPUs of one model all orders are the same.
 
-use std::{env, fmt};
+use std::{collections::BTreeSet, env, fmt};
 
-use gpumon_probe::model::Gpu;
+use gpumon_probe::model::{Absence, Gpu, MigInstance, Vendor};
 
 use crate::device_id::{DeviceId, by_uuid};
 
-pub(super) const DEVICES: &str = "CUDA_VISIBLE_DEVICES";
-pub(super) const ORDER: &str = "CUDA_DEVICE_ORDER";
-pub(super) const PCI_ORDER: &str = "PCI_BUS_ID";
+const CUDA: &str = "CUDA_VISIBLE_DEVICES";
+const ROCR: &str = "ROCR_VISIBLE_DEVICES";
+const HIP: &str = "HIP_VISIBLE_DEVICES";
+const LEVEL_ZERO: &str = "ZE_AFFINITY_MASK";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// AMD's OpenCL reads this in the place of [`HIP`].
+const OPENCL: &str = "GPU_DEVICE_ORDINAL";
+
+/// The variables that select the order of the PCI bus, with their values.
+const CUDA_ORDER: (&str, &str) = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+const LEVEL_ZERO_ORDER: (&str, &str) = ("ZE_ENABLE_PCI_ID_DEVICE_ORDER", "1");
+
+/// The variables that are set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Visible {
-    text: String,
-    /// Whether its numbers count as NVML's do.
-    in_pci_order: bool,
+    cuda: Option<Mask>,
+    rocr: Option<Mask>,
+    hip: Option<Mask>,
+    level_zero: Option<Mask>,
 }
 
-impl Visible {
-    /// `None` where nothing is restricted.
-    pub(super) fn from_environment() -> Option<Self> {
-        let text = env::var_os(DEVICES)?.to_string_lossy().into_owned();
+/// A list of GPUs in a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mask {
+    variable: &'static str,
+    text: String,
+    /// The variable that would select the order of the PCI bus; `None` if the numbers count in it.
+    missing_order: Option<(&'static str, &'static str)>,
+}
+
+impl Mask {
+    fn read(variable: &'static str, order: Option<(&'static str, &'static str)>) -> Option<Self> {
+        let text = env::var_os(variable)?.to_string_lossy().into_owned();
+        let is_missing =
+            |(name, value): &(_, &str)| env::var_os(name).is_none_or(|own| own != *value);
         Some(Self {
+            variable,
             text,
-            in_pci_order: env::var_os(ORDER).is_some_and(|order| order == PCI_ORDER),
+            missing_order: order.filter(is_missing),
         })
     }
 
-    /// What it leaves. As in CUDA, the list ends at the first entry that means nothing.
-    pub(super) fn ids(&self, gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
+    /// Returns those of the devices that the list has. As in CUDA and `ROCr`, it ends at the first
+    /// entry that means nothing.
+    fn select(&self, devices: &[DeviceId], gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
         let mut ids = Vec::new();
         for entry in self.text.split(',').map(str::trim) {
-            let id = match entry.parse() {
-                Ok(number) => self.by_number(number, gpus)?,
+            // A part of a GPU, as in `0.1`, is shown as its GPU.
+            let whole = entry
+                .split_once('.')
+                .filter(|_| self.variable == LEVEL_ZERO);
+            let id = match whole.map_or(entry, |(whole, _)| whole).parse::<i64>() {
+                Ok(number) => {
+                    self.check_order(devices, gpus)?;
+                    let place = usize::try_from(number).ok();
+                    place.and_then(|place| devices.get(place).copied())
+                }
                 Err(_) => by_uuid(entry, gpus).or_else(|| by_instance(entry, gpus)),
             };
             match id {
@@ -46,21 +77,102 @@ impl Visible {
         Ok(ids)
     }
 
-    fn by_number(&self, number: i64, gpus: &[Gpu]) -> Result<Option<DeviceId>, String> {
-        let are_alike = gpus
-            .windows(2)
-            .all(|pair| pair[0].name.value() == pair[1].name.value());
-        if !self.in_pci_order && !are_alike {
-            return Err(format!(
-                "{self} counts GPUs of different models in CUDA's own order: set {ORDER}={PCI_ORDER}, or give UUIDs"
-            ));
+    /// Checks that it is known which device a number is.
+    fn check_order(&self, devices: &[DeviceId], gpus: &[Gpu]) -> Result<(), String> {
+        let is_listed = |gpu: &&Gpu| devices.iter().any(|id| id.gpu == gpu.index);
+        let models: BTreeSet<_> = gpus
+            .iter()
+            .filter(is_listed)
+            .map(|gpu| gpu.name.value())
+            .collect();
+        match self.missing_order {
+            Some((name, value)) if models.len() > 1 => Err(format!(
+                "{self} counts GPUs of different models in the library's own order: set \
+                 {name}={value}, or give UUIDs"
+            )),
+            _ => Ok(()),
         }
-        let gpu = gpus.iter().find(|gpu| i64::from(gpu.index) == number);
-        Ok(gpu.map(|gpu| DeviceId {
-            gpu: gpu.index,
-            mig: None,
-        }))
     }
+}
+
+impl Visible {
+    /// Reads the variables; `None` if none restricts anything.
+    pub(super) fn from_environment() -> Option<Self> {
+        // For CUDA and ROCr, an empty list is no GPU, for others all GPUs.
+        let is_list = |mask: &Mask| !mask.text.is_empty();
+        let visible = Self {
+            cuda: Mask::read(CUDA, Some(CUDA_ORDER)),
+            rocr: Mask::read(ROCR, None),
+            hip: Mask::read(HIP, None).filter(is_list),
+            level_zero: Mask::read(LEVEL_ZERO, Some(LEVEL_ZERO_ORDER)).filter(is_list),
+        };
+        (visible != Self::default()).then_some(visible)
+    }
+
+    /// Returns the GPUs of all vendors that are allowed.
+    ///
+    /// # Errors
+    /// It is unknown which GPU a number is.
+    pub(super) fn list_allowed(&self, gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
+        let has_cuda = gpus.iter().any(|gpu| gpu.vendor == Vendor::Nvidia);
+        let mut ids = Vec::new();
+        for vendor in Vendor::ALL {
+            let masks = match vendor {
+                Vendor::Nvidia => [self.cuda.as_ref(), None],
+                Vendor::Amd => {
+                    // HIP takes CUDA's variable for its own. Its list counts what ROCr's has left.
+                    let alias = self.cuda.as_ref().filter(|mask| !mask.text.is_empty());
+                    let alias = alias.filter(|_| !has_cuda);
+                    [self.rocr.as_ref(), self.hip.as_ref().or(alias)]
+                }
+                Vendor::Intel => [self.level_zero.as_ref(), None],
+            };
+            let masks: Vec<_> = masks.into_iter().flatten().collect();
+            if masks.is_empty() {
+                let own = gpus.iter().filter(|gpu| gpu.vendor == vendor);
+                ids.extend(own.map(|gpu| DeviceId {
+                    gpu: gpu.index,
+                    mig: None,
+                }));
+                continue;
+            }
+            let mut allowed = list_devices(gpus, vendor);
+            for mask in masks {
+                allowed = mask.select(&allowed, gpus)?;
+            }
+            ids.extend(allowed);
+        }
+        Ok(ids)
+    }
+}
+
+/// Returns the GPUs of a vendor as its library counts them. `ROCr` counts AMD's partitions as GPUs,
+/// CUDA a divided GPU as one.
+fn list_devices(gpus: &[Gpu], vendor: Vendor) -> Vec<DeviceId> {
+    let mut own: Vec<_> = gpus
+        .iter()
+        .filter(|gpu| gpu.vendor == vendor && gpu.vendor_index.is_some())
+        .collect();
+    own.sort_by_key(|gpu| gpu.vendor_index);
+    // ROCr leaves out GPUs that the topology of the compute driver lacks, such as those of other
+    // jobs. Their architecture is unknown, as are all in topologies of old drivers.
+    let is_in_topology =
+        |gpu: &&Gpu| gpu.board.architecture.absence() != Some(&Absence::NotSupported);
+    if vendor == Vendor::Amd && own.iter().any(is_in_topology) {
+        own.retain(is_in_topology);
+    }
+    let devices = own.into_iter().flat_map(|gpu| {
+        let parts = gpu.mig_devices.iter().filter(|_| vendor == Vendor::Amd);
+        let mut places: Vec<_> = parts.map(|part| Some(part.index)).collect();
+        if places.is_empty() {
+            places.push(None);
+        }
+        places.into_iter().map(|mig| DeviceId {
+            gpu: gpu.index,
+            mig,
+        })
+    });
+    devices.collect()
 }
 
 /// The older name of a MIG device: `MIG-GPU-UUID/GPU instance/compute instance`.
@@ -74,7 +186,7 @@ fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<DeviceId> {
         .find(|found| found.index == gpu)?
         .mig_devices
         .iter();
-    let is_it = |instance: gpumon_probe::model::MigInstance| {
+    let is_it = |instance: MigInstance| {
         (instance.gpu_instance, instance.compute_instance) == (gpu_instance, compute_instance)
     };
     devices
@@ -85,28 +197,113 @@ fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<DeviceId> {
         })
 }
 
+/// The name of a GPU in the variables of its vendor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct VisibleAs {
+    vendor: Vendor,
+    name: String,
+}
+
+impl VisibleAs {
+    /// Returns the name of a GPU or a part of one; `None` if its UUID or its place is unknown.
+    pub(super) fn new(id: DeviceId, gpus: &[Gpu]) -> Option<Self> {
+        let gpu = gpus.iter().find(|gpu| gpu.index == id.gpu)?;
+        let vendor = gpu.vendor;
+        let uuid = || match id.mig {
+            None => gpu.uuid.clone(),
+            Some(index) => {
+                let mut parts = gpu.mig_devices.iter();
+                Some(parts.find(|part| part.index == index)?.uuid.clone())
+            }
+        };
+        // Partitions share the ID of their GPU, and some GPUs have none.
+        let has_own_id = || id.mig.is_none() && uuid().is_some_and(|uuid| uuid.starts_with("GPU-"));
+        let name = match vendor {
+            Vendor::Nvidia => uuid()?,
+            Vendor::Amd if has_own_id() => uuid()?,
+            Vendor::Amd | Vendor::Intel => {
+                let devices = list_devices(gpus, vendor);
+                devices.iter().position(|own| *own == id)?.to_string()
+            }
+        };
+        Some(Self { vendor, name })
+    }
+
+    /// Returns the variables of a command that may use these GPUs alone.
+    pub(super) fn variables(chosen: &[Self]) -> Vec<(&'static str, String)> {
+        let mut variables = Vec::new();
+        for vendor in Vendor::ALL {
+            let own = chosen.iter().filter(|own| own.vendor == vendor);
+            let names: Vec<_> = own.map(|own| own.name.as_str()).collect();
+            if names.is_empty() {
+                continue;
+            }
+            let order = |(name, value): (&'static str, &str)| (name, value.to_owned());
+            match vendor {
+                Vendor::Nvidia => variables.extend([(CUDA, names.join(",")), order(CUDA_ORDER)]),
+                Vendor::Amd => {
+                    // The second list counts what the first has left.
+                    let places: Vec<_> = (0..names.len()).map(|place| place.to_string()).collect();
+                    let places = places.join(",");
+                    variables.extend([
+                        (ROCR, names.join(",")),
+                        (HIP, places.clone()),
+                        (OPENCL, places),
+                    ]);
+                }
+                Vendor::Intel => {
+                    variables.extend([(LEVEL_ZERO, names.join(",")), order(LEVEL_ZERO_ORDER)]);
+                }
+            }
+        }
+        variables
+    }
+}
+
+impl fmt::Display for Mask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.variable, self.text.escape_debug())
+    }
+}
+
 impl fmt::Display for Visible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{DEVICES}={}", self.text.escape_debug())
+        let masks = [&self.cuda, &self.rocr, &self.hip, &self.level_zero];
+        let masks: Vec<_> = masks.into_iter().flatten().map(Mask::to_string).collect();
+        f.write_str(&masks.join(" "))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device_id::tests::gpus;
+    use crate::device_id::tests::{gpus, mixed_gpus};
+
+    fn make_mask(variable: &'static str, text: &str) -> Mask {
+        Mask {
+            variable,
+            text: text.to_owned(),
+            missing_order: None,
+        }
+    }
+
+    fn list(ids: Vec<DeviceId>) -> Vec<(u32, Option<u32>)> {
+        ids.into_iter().map(|id| (id.gpu, id.mig)).collect()
+    }
 
     fn left(
         text: &str,
         in_pci_order: bool,
         names: &[&str],
     ) -> Result<Vec<(u32, Option<u32>)>, String> {
-        let ids = Visible {
-            text: text.to_owned(),
-            in_pci_order,
+        let mut visible = Visible {
+            cuda: Some(make_mask(CUDA, text)),
+            ..Visible::default()
+        };
+        if let Some(cuda) = visible.cuda.as_mut().filter(|_| !in_pci_order) {
+            cuda.missing_order = Some(CUDA_ORDER);
         }
-        .ids(&gpus(names))?;
-        Ok(ids.into_iter().map(|id| (id.gpu, id.mig)).collect())
+        visible.list_allowed(&gpus(names)).map(list)
     }
 
     #[test]
@@ -137,6 +334,101 @@ mod tests {
             left("1", false, &mixed)
                 .unwrap_err()
                 .contains("CUDA_DEVICE_ORDER=PCI_BUS_ID")
+        );
+    }
+
+    #[test]
+    fn each_variable_restricts_its_own_vendor() {
+        let gpus = mixed_gpus();
+        let (nvidia, divided, intel) = ((0, None), (1, None), (3, None));
+        let amd = [(1, Some(0)), (1, Some(1)), (2, None)];
+        let visible = |variables: &[(&'static str, &str)]| {
+            let find = |name| {
+                let mut set = variables.iter().filter(|(own, _)| *own == name);
+                set.next().map(|(name, text)| make_mask(name, text))
+            };
+            Visible {
+                cuda: find(CUDA),
+                rocr: find(ROCR),
+                hip: find(HIP),
+                level_zero: find(LEVEL_ZERO),
+            }
+        };
+        for (variables, allowed) in [
+            (&[(CUDA, "")][..], vec![divided, amd[2], intel]),
+            (&[(ROCR, "2,1")], vec![nvidia, amd[2], amd[1], intel]),
+            (&[(ROCR, "2,1"), (HIP, "0")], vec![nvidia, amd[2], intel]),
+            (&[(HIP, "0")], vec![nvidia, amd[0], intel]),
+            (&[(LEVEL_ZERO, "1")], vec![nvidia, divided, amd[2]]),
+            (&[(LEVEL_ZERO, "0.1")], vec![nvidia, divided, amd[2], intel]),
+        ] {
+            let ids = visible(variables).list_allowed(&gpus).map(list);
+            assert_eq!(ids, Ok(allowed), "{variables:?}");
+        }
+        // HIP takes CUDA's list on a machine without CUDA.
+        let ids = visible(&[(CUDA, "2")]).list_allowed(&gpus[1..]).map(list);
+        assert_eq!(ids, Ok(vec![amd[2], intel]));
+    }
+
+    #[test]
+    fn gpus_outside_topology_are_not_counted() {
+        let mut gpus = mixed_gpus();
+        for (gpu, target) in gpus[1..3].iter_mut().zip([None, Some("gfx1100")]) {
+            gpu.board.architecture = target
+                .map(str::to_owned)
+                .ok_or(Absence::NotSupported)
+                .into();
+        }
+        let visible = Visible {
+            rocr: Some(make_mask(ROCR, "0")),
+            ..Visible::default()
+        };
+        assert!(
+            visible
+                .list_allowed(&gpus)
+                .unwrap()
+                .contains(&DeviceId { gpu: 2, mig: None })
+        );
+    }
+
+    #[test]
+    fn command_gets_variables_of_its_gpus_vendor() {
+        let gpus = mixed_gpus();
+        let variables = |ids: &[(u32, Option<u32>)]| {
+            let chosen: Vec<_> = ids
+                .iter()
+                .filter_map(|(gpu, mig)| {
+                    VisibleAs::new(
+                        DeviceId {
+                            gpu: *gpu,
+                            mig: *mig,
+                        },
+                        &gpus,
+                    )
+                })
+                .collect();
+            let variables = VisibleAs::variables(&chosen);
+            let texts: Vec<_> = variables
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            texts.join(" ")
+        };
+        assert_eq!(
+            variables(&[(0, None)]),
+            "CUDA_VISIBLE_DEVICES=GPU-a0b1c2d3 CUDA_DEVICE_ORDER=PCI_BUS_ID"
+        );
+        assert_eq!(
+            variables(&[(1, None)]),
+            "ROCR_VISIBLE_DEVICES=GPU-a1b2c3d4e5f60718 HIP_VISIBLE_DEVICES=0 GPU_DEVICE_ORDINAL=0"
+        );
+        assert_eq!(
+            variables(&[(1, Some(1)), (2, None)]),
+            "ROCR_VISIBLE_DEVICES=1,2 HIP_VISIBLE_DEVICES=0,1 GPU_DEVICE_ORDINAL=0,1"
+        );
+        assert_eq!(
+            variables(&[(3, None)]),
+            "ZE_AFFINITY_MASK=0 ZE_ENABLE_PCI_ID_DEVICE_ORDER=1"
         );
     }
 }
