@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Fake, FakeCuda, Terminal, eventually, gpumon, json_lines, lines_of, refused, signal, started,
-    stderr, stdout,
+    Fake, FakeCuda, FakeMachine, Terminal, eventually, gpumon, json_lines, lines_of, refused,
+    signal, started, stderr, stdout,
 };
 
 /// Small enough to be quick, and no whole number of anything.
@@ -632,13 +632,18 @@ fn missing_device_is_error() {
 }
 
 #[test]
-fn a_gpu_is_chosen_by_index_or_uuid() {
-    let cuda =
-        FakeCuda::new("devices = 2\nuuids = [\"\", \"GPU-abcdef00-0000-0000-0000-000000000000\"]");
-    for name in ["1", "GPU-ABCD"] {
-        let (code, lines, said) = lines_of(cuda.gpumon(&[
-            "bench", "copy", "--device", name, "--json", "--quick", "--size", "1",
-        ]));
+fn gpu_is_chosen_by_each_of_its_names() {
+    let idle = |index| format!("[[gpu]]\nindex = {index}\nprofile = \"idle\"\n");
+    let machine = FakeMachine::new(&(idle(0) + &idle(1)));
+    let bench = |name: &str| {
+        let options = ["--json", "--quick", "--size", "1"];
+        let arguments = [&["bench", "copy", "--device", name], &options[..]].concat();
+        lines_of(machine.gpumon(&arguments))
+    };
+    let (_, lines, said) = bench("1");
+    let uuid = lines[0]["device"]["uuid"].as_str().expect(&said).to_owned();
+    for name in ["1", &uuid.to_uppercase()[..10], "1b:00.0", "nvidia:1"] {
+        let (code, lines, said) = bench(name);
         assert_eq!(
             (code, &lines[0]["device"]["index"]),
             (Some(0), &1.into()),

@@ -1,6 +1,6 @@
 //! A machine with GPUs of NVIDIA, AMD and Intel.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -84,9 +84,22 @@ fn sysfs_files() -> TempDir {
     root
 }
 
-fn print_with(fake: &Fake, sysfs: &TempDir, arguments: &[&str]) -> String {
+/// Runs gpumon without the variables of a scheduler.
+fn run_with(fake: &Fake, sysfs: &TempDir, arguments: &[&str]) -> Output {
     let mut command = fake.gpumon(arguments);
-    let output = command.env("GPUMON_SYSFS", sysfs.path()).output().unwrap();
+    for variable in [
+        "CUDA_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "ZE_AFFINITY_MASK",
+    ] {
+        command.env_remove(variable);
+    }
+    command.env("GPUMON_SYSFS", sysfs.path()).output().unwrap()
+}
+
+fn print_with(fake: &Fake, sysfs: &TempDir, arguments: &[&str]) -> String {
+    let output = run_with(fake, sysfs, arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -187,4 +200,83 @@ fn machine_without_nvidia_driver_shows_others() {
     let only = print_with(&fake, &sysfs, &["--source", "intel", "--json"]);
     let only: Value = serde_json::from_str(&only).unwrap();
     assert_eq!(only["inventory"]["gpus"][0]["uuid"], "PCI-0000:84:00.0");
+}
+
+#[test]
+fn gpus_are_selected_by_vendor() {
+    let (fake, sysfs) = (Fake::new("gpus = 2\n"), sysfs_files());
+    for (name, index) in [
+        ("nvidia:1", 1),
+        ("AMD:0", 2),
+        ("GPU-a1b2c3d4e5f60718", 2),
+        ("83:00.0", 2),
+        ("intel:0", 3),
+        ("PCI-0000:84:00.0", 3),
+    ] {
+        let answer = print_with(&fake, &sysfs, &["-i", name, "--json"]);
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let [gpu] = &answer["sample"]["gpus"].as_array().unwrap()[..] else {
+            panic!("{name}: {answer}")
+        };
+        assert_eq!(gpu["index"], index, "{name}");
+    }
+    let refused = run_with(&fake, &sysfs, &["-i", "amd:1"]);
+    assert_eq!(refused.status.code(), Some(6));
+    let said = stderr(&refused);
+    assert!(
+        said.contains("no GPU 'amd:1': there is only amd:0"),
+        "{said}"
+    );
+}
+
+#[test]
+fn sleeping_card_is_selected_by_vendor() {
+    let (fake, sysfs) = (Fake::new("gpus = 1\n"), sysfs_files());
+    let power = sysfs.path().join("class/drm/card1/device/power");
+    fs::create_dir(&power).unwrap();
+    fs::write(power.join("runtime_status"), "suspended\n").unwrap();
+    let answer = print_with(&fake, &sysfs, &["-i", "amd:0", "--json"]);
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["sample"]["gpus"][0]["health"]["state"], "asleep");
+    let gpu = &answer["inventory"]["gpus"][0];
+    assert_eq!(
+        (&gpu["vendor"], &gpu["uuid"]),
+        (&"amd".into(), &"GPU-a1b2c3d4e5f60718".into())
+    );
+}
+
+#[test]
+fn command_gets_variables_of_selected_vendor() {
+    let (fake, sysfs) = (Fake::new("gpus = 1\n"), sysfs_files());
+    let locks = tempfile::tempdir().unwrap();
+    let script = "echo $ROCR_VISIBLE_DEVICES/$HIP_VISIBLE_DEVICES/$CUDA_VISIBLE_DEVICES";
+    let wait = |id: &[&str]| {
+        let folder = locks.path().to_str().unwrap();
+        let command = ["--", "sh", "-c", script];
+        let options = [
+            "wait", "--quiet", "--now", "--free", "10GiB", "--locks", folder,
+        ];
+        print_with(&fake, &sysfs, &[&options, id, &command].concat())
+    };
+    assert_eq!(wait(&["-i", "amd:0"]).trim(), "GPU-a1b2c3d4e5f60718/0/");
+    let first_vendor = wait(&[]);
+    assert!(first_vendor.starts_with("//GPU-"), "{first_vendor}");
+}
+
+#[test]
+fn workloads_refuse_gpus_of_other_vendors() {
+    let (fake, sysfs) = (Fake::new("gpus = 1\n"), sysfs_files());
+    for (name, what) in [
+        ("amd:0", "'amd:0' is a GPU of AMD"),
+        ("GPU-a1b2", "'GPU-a1b2' is AMD Instinct MI210"),
+        ("84:00.0", "'84:00.0' is Intel"),
+    ] {
+        let refused = run_with(&fake, &sysfs, &["bench", "copy", "--device", name]);
+        assert_eq!(refused.status.code(), Some(3), "{name}");
+        let said = stderr(&refused);
+        assert!(
+            said.contains(what) && said.contains("--backend cpu"),
+            "{said}"
+        );
+    }
 }

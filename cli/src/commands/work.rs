@@ -5,7 +5,7 @@ use std::{ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::anyhow;
 use gpumon_probe::{
-    model::{GpuSample, Record},
+    model::{Gpu, GpuSample, Record},
     owner::CommandLines,
     sampler::{self, Options},
     vendor::ReadDepth,
@@ -42,6 +42,17 @@ pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
 struct Driver(SourceArgs);
 
 impl ReadDriver for Driver {
+    fn list_gpus(&self) -> Vec<Gpu> {
+        let interval = Duration::from_secs(1);
+        let options = Options {
+            depth: ReadDepth::OneShot,
+            ..Options::new(interval, CommandLines::Own)
+        };
+        let source = self.0.open();
+        let read = source.and_then(|source| sampler::once(&source, &options));
+        read.map(|read| read.inventory.gpus).unwrap_or_default()
+    }
+
     fn read(
         &self,
         depth: ReadDepth,

@@ -14,8 +14,8 @@ pub(crate) struct WhereArgs {
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     backend: BackendChoice,
 
-    /// GPU to run on: CUDA index, or UUID or its prefix, as listed by `gpumon info`; or `all`. By default 0, or the CPU if
-    /// there is no GPU
+    /// GPU to run on: CUDA index, UUID or its prefix, or PCI bus ID, as listed by `gpumon info`;
+    /// nvidia:0; or `all`. By default 0, or the CPU if there is no GPU
     #[arg(long, value_name = "GPU")]
     device: Option<String>,
 

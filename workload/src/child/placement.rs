@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use gpumon_probe::vendor::ReadDepth;
+use gpumon_probe::{
+    model::{Gpu as ListedGpu, GpuName, Vendor, normal_bus_id},
+    vendor::ReadDepth,
+};
 
 use super::{JobFailure, ReadDriver, Reporter, readings::Readings};
 use crate::{
@@ -72,8 +75,13 @@ impl Placement {
         let devices = match place.backend {
             BackendChoice::Cpu => Vec::new(),
             _ => match Driver::load().and_then(Driver::devices) {
-                Ok(devices) => chosen(place.device.as_deref().unwrap_or("0"), devices)?,
+                Ok(devices) => {
+                    choose_devices(place.device.as_deref().unwrap_or("0"), devices, driver)?
+                }
                 Err(error) if needs_gpu => {
+                    if let Some(name) = &place.device {
+                        find_gpu(name, driver)?;
+                    }
                     return Err(JobFailure::no_gpu(error));
                 }
                 Err(error) => {
@@ -236,30 +244,82 @@ fn lock(folder: &Path, device: &Device) -> Result<File, JobFailure> {
     }
 }
 
-/// All of them, or the one of this name: CUDA's index, or as much of the UUID as tells it from the others.
-fn chosen(name: &str, devices: Vec<Device>) -> Result<Vec<Device>, JobFailure> {
+/// Returns all devices, or the one with this name: CUDA's index, or another name of a GPU.
+fn choose_devices(
+    name: &str,
+    devices: Vec<Device>,
+    driver: &Arc<dyn ReadDriver>,
+) -> Result<Vec<Device>, JobFailure> {
     if name == "all" {
         return Ok(devices);
     }
-    let by_index = devices
-        .iter()
-        .find(|device| name.parse() == Ok(device.index));
-    let mut by_uuid = devices.iter().filter(|device| {
-        let begins = device
-            .uuid
-            .get(..name.len())
-            .is_some_and(|begin| begin.eq_ignore_ascii_case(name));
-        begins && name.len() > "GPU-".len()
-    });
-    if let Some(device) = by_index.or_else(|| by_uuid.next().filter(|_| by_uuid.next().is_none())) {
+    if let Some(device) = find_device(name, &devices) {
         return Ok(vec![device.clone()]);
     }
     let there_are = match &devices[..] {
         [_] => "there is only 0".to_owned(),
         devices => format!("there are 0 to {}", devices.len() - 1),
     };
-    Err(JobFailure::new(
-        format!("no GPU '{name}': {there_are}; see `gpumon info`"),
-        NO_GPU,
-    ))
+    let other_name = find_gpu(name, driver)?;
+    let is_it = |device: &&Device| {
+        other_name
+            .as_ref()
+            .is_some_and(|gpu| gpu.uuid.as_ref() == Some(&device.uuid))
+    };
+    match (devices.iter().find(is_it), &other_name) {
+        (Some(device), _) => Ok(vec![device.clone()]),
+        (None, Some(_)) => Err(JobFailure::new(
+            format!(
+                "CUDA does not show GPU '{name}': check CUDA_VISIBLE_DEVICES, or see `gpumon info`"
+            ),
+            NO_GPU,
+        )),
+        (None, None) => Err(JobFailure::new(
+            format!("no GPU '{name}': {there_are}; see `gpumon info`"),
+            NO_GPU,
+        )),
+    }
+}
+
+/// Finds a device by what CUDA knows: its index, UUID or a beginning of it, or PCI bus ID.
+fn find_device<'a>(name: &str, devices: &'a [Device]) -> Option<&'a Device> {
+    let bus_id = |device: &Device| normal_bus_id(&device.pci_bus_id);
+    let has_name = |device: &&Device| match name.parse() {
+        Ok(GpuName::Index(index)) => device.index == index,
+        Ok(GpuName::BusId(id)) => bus_id(device) == Some(id),
+        Ok(GpuName::OfVendor(..)) => false,
+        // A MIG device has a UUID of another kind.
+        Ok(GpuName::Uuid(_)) | Err(_) => device
+            .uuid
+            .get(..name.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(name) && name.len() > "GPU-".len()),
+    };
+    let mut found = devices.iter().filter(has_name);
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// Finds a GPU by a name that CUDA does not know; `None` if there is none.
+///
+/// # Errors
+/// It is no GPU of NVIDIA.
+fn find_gpu(name: &str, driver: &Arc<dyn ReadDriver>) -> Result<Option<ListedGpu>, JobFailure> {
+    let refuse = |what: String| {
+        let why = "workloads run on NVIDIA's GPUs and on the CPU (--backend cpu)";
+        JobFailure::new(format!("'{name}' is {what}: {why}"), NO_GPU)
+    };
+    let known = match name.parse() {
+        Ok(GpuName::OfVendor(vendor, _)) if vendor != Vendor::Nvidia => {
+            return Err(refuse(format!("a GPU of {}", vendor.name())));
+        }
+        // CUDA counts in an order of its own.
+        Ok(GpuName::Index(_)) | Err(_) => None,
+        Ok(name) => driver.list_gpus().into_iter().find(|gpu| name.matches(gpu)),
+    };
+    match known {
+        Some(gpu) if gpu.vendor != Vendor::Nvidia => {
+            let model = gpu.name.value().map_or(gpu.vendor.name(), String::as_str);
+            Err(refuse(model.to_owned()))
+        }
+        known => Ok(known),
+    }
 }

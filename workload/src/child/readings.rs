@@ -9,7 +9,7 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{GpuSample, Health},
+    model::{Gpu, GpuSample, Health},
     vendor::ReadDepth,
 };
 
@@ -28,6 +28,9 @@ const LINGERING: Duration = Duration::from_millis(400);
 
 /// Reads GPUs by the driver's management library.
 pub trait ReadDriver: Send + Sync {
+    /// Returns the GPUs of all vendors. It may take as long as the drivers do.
+    fn list_gpus(&self) -> Vec<Gpu>;
+
     /// Reads all GPUs at this interval, and hands each sample on until that breaks off. Returns where nothing can be
     /// read.
     fn read(
@@ -162,6 +165,10 @@ mod tests {
     struct Warming;
 
     impl ReadDriver for Warming {
+        fn list_gpus(&self) -> Vec<Gpu> {
+            Vec::new()
+        }
+
         fn read(
             &self,
             _: ReadDepth,

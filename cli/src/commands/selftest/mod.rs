@@ -26,7 +26,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct SelftestArgs {
-    /// GPU to test: CUDA index, or UUID or its prefix, as listed by `gpumon info`; or `all`
+    /// GPU to test: CUDA index, UUID or its prefix, or PCI bus ID, as listed by `gpumon info`;
+    /// nvidia:0; or `all`
     #[arg(long, value_name = "GPU", default_value = "0")]
     device: String,
 
