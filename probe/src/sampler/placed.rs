@@ -12,7 +12,7 @@ use std::{
 
 use super::{Options, deadline::OPENING, threads::spawn};
 use crate::{
-    model::{Absence, Health, KnownGpu},
+    model::{Health, KnownGpu},
     vendor::{MachineSource, Source, SourceError},
 };
 
@@ -46,8 +46,8 @@ pub(super) fn at_known_indices(
     )))
 }
 
-/// Returns the UUID of each GPU, by the driver's index; `None` if it is unknown because the GPU
-/// sleeps or does not answer in time. `sys_root` is `/sys` except in tests.
+/// Returns the UUID of each GPU, by the driver's index; `None` for a GPU that sleeps or does not
+/// answer in time. `sys_root` is `/sys` except in tests.
 ///
 /// # Errors
 /// The driver finds no GPU.
@@ -60,16 +60,13 @@ pub fn identify_gpus(
     for index in 0..count {
         let (source, sys_root, sender) = (Arc::clone(source), sys_root.to_owned(), sender.clone());
         spawn(&format!("identify-{index}"), move || {
-            let opened = if source.is_asleep(index, &sys_root) {
+            let is_asleep = source.is_asleep(index, &sys_root);
+            let device = if is_asleep {
                 None
             } else {
                 source.open(index).ok()
             };
-            let gpu = opened.map_or_else(
-                || source.identify_closed(index, &Absence::NoAnswer),
-                |mut device| device.identity(),
-            );
-            let _ = sender.send((index, gpu.uuid));
+            let _ = sender.send((index, device.and_then(|mut device| device.identity().uuid)));
         })?;
     }
     drop(sender);
@@ -135,7 +132,7 @@ impl DriverIndices {
 mod tests {
     use super::*;
     use crate::{
-        model::Gpu,
+        model::{Absence, Gpu},
         vendor::{DeviceError, SourceChoice},
     };
 

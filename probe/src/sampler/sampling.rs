@@ -19,8 +19,7 @@ use crate::{
     benchmarks::BelowBaselines,
     derive::{ErrorFilter, HostRates},
     model::{
-        Absence, Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record,
-        Sample, now_ms,
+        Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, now_ms,
     },
     vendor::{DeviceError, DriverError, Notice, Source, SourceError, describe_error},
 };
@@ -77,8 +76,7 @@ impl Sampling {
         // Read once: later on, this thread must not wait for the driver.
         let platform = source.platform();
         let state = |index| {
-            let gpu = source.identify_closed(index, &Absence::NoAnswer);
-            let state = GpuState::new(gpu, &options.conditions);
+            let state = GpuState::new(index, &options.conditions);
             match options.known_gpus.get(index as usize) {
                 Some(known) => state.continued(known.clone()),
                 None if options.known_gpus.is_empty() => state,

@@ -34,7 +34,7 @@ use machine_memory::MachineMemory;
 
 use std::path::Path;
 
-use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
+use crate::model::{Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
 /// A driver, real or simulated.
 pub trait Source: Send + Sync {
@@ -57,15 +57,6 @@ pub trait Source: Send + Sync {
     /// Whether the system has switched this GPU off to save power. It is called before [`open`](Self::open), which would
     /// wake it, and asks the system, never the driver. `sys_root` is `/sys` but in tests.
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool;
-
-    /// Returns the identity of a GPU that is not open, as far as the system has it without asking
-    /// the driver or waking the GPU. The rest is absent for this reason.
-    fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
-        Gpu {
-            vendor_index: Some(index),
-            ..Gpu::unidentified(index, reason)
-        }
-    }
 
     /// Waits for what the driver reports by itself; `None` where it reports nothing.
     fn reporter(&self) -> Option<Box<dyn Reporter>>;

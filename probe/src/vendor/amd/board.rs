@@ -3,7 +3,7 @@
 use super::{device::PowerFiles, kfd::Node};
 use crate::{
     bounded,
-    model::{Absence, Absent, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
+    model::{Absence, Absent, Board, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
     vendor::drm::{Attributes, Card, Hwmon, generation_of, read_max_link},
 };
 
@@ -16,21 +16,9 @@ const AMD_NAMES: [&str; 2] = [
 /// The largest list of names.
 const NAMES: usize = 1 << 20;
 
-/// Returns a card's vendor, UUID, name and place. Reading them does not wake the card.
-pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
-    Gpu {
-        vendor: Vendor::Amd,
-        vendor_index: Some(index),
-        uuid: Some(uuid(card)),
-        name: name(card),
-        pci_bus_id: Reading::Now(card.bus_id.clone()),
-        ..Gpu::unidentified(index, reason)
-    }
-}
-
 /// Returns the identifier of a card that never changes: its unique ID, as `ROCm` writes it, or the
 /// place of a card that has none.
-fn uuid(card: &Card) -> String {
+pub(super) fn uuid(card: &Card) -> String {
     match card.device.read_text("unique_id") {
         Ok(id) if id.bytes().any(|digit| digit != b'0') => format!("GPU-{}", id.to_lowercase()),
         _ => card.slot_id(),
@@ -38,7 +26,7 @@ fn uuid(card: &Card) -> String {
 }
 
 /// Returns the product's name, which starts with the vendor's.
-fn name(card: &Card) -> Reading<String> {
+pub(super) fn name(card: &Card) -> Reading<String> {
     let vendor = Vendor::Amd;
     let known = card
         .device

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     model::{
         Absence, Absent, Activity, Bar1, Ecc, EccCounts, Fan, Gpu, GpuDetails, GpuSample,
-        MemoryKind, NvLink, NvLinkRemote, PowerLimits, Reading, ThrottleReason, Trace,
+        MemoryKind, NvLink, NvLinkRemote, PowerLimits, Reading, ThrottleReason, Trace, Vendor,
     },
     vendor::{
         Device, DeviceError, ReadDepth,
@@ -167,7 +167,14 @@ impl AmdDevice {
             PowerFiles::find,
         );
         let mut device = Self {
-            identity: board::identify_card(card, index, &Absence::NotSupported),
+            identity: Gpu {
+                vendor: Vendor::Amd,
+                vendor_index: Some(index),
+                uuid: Some(board::uuid(card)),
+                name: board::name(card),
+                pci_bus_id: Reading::Now(card.bus_id.clone()),
+                ..Gpu::unidentified(index, &Absence::NotSupported)
+            },
             card: card.clone(),
             sys_root: sys_root.to_owned(),
             hwmon,

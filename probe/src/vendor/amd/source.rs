@@ -8,10 +8,10 @@ use std::{
     },
 };
 
-use super::{board, device::AmdDevice, errors::AmdErrors, kfd};
+use super::{device::AmdDevice, errors::AmdErrors, kfd};
 use crate::{
     bounded,
-    model::{Absence, Driver, Gpu, GpuLink, Platform, Reading, Vendor},
+    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
     process_stat::is_first_pid_namespace,
     vendor::{
         Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
@@ -155,13 +155,6 @@ impl Source for AmdSource {
             found.was_asleep.store(true, Ordering::Relaxed);
         }
         is_asleep
-    }
-
-    fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
-        self.find_card(index).map_or_else(
-            || Gpu::unidentified(index, reason),
-            |found| board::identify_card(&found.card, index, reason),
-        )
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {

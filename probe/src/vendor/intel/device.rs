@@ -188,7 +188,17 @@ impl IntelDevice {
     ) -> Result<Self, DeviceError> {
         let is_integrated = card.bus_id == INTEGRATED;
         let mut device = Self {
-            identity: identify_card(card, index, &Absence::NotSupported),
+            identity: Gpu {
+                vendor: Vendor::Intel,
+                vendor_index: Some(index),
+                uuid: Some(card.slot_id()),
+                name: card
+                    .name_by_id(Vendor::Intel)
+                    .ok_or(Absence::Unknown)
+                    .into(),
+                pci_bus_id: Reading::Now(card.bus_id.clone()),
+                ..Gpu::unidentified(index, &Absence::NotSupported)
+            },
             hwmon: None,
             engine: EngineFiles::find(card),
             is_integrated,
@@ -454,20 +464,5 @@ impl Device for IntelDevice {
 
     fn traces(&mut self) -> Vec<Trace> {
         Vec::new()
-    }
-}
-
-/// Returns a card's vendor, UUID, name and place. Reading them does not wake the card.
-pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
-    Gpu {
-        vendor: Vendor::Intel,
-        vendor_index: Some(index),
-        uuid: Some(card.slot_id()),
-        name: card
-            .name_by_id(Vendor::Intel)
-            .ok_or(Absence::Unknown)
-            .into(),
-        pci_bus_id: Reading::Now(card.bus_id.clone()),
-        ..Gpu::unidentified(index, reason)
     }
 }

@@ -3,11 +3,11 @@
 use std::{path::Path, path::PathBuf, sync::Arc};
 
 use super::{
-    device::{IntelDevice, identify_card},
+    device::IntelDevice,
     errors::{DRIVERS, IntelErrors},
 };
 use crate::{
-    model::{Absence, Driver, Gpu, GpuLink, Platform, Reading, Vendor},
+    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
     vendor::{
         Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
         drm::{Card, Clients, PowerState, find_cards},
@@ -94,13 +94,6 @@ impl Source for IntelSource {
     fn is_asleep(&self, index: u32, _sys_root: &Path) -> bool {
         let card = self.find_card(index);
         card.is_some_and(|card| card.power_state() == PowerState::Asleep)
-    }
-
-    fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
-        self.find_card(index).map_or_else(
-            || Gpu::unidentified(index, reason),
-            |card| identify_card(card, index, reason),
-        )
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
