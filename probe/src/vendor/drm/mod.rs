@@ -8,6 +8,8 @@ mod errors;
 mod fdinfo;
 mod hwmon;
 mod pcie;
+#[cfg(test)]
+pub(super) mod testing;
 mod usage;
 
 pub(super) use self::{
