@@ -120,3 +120,34 @@ fn machine_without_nvidia_driver_shows_others() {
     let only: Value = serde_json::from_str(&only).unwrap();
     assert_eq!(only["inventory"]["gpus"][1]["uuid"], "PCI-0000:84:00.0");
 }
+
+/// A node of MI300X in partitions, with programs in a procfs of its own.
+#[test]
+fn partitions_have_use_processes_and_owners() {
+    let (fake, tree) = (Fake::new("gpus = 1\n"), Tree::new());
+    scenario::add_mi300x_in_cpx(&tree);
+    let print = |arguments: &[&str]| {
+        let mut command = fake.gpumon(&[&["--source", "amd"], arguments].concat());
+        command
+            .env("GPUMON_SYSFS", tree.sys())
+            .env("GPUMON_PROCFS", tree.proc());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let answer: Value = serde_json::from_str(&print(&["--json"])).unwrap();
+    let gpus = answer["inventory"]["gpus"].as_array().unwrap();
+    let parts: Vec<_> = gpus
+        .iter()
+        .map(|gpu| gpu["mig_devices"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(parts, [8, 8]);
+    let process = &answer["sample"]["gpus"][0]["processes"][2];
+    assert_eq!(process["pid"], 4102);
+    assert_eq!(process["name"], "python3");
+    assert_eq!(process["user"], "root");
+    assert_eq!(process["mig"]["gpu_instance"], 5);
+    let table = print(&[]);
+    let first = table.lines().find(|line| line.contains("0:0 CPX/NPS1"));
+    assert!(first.is_some_and(|line| line.contains("91 %")), "{table}");
+}

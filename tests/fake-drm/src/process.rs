@@ -84,18 +84,21 @@ impl Tree {
     pub fn add_process(&self, process: &Process) {
         let Process { pid, name, .. } = process;
         let folder = self.proc().join(pid.to_string());
-        let numbers = "0 ".repeat(17);
+        let numbers = "0 ".repeat(13);
         for (file, content) in [
             ("comm", format!("{name}\n")),
-            ("cmdline", format!("{name}\0train.py\0")),
+            ("cmdline", format!("{name}\0")),
             ("cgroup", "0::/user.slice/user-1000.slice\n".to_owned()),
             (
                 "stat",
-                format!("{pid} ({name}) S 1 {pid} {pid} {numbers}1000 0 0\n"),
+                format!("{pid} ({name}) S 1 {pid} {pid} {numbers}1 0 1000 0 0\n"),
             ),
             (
                 "status",
-                format!("Name:\t{name}\nPid:\t{pid}\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n"),
+                format!(
+                    "Name:\t{name}\nState:\tS (sleeping)\nPid:\t{pid}\nTracerPid:\t0\n\
+                     Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nVmRSS:\t262144 kB\nThreads:\t1\n"
+                ),
             ),
         ] {
             tree::write(&folder.join(file), content);

@@ -13,7 +13,12 @@ pub struct Scenario {
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 4] = [
+pub const ALL: [Scenario; 5] = [
+    Scenario {
+        name: "mi300x",
+        description: "eight MI300X with four programs each",
+        build: add_mi300x_node,
+    },
     Scenario {
         name: "mi300x-cpx",
         description: "two MI300X, each divided into eight partitions, and four programs",
@@ -37,6 +42,28 @@ pub const ALL: [Scenario; 4] = [
 ];
 
 const GIB: u64 = 1 << 30;
+
+/// Adds eight MI300X, and four programs on each.
+pub fn add_mi300x_node(tree: &Tree) {
+    let packages: Vec<_> = (0..8)
+        .map(|number| {
+            let address = format!("0000:{:02x}:00.0", 0x05 + 0x10 * number);
+            tree.add_card(number, &products::make_mi300x(&address));
+            Package::make_mi300x(&address, 1 + number, 128 + number)
+        })
+        .collect();
+    tree.add_packages(&packages);
+    tree.set_memory(2048 * GIB, 1800 * GIB);
+    for (number, package) in (0..).zip(&packages) {
+        for pid in (0..4).map(|program| 5000 + 10 * number + program) {
+            let client = Client::new("amdgpu", &package.address, u64::from(pid));
+            let client = client.with_memory("vram", 24 * GIB);
+            let minor = package.first_minor;
+            tree.add_process(&Process::new(pid, "python3").open_card(minor, &client));
+            tree.add_compute(pid, package.gpu_id(0), 24 * GIB, Some(70));
+        }
+    }
+}
 
 /// Adds two MI300X in CPX, and programs on some of their partitions.
 pub fn add_mi300x_in_cpx(tree: &Tree) {

@@ -5,6 +5,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     sync::OnceLock,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::{
@@ -46,6 +47,11 @@ impl Tree {
         for folder in ["sys/class/drm", "proc"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
+        // Processes are those of the machine, which was started an hour ago.
+        link("pid:[4026531836]".as_ref(), &root.join("proc/self/ns/pid"));
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let started = since_1970.as_secs() - 3600;
+        write(&root.join("proc/stat"), format!("btime {started}\n"));
         Self {
             root,
             _temporary: temporary,
