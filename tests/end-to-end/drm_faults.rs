@@ -108,7 +108,9 @@ async fn hanging_read_makes_its_card_late() {
     let server = machine.serve();
     let mut stream = server.stream().await;
     let well = wait_for_state(&mut stream, "ok").await;
-    machine.faulty.block_reads("gpu_metrics");
+    machine
+        .tree
+        .block_reads(&machine.faulty.path("gpu_metrics"));
     let hung = wait_for_state(&mut stream, "hung").await;
     assert_eq!(hung["gpus"][FAULTY]["uuid"], well["gpus"][FAULTY]["uuid"]);
     assert_eq!(
@@ -117,7 +119,9 @@ async fn hanging_read_makes_its_card_late() {
     );
     check_others_are_on_time(&mut stream, "hung").await;
     let table = Metrics::new(1, 3).with("current_socclk", &[1234]);
-    machine.faulty.release("gpu_metrics", table.bytes());
+    machine
+        .tree
+        .release_reads(&machine.faulty.path("gpu_metrics"), table.bytes());
     let back = wait_for_state(&mut stream, "ok").await;
     assert_eq!(back["gpus"][FAULTY]["clocks"]["soc_mhz"], 1234);
 }
@@ -125,7 +129,9 @@ async fn hanging_read_makes_its_card_late() {
 #[test]
 fn card_that_hangs_from_start_delays_nobody() {
     let machine = Machine::new();
-    machine.faulty.block_reads("gpu_busy_percent");
+    machine
+        .tree
+        .block_reads(&machine.faulty.path("gpu_busy_percent"));
     let begun = Instant::now();
     let output = machine.make_command(&["--json"]).output().unwrap();
     assert!(
@@ -222,7 +228,9 @@ async fn files_that_vanish_in_mid_read_are_absent() {
     let server = machine.serve();
     let mut stream = server.stream().await;
     wait_for_state(&mut stream, "ok").await;
-    machine.faulty.block_reads("gpu_metrics");
+    machine
+        .tree
+        .block_reads(&machine.faulty.path("gpu_metrics"));
     wait_for_state(&mut stream, "hung").await;
     let whole = Metrics::new(1, 3).bytes();
     for name in [
@@ -232,7 +240,9 @@ async fn files_that_vanish_in_mid_read_are_absent() {
     ] {
         machine.faulty.remove(name);
     }
-    machine.faulty.release("gpu_metrics", &whole[..60]);
+    machine
+        .tree
+        .release_reads(&machine.faulty.path("gpu_metrics"), &whole[..60]);
     let sample = wait_for_state(&mut stream, "ok").await;
     let gpu = &sample["gpus"][FAULTY];
     for path in [

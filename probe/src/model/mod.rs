@@ -35,7 +35,7 @@ mod wording;
 pub use activity::Activity;
 pub use alert::{Alert, FiringAlert};
 pub use allocation::Allocation;
-pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
+pub use board::{Board, EnergySource, MaxClocks, PowerLimits, Thresholds};
 pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};
 pub use cell::Cell;

@@ -196,22 +196,6 @@ impl CardFiles {
         fs::remove_file(self.path(name)).unwrap();
     }
 
-    /// Makes each reading of a file wait until [`CardFiles::release`].
-    pub fn block_reads(&self, name: &str) {
-        tree::make_pipe(&self.path(name));
-    }
-
-    /// Gives this content to the program that waits for a blocked file, which is then an ordinary
-    /// file with the same content. It waits for such a program.
-    pub fn release(&self, name: &str, content: impl AsRef<[u8]>) {
-        let pipe = self.path(name);
-        let moved = pipe.with_extension("pipe");
-        fs::rename(&pipe, &moved).unwrap();
-        self.write_bytes(name, &content);
-        fs::write(&moved, content).unwrap();
-        fs::remove_file(moved).unwrap();
-    }
-
     /// Lets the system switch the card off.
     pub fn suspend_card(&self) {
         self.write(&[("power/runtime_status", "suspended")]);

@@ -79,6 +79,22 @@ impl Tree {
         write(&self.proc().join("meminfo"), text);
     }
 
+    /// Makes each reading of a file wait until [`Tree::release_reads`].
+    pub fn block_reads(&self, file: &Path) {
+        let _ = fs::remove_file(file);
+        mknodat(CWD, file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+
+    /// Gives this content to the program that waits for a blocked file, which is then an ordinary
+    /// file with the same content. It waits for such a program.
+    pub fn release_reads(&self, file: &Path, content: impl AsRef<[u8]>) {
+        let pipe = file.with_extension("pipe");
+        fs::rename(file, &pipe).unwrap();
+        write(file, &content);
+        fs::write(&pipe, content).unwrap();
+        fs::remove_file(pipe).unwrap();
+    }
+
     /// Makes each opening of a file fail with EBUSY, for programs without the capability
     /// `CAP_SYS_ADMIN`.
     pub fn make_busy(&self, file: &Path) {
@@ -121,12 +137,6 @@ pub(crate) fn link_within(target: &Path, link: &Path) {
     let mut path = PathBuf::new();
     path.extend(folder.strip_prefix(shared).unwrap().iter().map(|_| ".."));
     self::link(&path.join(target.strip_prefix(shared).unwrap()), link);
-}
-
-/// Makes a pipe in place of a file. Its readers wait until a writer has opened and closed it.
-pub(crate) fn make_pipe(file: &Path) {
-    let _ = fs::remove_file(file);
-    mknodat(CWD, file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
 /// Opens a terminal, and keeps everybody from opening it again (`TIOCEXCL`).

@@ -9,8 +9,8 @@ use std::{
 use crate::{
     bounded,
     model::{
-        Absence, Board, Fan, Gpu, GpuDetails, GpuSample, MaxClocks, MemoryKind, PowerLimits,
-        Reading, Thresholds,
+        Absence, Board, EnergySource, Fan, Gpu, GpuDetails, GpuSample, MaxClocks, MemoryKind,
+        PowerLimits, Reading, Thresholds,
         ThrottleReason::{
             self, CurrentLimit, OtherLimit, PowerLimit, Prochot, RegulatorThermalLimit,
             ThermalLimit,
@@ -20,9 +20,7 @@ use crate::{
     process_stat::is_first_pid_namespace,
     vendor::{
         Device, DeviceError, ReadDepth,
-        drm::{
-            Attributes, Card, Clients, Hwmon, Names, PowerState, Usage, read_link, read_max_link,
-        },
+        drm::{Attributes, Card, Clients, Hwmon, Names, Port, PowerState, Usage},
     },
 };
 
@@ -67,6 +65,7 @@ pub(super) struct IntelDevice {
     card: Card,
     identity: Gpu,
     hwmon: Option<Hwmon>,
+    port: Port,
     engine: EngineFiles,
     is_integrated: bool,
     proc_root: PathBuf,
@@ -201,6 +200,7 @@ impl IntelDevice {
                 ..Gpu::unidentified(index, &Absence::NotSupported)
             },
             hwmon: None,
+            port: Port::find(card.device.folder()),
             engine: EngineFiles::find(card),
             is_integrated,
             card: card.clone(),
@@ -216,11 +216,7 @@ impl IntelDevice {
         device.check()?;
         device.hwmon = Hwmon::find(card.device.folder(), &card.driver);
         device.identity.board = device.read_board();
-        let counts = |file: &&&'static str| device.read_first(&[file]).is_ok();
-        device.energy_file = ["energy1_input", "energy2_input"]
-            .iter()
-            .find(counts)
-            .copied();
+        device.find_energy_file();
         Ok(device)
     }
 
@@ -244,7 +240,7 @@ impl IntelDevice {
 
     fn read_board(&self) -> Board {
         let highest: Result<u32, _> = self.engine.clock.read_number(self.engine.clock_names[1]);
-        let link = read_max_link(self.card.device.folder());
+        let link = self.port.read_max_link();
         let celsius = |label: &str, limit: &str| {
             Reading::from(self.read_sensor(|hwmon| hwmon.read_celsius(label, limit)))
         };
@@ -299,7 +295,15 @@ impl IntelDevice {
         Err(reason)
     }
 
-    fn read_counters(&self) -> Counters {
+    /// Finds the file with the energy. That of the card is 0 on some boards.
+    fn find_energy_file(&mut self) {
+        let files = ["energy1_input", "energy2_input"];
+        let mut counting = files.into_iter();
+        self.energy_file = counting.find(|file| self.read_first(&[file]).is_ok());
+        self.identity.board.energy_source = self.energy_file.map(|_| EnergySource::Counter);
+    }
+
+    fn read_counters(&mut self) -> Counters {
         Counters {
             at: Instant::now(),
             energy_joules: self.read_energy(),
@@ -308,7 +312,10 @@ impl IntelDevice {
     }
 
     /// Reads the energy in joules, always from the same file.
-    fn read_energy(&self) -> Option<f64> {
+    fn read_energy(&mut self) -> Option<f64> {
+        if self.energy_file.is_none() {
+            self.find_energy_file();
+        }
         let file = self.energy_file?;
         self.read_sensor(|hwmon| hwmon.read_micro(file)).ok()
     }
@@ -360,7 +367,7 @@ impl IntelDevice {
         sample.clocks.sm_mhz = clock.into();
         sample.throttle_reasons = self.engine.read_reasons().into();
         if !self.is_integrated {
-            let link = read_link(self.card.device.folder());
+            let link = self.port.read_link();
             sample.pcie.generation = link.generation.into();
             sample.pcie.width = link.width.into();
         }

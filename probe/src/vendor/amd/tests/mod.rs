@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod recorded;
+mod states;
 
 const ADDRESS: &str = "0000:03:00.0";
 
@@ -150,7 +151,7 @@ fn sleeping_card_is_not_read() {
     let mut device = machine.open();
     machine.files.suspend_card();
     // A read of this waits for a writer, and the test fails by its time limit.
-    machine.files.block_reads("gpu_metrics");
+    machine.tree.block_reads(&machine.files.path("gpu_metrics"));
     let source = machine.source();
     assert!(source.is_asleep(0, Path::new("/sys")));
     assert!(matches!(source.open(0), Err(DeviceError::Asleep)));
