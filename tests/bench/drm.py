@@ -29,12 +29,12 @@ class Tree:
 
     def __init__(self, folder):
         self.folder = Path(folder) / "tree"
-        self.root = Path(folder)
 
     def serve(self, procfs, program):
-        command = [program, "--source", "amd", "serve", "--no-control", "--listen", f"127.0.0.1:{PORT}"]
+        command = [program, "--source", "amd", "serve", "--no-control"]
         roots = ["--sysfs", self.folder / "sys", "--procfs", procfs]
-        started = Program([*command, *roots], {"GPUMON_NO_JOIN": "1"})
+        listen = ["--listen", f"127.0.0.1:{PORT}"]
+        started = Program([*command, *listen, *roots], {"GPUMON_NO_JOIN": "1"})
         wait_for(PORT, "/readyz")
         return started
 
@@ -50,10 +50,9 @@ def eight_gpus(writer):
 @contextmanager
 def processes():
     """Starts processes that sleep, as children of one that ends with the block."""
-    opened = "; ".join([f"files = [open('/dev/null') for _ in range({DESCRIPTORS - 3})]"])
     script = f"""
 import os, signal
-{opened}
+files = [open('/dev/null') for _ in range({DESCRIPTORS - 3})]
 for _ in range({PROCESSES}):
     if os.fork() == 0:
         signal.pause()

@@ -88,6 +88,13 @@ fn gated_files_of_sleeping_cards_stay_closed() {
     wait_for_state(&server, "asleep");
     sleep(Duration::from_millis(10 * INTERVAL_MS));
     check("a server that finds them asleep");
+    let answer = server.get("/api/v1/snapshot").json();
+    let gpus = &answer["inventory"]["gpus"];
+    assert_eq!(
+        gpus[0]["uuid"], "GPU-aaaaaaa000003000",
+        "it is known who sleeps"
+    );
+    assert_eq!(gpus[1]["pci_bus_id"], "00000000:84:00.0");
     // The recorder must see what is read of cards that are on.
     laptop.cards.iter().for_each(|(card, _)| card.resume_card());
     wait_for_state(&server, "ok");

@@ -54,7 +54,8 @@ pub enum Absence {
     Ended,
     /// It belongs to another user and is kept from view.
     Hidden,
-    /// The hardware has reported a fatal error, after which the driver's numbers mean nothing until a reset.
+    /// The hardware has reported a fatal error, after which the driver's numbers mean nothing
+    /// until a reset.
     Distrusted,
     /// The machine is read by nvidia-smi's CSV, which does not have it; gpumon there would.
     NeedsGpumon,

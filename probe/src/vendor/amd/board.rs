@@ -3,7 +3,7 @@
 use super::kfd::Node;
 use crate::{
     bounded,
-    model::{Absence, Absent, Board, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
+    model::{Absence, Absent, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
     vendor::drm::{Attributes, Card, Hwmon, Port, generation_of},
 };
 
@@ -18,15 +18,27 @@ const NAMES: usize = 1 << 20;
 
 /// Returns the identifier of a card that never changes: its unique ID, as `ROCm` writes it, or the
 /// place of a card that has none.
-pub(super) fn uuid(card: &Card) -> String {
+fn uuid(card: &Card) -> String {
     match card.device.read_text("unique_id") {
         Ok(id) if id.bytes().any(|digit| digit != b'0') => format!("GPU-{}", id.to_lowercase()),
         _ => card.slot_id(),
     }
 }
 
+/// Identifies a card by files that do not wake it. `reason` is why the rest is absent.
+pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
+    Gpu {
+        vendor: Vendor::Amd,
+        vendor_index: Some(index),
+        uuid: Some(uuid(card)),
+        name: name(card),
+        pci_bus_id: Reading::Now(card.bus_id.clone()),
+        ..Gpu::unidentified(index, reason)
+    }
+}
+
 /// Returns the product's name, which starts with the vendor's.
-pub(super) fn name(card: &Card) -> Reading<String> {
+fn name(card: &Card) -> Reading<String> {
     let vendor = Vendor::Amd;
     let known = card
         .device

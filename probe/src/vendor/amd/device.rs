@@ -19,7 +19,7 @@ use super::{
     rates::{Earlier, Rates, find_highest, read_links},
 };
 use crate::{
-    model::{Absence, Bar1, Fan, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace, Vendor},
+    model::{Absence, Bar1, Fan, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace},
     vendor::{
         Device, DeviceError, ReadDepth,
         drm::{Attributes, Card, Clients, Hwmon, Port, PowerState, Usage, generation_of},
@@ -95,14 +95,7 @@ impl AmdDevice {
         energy: Arc<Mutex<EnergyMeter>>,
     ) -> Self {
         let mut device = Self {
-            identity: Gpu {
-                vendor: Vendor::Amd,
-                vendor_index: Some(index),
-                uuid: Some(board::uuid(card)),
-                name: board::name(card),
-                pci_bus_id: Reading::Now(card.bus_id.clone()),
-                ..Gpu::unidentified(index, &Absence::NotSupported)
-            },
+            identity: board::identify_card(card, index, &Absence::NotSupported),
             card: card.clone(),
             machine,
             hwmon: Hwmon::find(card.device.folder(), &card.driver),

@@ -68,8 +68,8 @@ static KINDS: [ErrorKind; 18] = [
         &[FATAL],
         Critical,
         "fatal hardware error",
-        "The hardware has found an error after which the GPU must be reset. Until then, the readings \
-         of all AMD GPUs mean nothing.",
+        "The hardware has found an error after which the GPU must be reset. Until then, the \
+         readings of all AMD GPUs mean nothing.",
         "The driver resets the GPU by itself. If it does not, reboot the machine. If it happens \
          again, have the board replaced.",
     ),

@@ -77,10 +77,11 @@ impl Rates {
         }
         let margin = sample.temperature.margin_celsius.value().copied();
         let reasons = throttle::find_reasons(now, shares.as_ref(), margin);
-        let reason_of_absence = if now.get_raw(Field::Samples).is_some() && before.is_none() {
-            Absence::WarmingUp
-        } else {
-            Absence::NotSupported
+        // The counters stand still, or all of them count each sample.
+        let reason_of_absence = match (now.get_raw(Field::Samples), before) {
+            (None, _) => Absence::NotSupported,
+            (Some(_), None) => Absence::WarmingUp,
+            (Some(_), Some(_)) => Absence::Unknown,
         };
         sample.throttle_reasons = reasons.ok_or(reason_of_absence).into();
     }

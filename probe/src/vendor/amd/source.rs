@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    board,
     device::{AmdDevice, Machine},
     energy::EnergyMeter,
     errors::AmdErrors,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     bounded,
-    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
+    model::{Absence, Driver, Gpu, GpuLink, Platform, Reading, Vendor},
     process_stat::is_first_pid_namespace,
     vendor::{
         Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
@@ -160,6 +161,11 @@ impl Source for AmdSource {
     fn is_asleep(&self, index: u32, _sys_root: &Path) -> bool {
         let found = self.find_card(index);
         found.is_some_and(|found| found.card.power_state() == PowerState::Asleep)
+    }
+
+    fn identify_asleep(&self, index: u32) -> Option<Gpu> {
+        let card = &self.find_card(index)?.card;
+        Some(board::identify_card(card, index, &Absence::Asleep))
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {

@@ -175,6 +175,19 @@ fn remove_duplicates(reasons: impl Iterator<Item = ThrottleReason>) -> Vec<Throt
     all
 }
 
+/// Identifies a card by files that do not wake it. `reason` is why the rest is absent.
+pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
+    let name = card.name_by_id(Vendor::Intel);
+    Gpu {
+        vendor: Vendor::Intel,
+        vendor_index: Some(index),
+        uuid: Some(card.slot_id()),
+        name: name.ok_or(Absence::Unknown).into(),
+        pci_bus_id: Reading::Now(card.bus_id.clone()),
+        ..Gpu::unidentified(index, reason)
+    }
+}
+
 impl IntelDevice {
     /// Opens a GPU, which reads what never changes. Nothing keeps the card awake.
     ///
@@ -188,17 +201,7 @@ impl IntelDevice {
     ) -> Result<Self, DeviceError> {
         let is_integrated = card.bus_id == INTEGRATED;
         let mut device = Self {
-            identity: Gpu {
-                vendor: Vendor::Intel,
-                vendor_index: Some(index),
-                uuid: Some(card.slot_id()),
-                name: card
-                    .name_by_id(Vendor::Intel)
-                    .ok_or(Absence::Unknown)
-                    .into(),
-                pci_bus_id: Reading::Now(card.bus_id.clone()),
-                ..Gpu::unidentified(index, &Absence::NotSupported)
-            },
+            identity: identify_card(card, index, &Absence::NotSupported),
             hwmon: None,
             port: Port::find(card.device.folder()),
             engine: EngineFiles::find(card),

@@ -1,6 +1,6 @@
 //! Whole cards, from recorded files and from files of our own.
 
-use std::{fs, path::Path, thread, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, thread, time::Duration};
 
 use fake_drm::{Card, CardFiles, Tree, products};
 
@@ -118,14 +118,21 @@ fn integrated_gpu_has_memory_of_machine() {
 }
 
 #[test]
-fn sleeping_card_is_not_opened() {
+fn sleeping_card_is_identified_and_not_read() {
     let machine = Machine::new(&products::make_arc_b580(ADDRESS));
     let source = machine.source().unwrap();
     let mut device = source.open(0).unwrap();
     machine.files.suspend_card();
+    let opened = machine.files.watch();
     assert!(source.is_asleep(0, Path::new("/sys")));
     assert!(matches!(source.open(0), Err(DeviceError::Asleep)));
     assert_eq!(read(&mut *device), Err(DeviceError::Asleep));
+    let gpu = source.identify_asleep(0).unwrap();
+    assert_eq!(gpu.uuid.as_deref(), Some("PCI-0000:03:00.0"));
+    assert_eq!(opened.take_gated(false), BTreeSet::new());
+    machine.files.resume_card();
+    read(&mut *device).unwrap();
+    assert!(!opened.take_gated(false).is_empty());
 }
 
 #[test]

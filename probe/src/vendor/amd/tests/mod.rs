@@ -1,6 +1,6 @@
 //! Whole cards, from recorded files and from files of our own.
 
-use std::{path::Path, thread, time::Duration};
+use std::{collections::BTreeSet, path::Path, thread, time::Duration};
 
 use fake_drm::{Card, CardFiles, Metrics, Tree, products, scenario};
 
@@ -146,16 +146,21 @@ fn encoded_tables_give_their_readings() {
 }
 
 #[test]
-fn sleeping_card_is_not_read() {
+fn sleeping_card_is_identified_and_not_read() {
     let machine = Machine::new(&products::make_radeon(ADDRESS));
     let mut device = machine.open();
     machine.files.suspend_card();
-    // A read of this waits for a writer, and the test fails by its time limit.
-    machine.tree.block_reads(&machine.files.path("gpu_metrics"));
+    let opened = machine.files.watch();
     let source = machine.source();
     assert!(source.is_asleep(0, Path::new("/sys")));
     assert!(matches!(source.open(0), Err(DeviceError::Asleep)));
     assert_eq!(read(&mut *device), Err(DeviceError::Asleep));
+    let gpu = source.identify_asleep(0).unwrap();
+    assert_eq!(gpu.uuid.as_deref(), Some("GPU-aaaaaaa000003000"));
+    assert_eq!(opened.take_gated(true), BTreeSet::new());
+    machine.files.resume_card();
+    read(&mut *device).unwrap();
+    assert!(opened.take_gated(true).contains("gpu_metrics"));
 }
 
 #[test]
