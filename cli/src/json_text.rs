@@ -35,9 +35,9 @@ pub(crate) enum TextRole {
 /// Keys of words, the last five those of `versions.json` of a bundle.
 const WORDS: &str = "\
     absent action advice architecture compute compute_capability condition cuda_version \
-    driver_version dtype kind library_version location meaning memory_kind name nvml_version \
-    part_number path pci_bus_id profile reasons recovery_action remote remote_pci_bus_id run \
-    runtime severity source state status throttle_reasons vbios_version vendor version what \
+    driver_version dtype energy_source kind library_version location meaning memory_kind name \
+    nvml_version part_number path pci_bus_id profile reasons recovery_action remote \
+    remote_pci_bus_id run runtime severity source state status throttle_reasons vbios_version vendor version what \
     workload gpumon kernel libc os packages";
 
 impl TextRole {

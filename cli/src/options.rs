@@ -112,15 +112,11 @@ impl SourceArgs {
     }
 
     fn roots(&self) -> Roots {
-        let root = |variable, usual: PathBuf| {
-            let set = std::env::var_os(variable).filter(|root| !root.is_empty());
-            set.map_or(usual, PathBuf::from)
-        };
         let usual = Roots::default();
         Roots {
             nvml_lib: self.library(),
-            sys: root(SYSFS, usual.sys),
-            proc: root(PROCFS, usual.proc),
+            sys: root_in_environment(SYSFS, usual.sys),
+            proc: root_in_environment(PROCFS, usual.proc),
         }
     }
 
@@ -132,7 +128,7 @@ impl SourceArgs {
         thread::spawn(move || {
             let options = Options {
                 details: true,
-                ..Options::new(Duration::from_millis(250), commands)
+                ..options_in_environment(Duration::from_millis(250), commands)
             };
             let send = |record: &Record| match sender.send(Ok(record.clone())) {
                 Ok(()) => ControlFlow::Continue(()),
@@ -205,8 +201,24 @@ pub(crate) fn watching(interval: Arc<SharedInterval>) -> Options {
         events: true,
         kernel_log: Some(KERNEL_LOG.into()),
         slurm_gpus: Some(SLURM_GPUS.into()),
-        ..Options::new(Duration::from_secs(1), CommandLines::All)
+        ..options_in_environment(Duration::from_secs(1), CommandLines::All)
     }
+}
+
+/// Returns the options of a command without arguments for them. Processes and power states are
+/// where the environment has procfs and sysfs.
+pub(crate) fn options_in_environment(interval: Duration, commands: CommandLines) -> Options {
+    let options = Options::new(interval, commands);
+    Options {
+        proc_root: root_in_environment(PROCFS, options.proc_root.clone()),
+        sys_root: root_in_environment(SYSFS, options.sys_root.clone()),
+        ..options
+    }
+}
+
+fn root_in_environment(variable: &str, usual: PathBuf) -> PathBuf {
+    let set = std::env::var_os(variable).filter(|root| !root.is_empty());
+    set.map_or(usual, PathBuf::from)
 }
 
 /// How to sample; the same for every command that takes more than one sample.

@@ -12,7 +12,10 @@ use gpumon_probe::{
 };
 use gpumon_workload::child::{self, JobFailure, ReadDriver};
 
-use crate::{exit::Failure, options::SourceArgs};
+use crate::{
+    exit::Failure,
+    options::{SourceArgs, options_in_environment},
+};
 
 /// Run one job of the workload runner, and report its progress, one JSON object per line
 #[derive(Debug, clap::Args)]
@@ -61,7 +64,7 @@ impl ReadDriver for Driver {
     ) {
         let options = Options {
             depth,
-            ..Options::new(interval, CommandLines::Own)
+            ..options_in_environment(interval, CommandLines::Own)
         };
         let on_record = |record: &Record| match record {
             Record::Sample(sample) => on_sample(&sample.gpus),

@@ -21,9 +21,16 @@ pub(crate) fn busy(gpu: &GpuSample) -> String {
     }
 }
 
-/// The same of a part of a GPU.
+/// Returns the use of a part of a GPU: that of its multiprocessors, or else `45 %`, the time in
+/// which the dies of a partition of AMD were busy.
 pub(crate) fn of_part(activity: &Reading<Activity>) -> String {
-    sm(activity.value()).map_or_else(|| ABSENT.to_owned(), from_sm_activity)
+    let activity = activity.value();
+    let graphics = activity.and_then(|activity| activity.graphics_percent.value());
+    match (sm(activity), graphics) {
+        (Some(percent), _) => from_sm_activity(percent),
+        (None, Some(percent)) => format!("{percent:.0} %"),
+        (None, None) => ABSENT.to_owned(),
+    }
 }
 
 /// Whether a GPU's utilization is absent, and its multiprocessors stand in for it.

@@ -115,10 +115,10 @@ impl Loads {
 
     /// Of a part, which has no temperature and power of its own.
     pub(crate) fn of_part(part: &MigSample, thresholds: &Thresholds) -> Self {
-        let busy = part
-            .activity
-            .value()
-            .and_then(|activity| activity.sm_percent.value());
+        let busy = part.activity.value().and_then(|activity| {
+            let graphics = activity.graphics_percent.value();
+            activity.sm_percent.value().or(graphics)
+        });
         Self {
             utilization: Load::of(busy.map(|percent| percent / 100.0), thresholds.utilization),
             memory: Load::of(

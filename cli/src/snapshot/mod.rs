@@ -19,7 +19,7 @@ use crate::{
     describe::Thresholds,
     exit::Failure,
     local::ServerArgs,
-    options::SourceArgs,
+    options::{SourceArgs, options_in_environment},
     table::{METRIC, REACH_MS, UtilizationHistory, View},
 };
 
@@ -188,7 +188,7 @@ impl Snapshot {
             depth,
             details: need == Need::Everything,
             slurm_gpus: Some(SLURM_GPUS.into()),
-            ..Options::new(Duration::from_secs(1), commands)
+            ..options_in_environment(Duration::from_secs(1), commands)
         };
         let OneShot {
             inventory,

@@ -37,6 +37,20 @@ pub struct Board {
     pub power_limits: PowerLimits,
     /// Temperatures at which something happens (`nvmlDeviceGetTemperatureThreshold`).
     pub thresholds: Thresholds,
+    /// The source of the energy, on GPUs of AMD and Intel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub energy_source: Option<EnergySource>,
+}
+
+/// The source of a GPU's energy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EnergySource {
+    /// The hardware's counter.
+    Counter,
+    /// The power that gpumon has read, added up since it started to read the GPU.
+    Power,
 }
 
 /// Highest clocks.
@@ -79,9 +93,10 @@ pub struct Thresholds {
 impl Board {
     /// A board of which nothing is known, for one reason.
     pub fn absent(reason: &Absence) -> Self {
-        absent!(reason; Self {}; serial, part_number, vbios_version, architecture, compute_capability, cores,
-            memory_bus_bits, minor_number, numa_node, pcie_max_generation, pcie_max_width, max_clocks, power_limits,
-            thresholds)
+        let energy_source = None;
+        absent!(reason; Self { energy_source }; serial, part_number, vbios_version, architecture,
+            compute_capability, cores, memory_bus_bits, minor_number, numa_node,
+            pcie_max_generation, pcie_max_width, max_clocks, power_limits, thresholds)
     }
 }
 

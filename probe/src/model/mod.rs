@@ -36,7 +36,7 @@ mod wording;
 pub use activity::Activity;
 pub use alert::{Alert, FiringAlert};
 pub use allocation::Allocation;
-pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
+pub use board::{Board, EnergySource, MaxClocks, PowerLimits, Thresholds};
 pub use bus_id::normal_bus_id;
 pub(crate) use bus_id::sysfs_device;
 pub use cell::Cell;

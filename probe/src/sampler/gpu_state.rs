@@ -210,8 +210,12 @@ impl GpuState {
         self.derived = false;
         match outcome {
             Outcome::Read(readings) => self.ingest_readings(*readings),
-            Outcome::Asleep => {
+            Outcome::Asleep(identity) => {
                 let at_ms = now_ms();
+                let identity_changed = match identity {
+                    Some(gpu) => self.set_identity(*gpu),
+                    None => self.remains_unknown(&Absence::Asleep),
+                };
                 let since_ms = if let Health::Asleep { since_ms } = self.last.health {
                     since_ms
                 } else {
@@ -219,7 +223,7 @@ impl GpuState {
                 };
                 self.replace(Health::Asleep { since_ms }, &Absence::Asleep, at_ms);
                 Update {
-                    identity_changed: self.remains_unknown(&Absence::Asleep),
+                    identity_changed,
                     ..Update::default()
                 }
             }
@@ -254,11 +258,7 @@ impl GpuState {
         if let Some(gpu) = identity {
             // A GPU that is seen for the first time has changed nothing.
             update.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
-            update.identity_changed = gpu != self.gpu;
-            if gpu.uuid.is_some() {
-                self.events.extend(self.added.take());
-            }
-            self.gpu = gpu;
+            update.identity_changed = self.set_identity(gpu);
         }
         if let Some(details) = details {
             self.events.extend(self.ecc.update(&details));
@@ -266,6 +266,16 @@ impl GpuState {
             update.details = Some(details);
         }
         update
+    }
+
+    /// Sets the identity, and returns `true` if it is another.
+    fn set_identity(&mut self, gpu: Gpu) -> bool {
+        if gpu.uuid.is_some() {
+            self.events.extend(self.added.take());
+        }
+        let is_changed = gpu != self.gpu;
+        self.gpu = gpu;
+        is_changed
     }
 
     /// Puts a GPU of which nothing can be read in the place of what was read last.
@@ -459,8 +469,15 @@ mod tests {
             "the same reason is no change"
         );
         state.gpu.uuid = Some("GPU-3".into());
-        assert!(!state.ingest(Outcome::Asleep).identity_changed);
+        assert!(!state.ingest(Outcome::Asleep(None)).identity_changed);
         assert_eq!(state.gpu().uuid.as_deref(), Some("GPU-3"));
+        let other = Gpu {
+            uuid: Some("GPU-4".into()),
+            ..Gpu::unidentified(3, &Absence::Asleep)
+        };
+        let asleep = Outcome::Asleep(Some(Box::new(other)));
+        assert!(state.ingest(asleep).identity_changed);
+        assert_eq!(state.last.uuid.as_deref(), Some("GPU-4"));
     }
 
     #[test]

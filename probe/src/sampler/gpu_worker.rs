@@ -115,7 +115,7 @@ impl GpuWorker {
         }
         let outcome = match self.read() {
             Ok(Some(readings)) => Outcome::Read(Box::new(readings)),
-            Ok(None) => Outcome::Asleep,
+            Ok(None) => Outcome::Asleep(self.identify_asleep()),
             Err(error) => Outcome::Failed(error),
         };
         Message::Answer {
@@ -138,6 +138,15 @@ impl GpuWorker {
             }
             Err(error) => Err(self.fail(error)),
         }
+    }
+
+    /// Identifies a GPU that sleeps, unless it was identified before.
+    fn identify_asleep(&mut self) -> Option<Box<Gpu>> {
+        if self.reported.is_none() {
+            self.reported = self.source.identify_asleep(self.index);
+            return self.reported.clone().map(Box::new);
+        }
+        None
     }
 
     fn read_open(&mut self) -> Result<Readings, DeviceError> {

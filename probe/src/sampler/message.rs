@@ -28,8 +28,8 @@ pub(super) enum Message {
 pub(super) enum Outcome {
     /// It was read.
     Read(Box<Readings>),
-    /// It sleeps, and was not woken.
-    Asleep,
+    /// The GPU sleeps, and was not woken. It has an identity if that was not known before.
+    Asleep(Option<Box<Gpu>>),
     /// It could not be read.
     Failed(DeviceError),
 }

@@ -46,8 +46,8 @@ pub(super) fn at_known_indices(
     )))
 }
 
-/// Returns the UUID of each GPU, by the driver's index; `None` for a GPU that sleeps or does not
-/// answer in time. `sys_root` is `/sys` except in tests.
+/// Returns the UUID of each GPU, by the driver's index; `None` for a GPU that does not answer in
+/// time, or sleeps and cannot be identified then. `sys_root` is `/sys` except in tests.
 ///
 /// # Errors
 /// The driver finds no GPU.
@@ -61,12 +61,12 @@ pub fn identify_gpus(
         let (source, sys_root, sender) = (Arc::clone(source), sys_root.to_owned(), sender.clone());
         spawn(&format!("identify-{index}"), move || {
             let is_asleep = source.is_asleep(index, &sys_root);
-            let device = if is_asleep {
-                None
+            let identity = if is_asleep {
+                source.identify_asleep(index)
             } else {
-                source.open(index).ok()
+                source.open(index).ok().map(|mut device| device.identity())
             };
-            let _ = sender.send((index, device.and_then(|mut device| device.identity().uuid)));
+            let _ = sender.send((index, identity.and_then(|gpu| gpu.uuid)));
         })?;
     }
     drop(sender);

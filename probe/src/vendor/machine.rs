@@ -121,6 +121,12 @@ impl Source for MachineSource {
             .is_some_and(|(source, index)| source.is_asleep(index, sys_root))
     }
 
+    fn identify_asleep(&self, index: u32) -> Option<Gpu> {
+        let (source, driver_index) = self.place(index)?;
+        let gpu = source.identify_asleep(driver_index)?;
+        Some(Gpu { index, ..gpu })
+    }
+
     /// The first driver that reports events. Of the drivers that gpumon knows, only NVIDIA's does;
     /// the others write to the kernel's log.
     fn reporter(&self) -> Option<Box<dyn Reporter>> {

@@ -58,6 +58,13 @@ pub trait Source: Send + Sync {
     /// wake it, and asks the system, never the driver. `sys_root` is `/sys` but in tests.
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool;
 
+    /// Identifies a GPU that the system has switched off, without waking it; `None` if the driver
+    /// cannot.
+    fn identify_asleep(&self, index: u32) -> Option<Gpu> {
+        let _ = index;
+        None
+    }
+
     /// Waits for what the driver reports by itself; `None` where it reports nothing.
     fn reporter(&self) -> Option<Box<dyn Reporter>>;
 

@@ -79,7 +79,7 @@ export const ERROR_TITLES: Readonly<Partial<Record<number, () => string>>> = {
 const OF_OTHERS: [&str; 1] = ["memory_filling"];
 
 /// The reasons for which the browser has no text of its own.
-const ABSENCES: [Absence; 11] = [
+const ABSENCES: [Absence; 12] = [
     Absence::NotSupported,
     Absence::GpuLost,
     Absence::Asleep,
@@ -90,6 +90,7 @@ const ABSENCES: [Absence; 11] = [
     Absence::NotInProc,
     Absence::Ended,
     Absence::Hidden,
+    Absence::Distrusted,
     Absence::NeedsGpumon,
 ];
 

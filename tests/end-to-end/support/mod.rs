@@ -109,6 +109,25 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
     command
 }
 
+/// Returns the same command without the capabilities by which root opens files that a tree refuses
+/// with `make_busy` and `forbid`.
+pub(crate) fn without_capabilities(command: Command) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return command;
+    }
+    let dropped = "-sys_admin,-checkpoint_restore";
+    let mut limited = Command::new("setpriv");
+    limited.args(["--bounding-set", dropped, "--inh-caps", dropped]);
+    limited.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited
+}
+
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -54,6 +54,9 @@ pub enum Absence {
     Ended,
     /// It belongs to another user and is kept from view.
     Hidden,
+    /// The hardware has reported a fatal error, after which the driver's numbers mean nothing
+    /// until a reset.
+    Distrusted,
     /// The machine is read by nvidia-smi's CSV, which does not have it; gpumon there would.
     NeedsGpumon,
     /// The driver failed with this `nvmlReturn_t`.
@@ -194,6 +197,7 @@ impl fmt::Display for Absence {
             ),
             Self::Ended => f.write_str("the process has ended"),
             Self::Hidden => f.write_str("hidden: another user's"),
+            Self::Distrusted => f.write_str("not trusted after a fatal hardware error"),
             Self::NeedsGpumon => {
                 f.write_str("not told by nvidia-smi: install gpumon on that machine")
             }

@@ -1,10 +1,10 @@
 //! The constant properties of a card.
 
-use super::{device::PowerFiles, kfd::Node};
+use super::kfd::Node;
 use crate::{
     bounded,
-    model::{Absence, Absent, Board, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
-    vendor::drm::{Attributes, Card, Hwmon, generation_of, read_max_link},
+    model::{Absence, Absent, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
+    vendor::drm::{Attributes, Card, Hwmon, Port, generation_of},
 };
 
 /// The list of names that comes with AMD's drivers, by PCI device and revision.
@@ -18,15 +18,27 @@ const NAMES: usize = 1 << 20;
 
 /// Returns the identifier of a card that never changes: its unique ID, as `ROCm` writes it, or the
 /// place of a card that has none.
-pub(super) fn uuid(card: &Card) -> String {
+fn uuid(card: &Card) -> String {
     match card.device.read_text("unique_id") {
         Ok(id) if id.bytes().any(|digit| digit != b'0') => format!("GPU-{}", id.to_lowercase()),
         _ => card.slot_id(),
     }
 }
 
+/// Identifies a card by files that do not wake it. `reason` is why the rest is absent.
+pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
+    Gpu {
+        vendor: Vendor::Amd,
+        vendor_index: Some(index),
+        uuid: Some(uuid(card)),
+        name: name(card),
+        pci_bus_id: Reading::Now(card.bus_id.clone()),
+        ..Gpu::unidentified(index, reason)
+    }
+}
+
 /// Returns the product's name, which starts with the vendor's.
-pub(super) fn name(card: &Card) -> Reading<String> {
+fn name(card: &Card) -> Reading<String> {
     let vendor = Vendor::Amd;
     let known = card
         .device
@@ -61,10 +73,15 @@ fn find_amd_name(card: &Card) -> Option<String> {
 }
 
 /// Reads the rest of what never changes.
-pub(super) fn read_board(card: &Card, hwmon: Option<&Hwmon>, node: Option<&Node>) -> Board {
+pub(super) fn read_board(
+    card: &Card,
+    port: &Port,
+    hwmon: Option<&Hwmon>,
+    node: Option<&Node>,
+) -> Board {
     let text = |name: &str| Reading::from(card.device.read_text(name).and_then(not_blank));
     let unsupported = || Absence::NotSupported;
-    let link = read_max_link(card.device.folder());
+    let link = port.read_max_link();
     let slot = PcieLevels::read(&card.device);
     Board {
         serial: text("serial_number"),
@@ -96,7 +113,7 @@ pub(super) fn read_board(card: &Card, hwmon: Option<&Hwmon>, node: Option<&Node>
         },
         power_limits: hwmon.map_or_else(
             || PowerLimits::absent(&Absence::NotSupported),
-            PowerFiles::read_limits,
+            read_power_limits,
         ),
         thresholds: hwmon.map_or_else(|| Thresholds::absent(&Absence::NotSupported), thresholds),
         ..Board::absent(&Absence::NotSupported)
@@ -109,6 +126,23 @@ fn not_blank(text: String) -> Result<String, Absence> {
         Err(Absence::NotSupported)
     } else {
         Ok(text)
+    }
+}
+
+fn read_power_limits(hwmon: &Hwmon) -> PowerLimits {
+    // Some products give 0 for no limit.
+    let read = |file| {
+        let watts = hwmon.read_micro(file)?;
+        if watts > 0.0 {
+            Ok(watts)
+        } else {
+            Err(Absence::NotSupported)
+        }
+    };
+    PowerLimits {
+        default_watts: read("power1_cap_default").into(),
+        min_watts: hwmon.read_micro("power1_cap_min").into(),
+        max_watts: read("power1_cap_max").into(),
     }
 }
 
@@ -170,6 +204,12 @@ pub(super) fn read_profile(device: &Attributes) -> Reading<String> {
         (Ok(compute), Err(_)) => Reading::Now(compute),
         (Err(reason), _) => Reading::Absent(reason),
     }
+}
+
+/// Returns `true` if a package is divided into partitions.
+pub(super) fn is_divided(device: &Attributes) -> bool {
+    let compute = device.read_text("current_compute_partition");
+    compute.is_ok_and(|compute| ["DPX", "TPX", "QPX", "CPX"].contains(&compute.as_str()))
 }
 
 #[cfg(test)]

@@ -2,26 +2,27 @@
 
 use std::{
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use super::{
     board,
+    compute::ComputeProcesses,
+    energy::{self, EnergyMeter},
+    fatal::FatalErrors,
     kfd::{self, Node},
     metrics::{self, Field, Metrics, MetricsError},
     partitions::Partitions,
     processes,
-    throttle::{self, Shares, counter_growth},
+    ras::RasCounters,
+    rates::{Earlier, Rates, find_highest, read_links},
 };
 use crate::{
-    model::{
-        Absence, Absent, Activity, Bar1, Ecc, EccCounts, Fan, Gpu, GpuDetails, GpuSample,
-        MemoryKind, NvLink, NvLinkRemote, PowerLimits, Reading, ThrottleReason, Trace, Vendor,
-    },
+    model::{Absence, Bar1, Fan, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace},
     vendor::{
         Device, DeviceError, ReadDepth,
-        drm::{Attributes, Card, Clients, Hwmon, PowerState, Usage, generation_of, read_link},
+        drm::{Attributes, Card, Clients, Hwmon, Port, PowerState, Usage, generation_of},
     },
 };
 
@@ -35,24 +36,6 @@ const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 /// The firmware of Navi reports wrong activity and clocks for this long after a card wakes up.
 const LATCHED_FOR: Duration = Duration::from_secs(15);
 
-/// Reading the counters of errors makes the driver collect them from all blocks.
-const ECC_EVERY: Duration = Duration::from_mins(1);
-
-/// Counting the occupied compute units walks all queues of the hardware.
-const COMPUTE_EVERY: Duration = Duration::from_secs(1);
-
-/// A longer pause between two samples leaves the power in between unknown.
-const LONGEST_STEP: Duration = Duration::from_mins(2);
-
-/// Devices whose accumulator of energy is right: MI100, MI200 and MI300 series.
-const WITH_ENERGY: [u16; 16] = [
-    0x738c, 0x738e, 0x7408, 0x740c, 0x740f, 0x7410, 0x74a0, 0x74a1, 0x74a2, 0x74a5, 0x74a8, 0x74a9,
-    0x74b5, 0x74b6, 0x75a0, 0x75a3,
-];
-
-/// The unit of their accumulator, in joules: 2^-16.
-const ENERGY_UNIT: f64 = 1.0 / 65536.0;
-
 /// The device ID of MI300A.
 const MI300A: u16 = 0x74a0;
 
@@ -62,30 +45,39 @@ const WITHOUT_USE: [u16; 3] = [0x15d8, 0x15dd, 0x13fe];
 /// Fans turn at fewer turns than this only as noise of the sensor.
 const FAN_NOISE_RPM: u64 = 100;
 
+/// The parts of the machine that all its GPUs share.
+pub(super) struct Machine {
+    pub(super) sys_root: PathBuf,
+    pub(super) clients: Arc<Clients>,
+    /// Whether PIDs in KFD's files are those of procfs.
+    pub(super) sees_host_pids: bool,
+    pub(super) fatal_errors: Arc<FatalErrors>,
+}
+
 /// One GPU: the files of its card, and what was read before.
 pub(super) struct AmdDevice {
     card: Card,
     identity: Gpu,
-    sys_root: PathBuf,
+    machine: Arc<Machine>,
     hwmon: Option<Hwmon>,
-    power: PowerFiles,
-    clients: Arc<Clients>,
-    sees_host_pids: bool,
+    port: Port,
     usage: Usage,
     nodes: Vec<Node>,
     partitions: Partitions,
-    /// The generation of KFD's topology that the nodes are from.
+    /// The profile of a divided package.
+    profile: Reading<String>,
+    /// Whether the topology was read.
+    has_nodes: bool,
+    /// The generation of the topology; `None` if KFD has none.
     generation: Option<u64>,
-    /// The firmware's readings are wrong until then.
-    latched_until: Option<Instant>,
     /// Returns `true` if the GPU is a part of the processor.
     is_apu: bool,
-    earlier: Option<Earlier>,
-    throttled: ThrottledSeconds,
-    /// The energy since the GPU was opened, for GPUs without an accumulator.
-    energy_joules: f64,
-    ecc: Option<(Instant, Ecc)>,
-    compute: Option<(Instant, Vec<kfd::ComputeProcess>)>,
+    /// The total sizes of VRAM and GTT, which do not change.
+    memory_sizes: [Option<u64>; 2],
+    rates: Rates,
+    energy: Arc<Mutex<EnergyMeter>>,
+    ras: RasCounters,
+    compute: ComputeProcesses,
     /// Whether the last reading left the card alone.
     is_resting: bool,
     /// The last details, for a card that is left alone.
@@ -94,144 +86,76 @@ pub(super) struct AmdDevice {
     last: Option<(Instant, GpuSample)>,
 }
 
-/// The last tables and readings, for rates.
-struct Earlier {
-    at: Instant,
-    metrics: Option<Metrics>,
-    watts: Option<f64>,
-}
-
-/// The time in which clocks were reduced, in seconds.
-#[derive(Debug, Default, Clone, Copy)]
-struct ThrottledSeconds {
-    is_counted: bool,
-    power: f64,
-    thermal: f64,
-}
-
-/// The names of the files with a card's power, which differ between products.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PowerFiles {
-    has_average: bool,
-    has_instant: bool,
-}
-
-impl PowerFiles {
-    pub(super) fn find(hwmon: &Hwmon) -> Self {
-        let has = |file| hwmon.read_micro(file) != Err(Absence::NotSupported);
-        Self {
-            has_average: has("power1_average"),
-            has_instant: has("power1_input"),
-        }
-    }
-
-    pub(super) fn read_limits(hwmon: &Hwmon) -> PowerLimits {
-        // Some products give 0 for no limit.
-        let above_zero = |watts: f64| {
-            if watts > 0.0 {
-                Ok(watts)
-            } else {
-                Err(Absence::NotSupported)
-            }
-        };
-        PowerLimits {
-            default_watts: hwmon
-                .read_micro("power1_cap_default")
-                .and_then(above_zero)
-                .into(),
-            min_watts: hwmon.read_micro("power1_cap_min").into(),
-            max_watts: hwmon
-                .read_micro("power1_cap_max")
-                .and_then(above_zero)
-                .into(),
-        }
-    }
-}
-
 impl AmdDevice {
     /// Opens a GPU, which reads what never changes. Nothing keeps the card awake.
     pub(super) fn open(
         card: &Card,
         index: u32,
-        sys_root: &std::path::Path,
-        clients: Arc<Clients>,
-        sees_host_pids: bool,
-        was_asleep: bool,
+        machine: Arc<Machine>,
+        energy: Arc<Mutex<EnergyMeter>>,
     ) -> Self {
-        let hwmon = Hwmon::find(card.device.folder(), &card.driver);
-        let power = hwmon.as_ref().map_or(
-            PowerFiles {
-                has_average: false,
-                has_instant: false,
-            },
-            PowerFiles::find,
-        );
         let mut device = Self {
-            identity: Gpu {
-                vendor: Vendor::Amd,
-                vendor_index: Some(index),
-                uuid: Some(board::uuid(card)),
-                name: board::name(card),
-                pci_bus_id: Reading::Now(card.bus_id.clone()),
-                ..Gpu::unidentified(index, &Absence::NotSupported)
-            },
+            identity: board::identify_card(card, index, &Absence::NotSupported),
             card: card.clone(),
-            sys_root: sys_root.to_owned(),
-            hwmon,
-            power,
-            clients,
-            sees_host_pids,
+            machine,
+            hwmon: Hwmon::find(card.device.folder(), &card.driver),
+            port: Port::find(card.device.folder()),
             usage: Usage::new(&processes::NAMES),
             nodes: Vec::new(),
             partitions: Partitions::default(),
+            profile: Reading::NOT_SUPPORTED,
+            has_nodes: false,
             generation: None,
-            latched_until: Instant::now()
-                .checked_add(LATCHED_FOR)
-                .filter(|_| was_asleep),
             is_apu: false,
-            earlier: None,
-            throttled: ThrottledSeconds::default(),
-            energy_joules: 0.0,
-            ecc: None,
-            compute: None,
+            memory_sizes: [None; 2],
+            rates: Rates::default(),
+            energy,
+            ras: RasCounters::default(),
+            compute: ComputeProcesses::default(),
             is_resting: false,
             last_details: None,
             last: None,
         };
         device.is_apu = device.is_part_of_processor();
         device.find_nodes();
-        device.identity.board =
-            board::read_board(&device.card, device.hwmon.as_ref(), device.own_node());
+        device.identity.board = board::read_board(
+            &device.card,
+            &device.port,
+            device.hwmon.as_ref(),
+            device.own_node(),
+        );
         device
     }
 
     /// Returns `true` if the GPU is a part of the processor: its table has a format of its own, or
-    /// it has the sensor for the voltage of the processor's other parts.
+    /// it has the sensor for the voltage of the processor's other parts. The table may be refused
+    /// now, and readable later.
     fn is_part_of_processor(&self) -> bool {
         let has_sensor = self
             .hwmon
             .as_ref()
             .is_some_and(|hwmon| hwmon.has_sensor("in", "vddnb"));
         let is_mi300a = self.card.pci_id.is_some_and(|(_, device)| device == MI300A);
-        let metrics = self.read_metrics();
-        let format = metrics.map(|metrics| metrics.version.format);
-        has_sensor || is_mi300a || matches!(format, Ok(2 | 3))
+        has_sensor || is_mi300a || self.read_metrics().is_ok_and(|metrics| metrics.is_of_apu())
     }
 
     /// Reads the topology, if it has changed.
     fn find_nodes(&mut self) {
-        let generation = kfd::generation(&self.sys_root);
-        if generation.is_some() && generation == self.generation {
+        let generation = kfd::generation(&self.machine.sys_root);
+        // The profile is refused while the package is divided anew.
+        let is_refused = self.profile == Reading::Absent(Absence::NoAnswer);
+        if self.has_nodes && generation == self.generation && !is_refused {
             return;
         }
-        self.generation = generation;
-        let nodes = kfd::find_nodes(&self.sys_root);
-        self.partitions = Partitions::find(&nodes, &self.card.bus_id);
+        (self.has_nodes, self.generation) = (true, generation);
+        self.memory_sizes = [None; 2];
+        self.profile = board::read_profile(&self.card.device);
+        let nodes = kfd::find_nodes(&self.machine.sys_root);
+        let is_divided = board::is_divided(&self.card.device);
+        self.partitions = Partitions::find(&nodes, &self.card.bus_id, is_divided);
         let is_own = |node: &Node| node.bus_id().as_deref() == Some(self.card.bus_id.as_str());
         self.nodes = nodes.into_iter().filter(is_own).collect();
-        self.identity.mig_devices = self
-            .partitions
-            .identities(&self.uuid(), &board::read_profile(&self.card.device));
+        self.identity.mig_devices = self.partitions.identities(&self.uuid(), &self.profile);
     }
 
     fn own_node(&self) -> Option<&Node> {
@@ -300,10 +224,21 @@ impl AmdDevice {
         })
     }
 
-    fn read_memory(&self, sample: &mut GpuSample) {
+    /// Reads a size that does not change.
+    fn read_memory_size(&mut self, place: usize, file: &str) -> Result<u64, Absence> {
+        if let Some(size) = self.memory_sizes[place] {
+            return Ok(size);
+        }
+        let size = self.files().read_number(file)?;
+        self.memory_sizes[place] = Some(size);
+        Ok(size)
+    }
+
+    fn read_memory(&mut self, sample: &mut GpuSample) {
+        let total = self.read_memory_size(0, "mem_info_vram_total");
+        let gtt_total = self.read_memory_size(1, "mem_info_gtt_total");
         let bytes = |name| self.files().read_number::<u64>(name);
-        let (total, used) = (bytes("mem_info_vram_total"), bytes("mem_info_vram_used"));
-        let (gtt_total, gtt_used) = (bytes("mem_info_gtt_total"), bytes("mem_info_gtt_used"));
+        let (used, gtt_used) = (bytes("mem_info_vram_used"), bytes("mem_info_gtt_used"));
         // An APU has a part of the machine's memory, and maps more of it as needed.
         let is_unified = self.is_apu;
         let both = |one: &Result<u64, Absence>, other: &Result<u64, Absence>| match (one, other) {
@@ -396,13 +331,20 @@ impl AmdDevice {
 
         self.read_clocks(metrics, sample);
         sample.fan_percent = self.read_fan().speed_percent;
-        let link = read_link(self.card.device.folder());
         // The table has the link of the slot, also on boards with a switch of their own.
         let width = get(Field::PcieWidth).and_then(round_to_whole);
-        let width = width.ok().filter(|lanes| *lanes > 0).map_or(link.width, Ok);
-        let generation = get(Field::PcieSpeed)
-            .and_then(|speed| generation_of(speed).ok_or(Absence::Unknown))
-            .or(link.generation);
+        let width = width.ok().filter(|lanes| *lanes > 0);
+        let generation = get(Field::PcieSpeed).ok().and_then(generation_of);
+        let (generation, width) = match (generation, width) {
+            (Some(generation), Some(width)) => (Ok(generation), Ok(width)),
+            (generation, width) => {
+                let link = self.port.read_link();
+                (
+                    generation.map_or(link.generation, Ok),
+                    width.map_or(link.width, Ok),
+                )
+            }
+        };
         // Some boards report the link to their own switch, which is faster.
         let limit = self.identity.board.pcie_max_generation.value().copied();
         let generation = generation.map(|own| limit.map_or(own, |limit| own.min(limit)));
@@ -436,38 +378,39 @@ impl AmdDevice {
 
     /// Reads power and energy. The second die of an MI250X has neither: the first has both dies'.
     fn read_power(&mut self, metrics: Option<&Metrics>, at: Instant, sample: &mut GpuSample) {
+        let has_accumulator = self
+            .card
+            .pci_id
+            .is_some_and(|(_, device)| energy::has_accumulator(device));
         let limit = self.read_sensor(|hwmon| hwmon.read_micro("power1_cap"));
-        let is_second_die = limit == Ok(0.0) && self.has_energy();
-        let read = |has: bool, file| {
-            let watts = self.read_sensor(|hwmon| hwmon.read_micro(file));
-            if has && !is_second_die {
-                watts
-            } else {
+        let is_second_die = limit == Ok(0.0) && has_accumulator;
+        let read = |file| {
+            if is_second_die {
                 Err(Absence::NotSupported)
+            } else {
+                self.read_sensor(|hwmon| hwmon.read_micro(file))
             }
         };
-        let average = read(self.power.has_average, "power1_average");
-        let instant = read(self.power.has_instant, "power1_input");
-        let table = metrics.and_then(|metrics| metrics.get(Field::SocketPower));
-        let table = table
-            .filter(|_| !is_second_die)
-            .ok_or(Absence::NotSupported);
-        let draw = average.clone().or_else(|_| instant.clone()).or(table);
-        self.integrate(draw.as_ref().ok().copied(), at);
-        let power = &mut sample.power;
-        power.energy_joules_total = if is_second_die {
-            Reading::NOT_SUPPORTED
-        } else if self.has_energy() {
-            let counter = metrics.and_then(|metrics| metrics.get(Field::Energy));
-            counter
-                .map(|units| units * ENERGY_UNIT)
-                .ok_or(Absence::NotSupported)
-                .into()
-        } else if draw.is_ok() {
-            Reading::Now(self.energy_joules)
-        } else {
-            Reading::NOT_SUPPORTED
+        // Products differ in which of the two they have.
+        let (average, instant) = (read("power1_average"), read("power1_input"));
+        let of_table = |field| {
+            metrics
+                .and_then(|metrics| metrics.get(field))
+                .filter(|_| !is_second_die)
         };
+        let draw = average
+            .clone()
+            .or_else(|_| instant.clone())
+            .or_else(|reason| of_table(Field::SocketPower).ok_or(reason));
+        let accumulator = of_table(Field::Energy).filter(|_| has_accumulator);
+        let mut energy = self.energy.lock().unwrap_or_else(PoisonError::into_inner);
+        let joules = energy.update(draw.as_ref().ok().copied(), accumulator, at);
+        let source = energy.source();
+        drop(energy);
+        self.identity.board.energy_source = source;
+        let missing = source.map_or(Absence::NotSupported, |_| Absence::Unknown);
+        let power = &mut sample.power;
+        power.energy_joules_total = joules.ok_or(missing).into();
         power.draw_watts = draw.into();
         power.average_watts = average.into();
         power.instant_watts = instant.into();
@@ -479,81 +422,6 @@ impl AmdDevice {
             }
         };
         power.limit_watts = limit.and_then(above_zero).into();
-    }
-
-    /// Returns `true` if the firmware has a counter of energy that is right.
-    fn has_energy(&self) -> bool {
-        self.card
-            .pci_id
-            .is_some_and(|(_, device)| WITH_ENERGY.contains(&device))
-    }
-
-    /// Adds the energy since the last sample, from the mean of the powers at both ends.
-    fn integrate(&mut self, watts: Option<f64>, now: Instant) {
-        if let Some(Earlier {
-            at,
-            watts: Some(before),
-            ..
-        }) = &self.earlier
-            && let Some(watts) = watts
-        {
-            let step = now.duration_since(*at);
-            if step <= LONGEST_STEP {
-                self.energy_joules += (before + watts) / 2.0 * step.as_secs_f64();
-            }
-        }
-    }
-
-    /// Fills in the readings that need two tables: activity, causes of reduced clocks and XGMI
-    /// rates.
-    fn read_rates(&mut self, metrics: Option<&Metrics>, at: Instant, sample: &mut GpuSample) {
-        let Some(now) = metrics else {
-            sample.activity = Reading::NOT_SUPPORTED;
-            sample.throttle_reasons = Reading::NOT_SUPPORTED;
-            sample.nvlink = Absent::absent(&Absence::NotSupported);
-            return;
-        };
-        let earlier = self.earlier.as_ref();
-        let before = earlier.and_then(|earlier| Some((earlier.at, earlier.metrics.as_ref()?)));
-        let shares = before.and_then(|(_, before)| Shares::compare(before, now));
-        let elapsed = before.map_or(0.0, |(earlier, _)| at.duration_since(earlier).as_secs_f64());
-        sample.activity = match before {
-            _ if now.get_raw(Field::GfxActivitySum).is_none()
-                || now.get_raw(Field::Samples).is_none() =>
-            {
-                Reading::NOT_SUPPORTED
-            }
-            None => Reading::Absent(Absence::WarmingUp),
-            Some((_, before)) => Reading::Now(Activity {
-                graphics_percent: mean_activity(before, now).ok_or(Absence::WarmingUp).into(),
-                ..Activity::absent(&Absence::NotSupported)
-            }),
-        };
-        let rate = |field| xgmi_rate(before.map(|(_, before)| before), now, field, elapsed);
-        sample.nvlink.rx_bytes_per_second = rate(Field::XgmiRead).into();
-        sample.nvlink.tx_bytes_per_second = rate(Field::XgmiWritten).into();
-        if let Some(shares) = &shares {
-            self.throttled.is_counted = true;
-            self.throttled.power += shares.get_share(ThrottleReason::PowerLimit) * elapsed;
-            let thermal = [
-                ThrottleReason::ThermalLimit,
-                ThrottleReason::MemoryThermalLimit,
-                ThrottleReason::RegulatorThermalLimit,
-            ];
-            let share = thermal
-                .map(|reason| shares.get_share(reason))
-                .into_iter()
-                .fold(0.0, f64::max);
-            self.throttled.thermal += share * elapsed;
-        }
-        let margin = sample.temperature.margin_celsius.value().copied();
-        let reasons = throttle::find_reasons(now, shares.as_ref(), margin);
-        let reason_of_absence = if now.get_raw(Field::Samples).is_some() && before.is_none() {
-            Absence::WarmingUp
-        } else {
-            Absence::NotSupported
-        };
-        sample.throttle_reasons = reasons.ok_or(reason_of_absence).into();
     }
 
     fn read_fan(&self) -> Fan {
@@ -581,25 +449,18 @@ impl AmdDevice {
         } else {
             SCAN_PATIENCE
         };
-        let Some(scan) = self.clients.get(SCAN_AGE, patience) else {
+        let Some(scan) = self.machine.clients.get(SCAN_AGE, patience) else {
             sample.processes = Reading::Absent(Absence::NotReadYet);
             return;
         };
         let own = scan.of_card(&self.card.bus_id);
         self.usage.update(scan.at, &own);
-        let is_due = self
-            .compute
-            .as_ref()
-            .is_none_or(|(at, _)| at.elapsed() >= COMPUTE_EVERY);
-        if self.sees_host_pids && is_due {
-            let read = kfd::read_processes(&self.sys_root, &self.nodes);
-            self.compute = Some((Instant::now(), read));
-        }
-        let compute = self
-            .compute
-            .as_ref()
-            .map_or(&[][..], |(_, compute)| compute);
-        let units = self.own_node().and_then(Node::compute_units);
+        let compute = if self.machine.sees_host_pids {
+            self.compute.read(&self.machine.sys_root, &self.nodes)
+        } else {
+            &[]
+        };
+        let units = self.nodes.first().and_then(Node::compute_units);
         let listed = processes::list(
             &self.usage,
             &own,
@@ -619,39 +480,34 @@ impl AmdDevice {
         sample.processes = Reading::Now(listed);
     }
 
-    fn read_ecc(&mut self) -> Ecc {
-        if let Some((at, ecc)) = &self.ecc
-            && at.elapsed() < ECC_EVERY
-        {
-            return ecc.clone();
+    /// Reads everything that comes from the firmware.
+    fn read_firmware(&mut self, at: Instant, sample: &mut GpuSample) -> Result<(), DeviceError> {
+        let metrics = self.read_metrics();
+        let busy = self.files().read_number::<u32>("gpu_busy_percent");
+        if is_refused(&metrics, &busy) {
+            // The card may have fallen asleep since it was looked at.
+            self.check()?;
+            return Err(in_reset());
         }
-        let counts = ["umc", "gfx", "sdma", "mmhub", "xgmi_wafl"].map(|block| {
-            self.files()
-                .read_text(&format!("ras/{block}_err_count"))
-                .ok()
-                .and_then(|text| parse_errors(&text))
-        });
-        let total =
-            counts.iter().flatten().copied().reduce(|one, other| {
-                (one.0.saturating_add(other.0), one.1.saturating_add(other.1))
-            });
-        let mut ecc = Ecc::absent(&Absence::NotSupported);
-        if let Some((corrected, uncorrected)) = total {
-            ecc.volatile = EccCounts {
-                corrected_total: Reading::Now(corrected),
-                uncorrected_total: Reading::Now(uncorrected),
-            };
-        }
-        self.ecc = Some((Instant::now(), ecc.clone()));
-        ecc
+        let metrics = metrics.ok();
+        self.is_apu |= metrics.as_ref().is_some_and(Metrics::is_of_apu);
+        self.read_sensors(metrics.as_ref(), busy, sample);
+        self.read_power(metrics.as_ref(), at, sample);
+        self.rates.fill(metrics.as_ref(), at, sample);
+        let samples = self.partitions.read_samples(&self.uuid(), metrics.as_ref());
+        sample.mig_devices = if samples.is_empty() && self.profile.value().is_none() {
+            Reading::NOT_SUPPORTED
+        } else {
+            Reading::Now(samples)
+        };
+        self.rates.earlier = metrics.map(|metrics| Earlier { at, metrics });
+        self.drop_latched(sample);
+        Ok(())
     }
 
     /// The firmware's readings after a card wakes up are not those of this moment.
     fn drop_latched(&self, sample: &mut GpuSample) {
-        if self
-            .latched_until
-            .is_some_and(|until| Instant::now() < until)
-        {
+        if self.card.has_slept_within(LATCHED_FOR) {
             sample.utilization.gpu_percent = Reading::Absent(Absence::WarmingUp);
             sample.clocks.graphics_mhz = Reading::Absent(Absence::WarmingUp);
             sample.clocks.sm_mhz = Reading::Absent(Absence::WarmingUp);
@@ -666,46 +522,34 @@ impl Device for AmdDevice {
 
     fn read(&mut self, sample: &mut GpuSample, _depth: ReadDepth) -> Result<(), DeviceError> {
         self.check()?;
-        self.is_resting = self.fill_rested(sample);
+        let is_distrusted = self.machine.fatal_errors.are_pending();
+        self.is_resting = !is_distrusted && self.fill_rested(sample);
         if self.is_resting {
             return Ok(());
         }
         self.find_nodes();
-        let metrics = self.read_metrics();
         let at = Instant::now();
-        let busy = self.files().read_number::<u32>("gpu_busy_percent");
-        if is_refused(&metrics, &busy) {
-            // The card may have fallen asleep since it was looked at.
-            self.check()?;
-            return Err(in_reset());
+        if is_distrusted {
+            distrust_sensors(sample);
+            self.rates.earlier = None;
+        } else {
+            self.read_firmware(at, sample)?;
         }
-        let metrics = metrics.ok();
-        self.read_sensors(metrics.as_ref(), busy, sample);
-        self.read_power(metrics.as_ref(), at, sample);
-        self.read_rates(metrics.as_ref(), at, sample);
-        let watts = sample.power.draw_watts.value().copied();
-        let samples = self.partitions.read_samples(&self.uuid(), metrics.as_ref());
-        sample.mig_devices = match samples.len() {
-            0 if board::read_profile(self.files()).value().is_none() => Reading::NOT_SUPPORTED,
-            _ => Reading::Now(samples),
-        };
-        self.earlier = Some(Earlier { at, metrics, watts });
         self.read_memory(sample);
         self.read_processes(sample);
-        self.drop_latched(sample);
         self.last = Some((at, sample.clone()));
         Ok(())
     }
 
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
         self.check()?;
-        let unsupported = GpuDetails::absent(
-            details.index,
-            details.uuid.take(),
-            details.at_ms,
-            &Absence::NotSupported,
-        );
-        *details = unsupported;
+        let (index, uuid, at_ms) = (details.index, details.uuid.take(), details.at_ms);
+        if self.machine.fatal_errors.are_pending() {
+            *details = GpuDetails::absent(index, uuid, at_ms, &Absence::Distrusted);
+            details.ecc = self.ras.read(&self.card.device);
+            return Ok(());
+        }
+        *details = GpuDetails::absent(index, uuid, at_ms, &Absence::NotSupported);
         if let Some(last) = self.last_details.as_ref().filter(|_| self.is_resting) {
             *details = last.clone();
             return Ok(());
@@ -713,11 +557,8 @@ impl Device for AmdDevice {
         details.requested_power_limit_watts = self
             .read_sensor(|hwmon| hwmon.read_micro("power1_cap"))
             .into();
-        if self.throttled.is_counted {
-            details.throttled.power_seconds_total = Reading::Now(self.throttled.power);
-            details.throttled.thermal_seconds_total = Reading::Now(self.throttled.thermal);
-        }
-        details.ecc = self.read_ecc();
+        self.rates.fill_throttled(details);
+        details.ecc = self.ras.read(&self.card.device);
         let visible = (
             self.files().read_number("mem_info_vis_vram_total"),
             self.files().read_number("mem_info_vis_vram_used"),
@@ -728,10 +569,7 @@ impl Device for AmdDevice {
                 used_bytes,
             });
         }
-        let metrics = self
-            .earlier
-            .as_ref()
-            .and_then(|earlier| earlier.metrics.as_ref());
+        let metrics = self.rates.earlier.as_ref().map(|earlier| &earlier.metrics);
         let replays = metrics.and_then(|metrics| metrics.get_raw(Field::PcieReplays));
         let replays = replays.map_or_else(|| self.files().read_number("pcie_replay_count"), Ok);
         details.pcie_replays_total = replays.into();
@@ -802,6 +640,13 @@ fn date_sensors(sample: &mut GpuSample) {
     set_time(&mut sample.throttle_reasons, at_ms);
 }
 
+/// Marks the readings of the sensors as such that mean nothing.
+fn distrust_sensors(sample: &mut GpuSample) {
+    let reason = Absence::Distrusted;
+    let (uuid, health) = (sample.uuid.take(), sample.health.clone());
+    *sample = GpuSample::absent(sample.index, uuid, sample.at_ms, health, &reason);
+}
+
 fn in_reset() -> DeviceError {
     DeviceError::Failed {
         reason: Absence::NoAnswer,
@@ -810,102 +655,12 @@ fn in_reset() -> DeviceError {
     }
 }
 
-/// Returns the highest of the elements of a field, of the package or of its partitions.
-fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
-    let metrics = metrics.ok_or(Absence::NotSupported)?;
-    let partitions = 0..metrics.partition_blocks();
-    let of_partitions = partitions.flat_map(|number| metrics.of_partition(number, field));
-    let all = metrics.all(field).into_iter().chain(of_partitions);
-    all.flatten().reduce(f64::max).ok_or(Absence::NotSupported)
-}
-
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn round_to_whole(number: f64) -> Result<u32, Absence> {
     (0.0..=f64::from(u32::MAX))
         .contains(&number)
         .then_some(number.round() as u32)
         .ok_or(Absence::Unknown)
-}
-
-/// Returns the mean activity between two tables, in percent.
-fn mean_activity(before: &Metrics, now: &Metrics) -> Option<f64> {
-    let growth = |field| counter_growth(before.get_raw(field)?, now.get_raw(field)?);
-    let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
-    // The sum grows by at most 1 with each sample.
-    Some((growth(Field::GfxActivitySum)? / samples * 100.0).clamp(0.0, 100.0))
-}
-
-/// Returns the rate over all links, in bytes per second.
-fn xgmi_rate(
-    before: Option<&Metrics>,
-    now: &Metrics,
-    field: Field,
-    elapsed: f64,
-) -> Result<f64, Absence> {
-    let counted = now.all(field);
-    if counted.iter().all(Option::is_none) {
-        return Err(Absence::NotSupported);
-    }
-    let before = before.ok_or(Absence::WarmingUp)?.all(field);
-    let pairs = before.into_iter().zip(counted);
-    let growth: f64 = pairs
-        .filter_map(|(before, now)| Some((now? - before?).max(0.0)))
-        .sum();
-    if elapsed > 0.0 {
-        Ok(growth / elapsed)
-    } else {
-        Err(Absence::WarmingUp)
-    }
-}
-
-/// Returns the XGMI links, with their counters.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn read_links(metrics: &Metrics) -> Option<Vec<NvLink>> {
-    let (read, written) = (
-        metrics.all(Field::XgmiRead),
-        metrics.all(Field::XgmiWritten),
-    );
-    let states = metrics.all(Field::XgmiLinkStatus);
-    let speed = metrics
-        .get(Field::XgmiWidth)
-        .zip(metrics.get(Field::XgmiSpeed));
-    let speed = speed.map(|(lanes, gigabits)| lanes * gigabits * 1e9 / 8.0);
-    let link = |(number, (read, written)): (u32, (&Option<f64>, &Option<f64>))| {
-        let (read, written) = (read.as_ref()?, written.as_ref()?);
-        let state = states.get(number as usize).copied().flatten();
-        let absent = || Reading::NOT_SUPPORTED;
-        Some(NvLink {
-            link: number,
-            active: state
-                .map(|state| state > 0.0)
-                .ok_or(Absence::Unknown)
-                .into(),
-            version: Reading::NOT_SUPPORTED,
-            bytes_per_second: speed.ok_or(Absence::NotSupported).into(),
-            remote: Reading::Now(NvLinkRemote::Gpu),
-            remote_pci_bus_id: Reading::NOT_SUPPORTED,
-            tx_bytes_total: Reading::Now(*written as u64),
-            rx_bytes_total: Reading::Now(*read as u64),
-            errors_total: absent(),
-            replays_total: absent(),
-            recoveries_total: absent(),
-            crc_errors_total: absent(),
-        })
-    };
-    let links: Vec<_> = (0..)
-        .zip(read.iter().zip(&written))
-        .filter_map(link)
-        .collect();
-    (!links.is_empty()).then_some(links)
-}
-
-/// Parses the lines `ue: 0` and `ce: 3`: errors that were corrected, and others.
-fn parse_errors(text: &str) -> Option<(u64, u64)> {
-    let count = |key: &str| {
-        let mut lines = text.lines();
-        lines.find_map(|line| line.trim().strip_prefix(key)?.trim().parse::<u64>().ok())
-    };
-    Some((count("ce:")?, count("ue:")?))
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 //!
 //! AMD's drivers have no codes, so gpumon numbers the errors. The numbers start where no Xid is.
 
+use std::sync::Arc;
+
+use super::fatal::{FATAL, FatalErrors};
 use crate::{
     model::Severity::{Critical, Notice, Warning},
     vendor::{
@@ -21,7 +24,7 @@ const AFTER_RESET: &str =
     "Start the programs that used the GPU again. If it happens again, update driver and firmware.";
 
 /// Every kind, the more specific before the more general.
-static KINDS: [ErrorKind; 17] = [
+static KINDS: [ErrorKind; 18] = [
     ErrorKind::new(
         &["GPU reset", "failed"],
         Critical,
@@ -61,6 +64,15 @@ static KINDS: [ErrorKind; 17] = [
         "Have the board replaced.",
     )
     .needing_reset(),
+    ErrorKind::new(
+        &[FATAL],
+        Critical,
+        "fatal hardware error",
+        "The hardware has found an error after which the GPU must be reset. Until then, the \
+         readings of all AMD GPUs mean nothing.",
+        "The driver resets the GPU by itself. If it does not, reboot the machine. If it happens \
+         again, have the board replaced.",
+    ),
     ErrorKind::new(
         &["uncorrectable hardware error"],
         Critical,
@@ -153,9 +165,20 @@ static KINDS: [ErrorKind; 17] = [
 /// Finds the errors of `amdgpu` in the kernel's log.
 #[derive(Debug, Default)]
 pub(super) struct AmdErrors {
+    fatal: Arc<FatalErrors>,
     /// An error whose process is in the next line. Older kernels do not name its GPU, which is in
     /// the next line that does.
     pending: Option<(Option<String>, DriverError)>,
+}
+
+impl AmdErrors {
+    /// Returns a parser that takes in fatal errors.
+    pub(super) fn new(fatal: Arc<FatalErrors>) -> Self {
+        Self {
+            fatal,
+            pending: None,
+        }
+    }
 }
 
 impl LogParser for AmdErrors {
@@ -165,6 +188,9 @@ impl LogParser for AmdErrors {
             None if text.contains("[amdgpu]]") => (None, text),
             None => return Vec::new(),
         };
+        if let Some(bus_id) = &bus_id {
+            self.fatal.follow(bus_id, message);
+        }
         let mut found = Vec::new();
         if let Some((pending_bus_id, mut error)) = self.pending.take() {
             // The message of another GPU can come between the two.
@@ -281,6 +307,10 @@ mod tests {
             (
                 "3 uncorrectable hardware errors detected in umc block",
                 "uncorrectable error",
+            ),
+            (
+                "{12}Uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!",
+                "fatal hardware error",
             ),
             (
                 "17 correctable hardware errors detected in umc block",

@@ -6,9 +6,9 @@ use super::{
     errors::AmdErrors,
     kfd::Node,
     metrics::{Field, Metrics},
-    throttle,
+    processes, throttle,
 };
-use crate::vendor::kernel_log::LogParser;
+use crate::vendor::{drm::Names, kernel_log::LogParser};
 
 pub(in crate::vendor) fn gpu_metrics(bytes: &[u8]) {
     let Ok(metrics) = Metrics::decode(bytes) else {
@@ -32,9 +32,10 @@ pub(in crate::vendor) fn kfd_node(text: &str) {
     node.render_minor();
 }
 
-pub(in crate::vendor) fn kernel_log(text: &str) {
-    let mut errors = AmdErrors::default();
-    for line in text.lines() {
-        errors.parse(line);
-    }
+pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
+    Box::<AmdErrors>::default()
+}
+
+pub(in crate::vendor) fn names() -> &'static Names {
+    &processes::NAMES
 }

@@ -30,18 +30,6 @@ pub(super) struct Node {
     folder: PathBuf,
 }
 
-/// The memory of a process on a node, and its share of the compute units.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ComputeProcess {
-    pub(super) pid: u32,
-    /// The ID of the node.
-    pub(super) gpu_id: u32,
-    /// Memory of the GPU that the process has allocated.
-    pub(super) vram_bytes: u64,
-    /// Compute units that execute the process's work at this moment; only on GFX9.
-    pub(super) occupied_units: Option<u32>,
-}
-
 fn root(sys_root: &Path) -> PathBuf {
     sys_root.join("class/kfd/kfd")
 }
@@ -169,31 +157,21 @@ impl Node {
     }
 }
 
-/// Returns the processes that compute, on all nodes. All users may read them. PIDs are those of the
-/// machine's first PID namespace.
-pub(super) fn read_processes(sys_root: &Path, nodes: &[Node]) -> Vec<ComputeProcess> {
-    let folder = root(sys_root).join("proc");
-    let mut processes = Vec::new();
-    for pid in list_numbers(&folder) {
-        let process = Attributes::new(folder.join(pid.to_string()));
-        for node in nodes {
-            let gpu_id = node.gpu_id;
-            let Ok(vram_bytes) = process.read_number(&format!("vram_{gpu_id}")) else {
-                continue;
-            };
-            let occupied_units = process
-                .read_number(&format!("stats_{gpu_id}/cu_occupancy"))
-                .ok();
-            processes.push(ComputeProcess {
-                pid,
-                gpu_id,
-                vram_bytes,
-                occupied_units,
-            });
-        }
-    }
-    processes.sort_by_key(|process| process.pid);
-    processes
+/// Returns the PIDs of the processes that compute.
+pub(super) fn list_processes(sys_root: &Path) -> Vec<u32> {
+    list_numbers(&root(sys_root).join("proc"))
+}
+
+/// Returns the files of a process that computes.
+pub(super) fn process_files(sys_root: &Path, pid: u32) -> Attributes {
+    Attributes::new(root(sys_root).join("proc").join(pid.to_string()))
+}
+
+/// Returns `true` if a process has a queue on the node with this ID.
+pub(super) fn has_queue(process: &Attributes, gpu_id: u32) -> bool {
+    let queues = process.folder().join("queues");
+    let mut numbers = list_numbers(&queues).into_iter();
+    numbers.any(|number| process.read_number(&format!("queues/{number}/gpuid")) == Ok(gpu_id))
 }
 
 /// Parses lines of a name and a decimal number.

@@ -7,13 +7,18 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod board;
+mod compute;
 mod device;
+mod energy;
 mod errors;
+mod fatal;
 pub(super) mod fuzzing;
 mod kfd;
 mod metrics;
 mod partitions;
 mod processes;
+mod ras;
+mod rates;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -13,12 +13,14 @@ use crate::model::{
 pub(super) struct Partitions(Vec<Node>);
 
 impl Partitions {
-    /// Returns the partitions among these nodes; none if the package is not divided.
-    pub(super) fn find(nodes: &[Node], bus_id: &str) -> Self {
+    /// Returns the partitions among these nodes; none if the package is not divided. A container
+    /// may see only one of several.
+    pub(super) fn find(nodes: &[Node], bus_id: &str, is_divided: bool) -> Self {
         let is_own = |node: &&Node| node.bus_id().as_deref() == Some(bus_id);
         let mut own: Vec<_> = nodes.iter().filter(is_own).cloned().collect();
         own.sort_by_key(Node::partition);
-        if own.len() < 2 {
+        let is_part = |node: &Node| node.partition() > 0;
+        if own.len() < 2 && !is_divided && !own.iter().any(is_part) {
             own.clear();
         }
         Self(own)
@@ -139,7 +141,7 @@ mod tests {
         }
         let nodes = kfd::find_nodes(root.path());
         let bus_id = nodes[0].bus_id().unwrap();
-        let partitions = Partitions::find(&nodes, &bus_id);
+        let partitions = Partitions::find(&nodes, &bus_id, false);
         let profile = Reading::Now("CPX/NPS1".to_owned());
         let devices = partitions.identities("GPU-1", &profile);
         let uuids: Vec<_> = devices.iter().map(|device| device.uuid.as_str()).collect();
@@ -156,7 +158,7 @@ mod tests {
             Some(make_instance(3))
         );
         assert_eq!(
-            Partitions::find(&nodes, "00000000:01:00.0"),
+            Partitions::find(&nodes, "00000000:01:00.0", true),
             Partitions::default()
         );
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{kfd::ComputeProcess, partitions::Partitions};
+use super::{compute::ComputeProcess, partitions::Partitions};
 use crate::{
     model::{Absence, MigInstance, Process, ProcessKind, Reading},
     vendor::drm::{Client, Names, Usage},
@@ -45,14 +45,14 @@ pub(super) fn list(
         let mig = partitions.of_gpu_id(own.gpu_id);
         let known = all.remove(&(own.pid, mig));
         // A process opens all GPUs, also those that it does not use.
-        if known.is_none() && own.vram_bytes == 0 && own.occupied_units.unwrap_or(0) == 0 {
+        if known.is_none() && !own.is_used() {
             continue;
         }
         all.insert(
             (own.pid, mig),
             Process {
                 mig,
-                ..with_compute(known, own, units)
+                ..with_compute(known, own, units, is_unified)
             },
         );
     }
@@ -61,12 +61,22 @@ pub(super) fn list(
 
 /// Returns a process with the readings of the compute driver. The graphics driver does not see the
 /// work that a program submits to the GPU by itself, as `ROCm` does.
-fn with_compute(known: Option<Process>, own: &ComputeProcess, units: Option<u32>) -> Process {
+fn with_compute(
+    known: Option<Process>,
+    own: &ComputeProcess,
+    units: Option<u32>,
+    is_unified: bool,
+) -> Process {
     let occupancy = own.occupied_units.zip(units.filter(|units| *units > 0));
-    let occupancy = occupancy
-        .map(|(occupied, units)| (f64::from(occupied) / f64::from(units) * 100.0).min(100.0));
-    let unnamed =
-        || Process::without_name(own.pid, ProcessKind::Compute, Reading::Now(own.vram_bytes));
+    let occupancy =
+        occupancy.map(|(occupied, units)| (occupied / f64::from(units) * 100.0).min(100.0));
+    // On an APU, the compute driver does not count the memory of the machine.
+    let memory = if is_unified {
+        Reading::Absent(Absence::NoPermission)
+    } else {
+        Reading::Now(own.vram_bytes)
+    };
+    let unnamed = || Process::without_name(own.pid, ProcessKind::Compute, memory);
     let process = known.unwrap_or_else(unnamed);
     let submitted = process
         .sm_percent
@@ -78,9 +88,12 @@ fn with_compute(known: Option<Process>, own: &ComputeProcess, units: Option<u32>
         (None, Some(submitted)) => Reading::Now(submitted),
         (None, None) => Reading::Absent(Absence::NotSupported),
     };
-    let memory = process.memory_bytes.value().copied().unwrap_or(0);
+    let memory_bytes = match process.memory_bytes {
+        Reading::Now(bytes) => Reading::Now(bytes.max(own.vram_bytes)),
+        other => other,
+    };
     Process {
-        memory_bytes: Reading::Now(memory.max(own.vram_bytes)),
+        memory_bytes,
         sm_percent: share,
         kind: match process.kind {
             ProcessKind::Compute => ProcessKind::Compute,
@@ -96,29 +109,33 @@ fn with_compute(known: Option<Process>, own: &ComputeProcess, units: Option<u32>
 mod tests {
     use super::*;
 
-    fn compute(pid: u32, vram_bytes: u64, occupied_units: Option<u32>) -> ComputeProcess {
+    fn compute(pid: u32, vram_bytes: u64, occupied_units: Option<f64>) -> ComputeProcess {
         ComputeProcess {
             pid,
             gpu_id: 1,
             vram_bytes,
             occupied_units,
+            has_queue: false,
         }
     }
 
-    fn list_compute(compute: &[ComputeProcess]) -> Vec<Process> {
+    fn list_compute(compute: &[ComputeProcess], is_unified: bool) -> Vec<Process> {
         list(
             &Usage::new(&NAMES),
             &[],
             compute,
             &Partitions::default(),
             Some(304),
-            false,
+            is_unified,
         )
     }
 
     #[test]
     fn processes_of_other_users_come_from_compute_driver() {
-        let processes = list_compute(&[compute(7, 5 << 30, Some(152)), compute(8, 0, None)]);
+        let processes = list_compute(
+            &[compute(7, 5 << 30, Some(152.0)), compute(8, 0, None)],
+            false,
+        );
         let [process] = &processes[..] else {
             panic!("{processes:?}")
         };
@@ -128,10 +145,23 @@ mod tests {
 
     #[test]
     fn missing_occupancy_leaves_share_absent() {
-        let processes = list_compute(&[compute(7, 1, None)]);
+        let processes = list_compute(&[compute(7, 1, None)], false);
         assert_eq!(
             processes[0].sm_percent,
             Reading::Absent(Absence::NotSupported)
+        );
+    }
+
+    #[test]
+    fn memory_of_others_on_apu_is_unknown() {
+        let queue = ComputeProcess {
+            has_queue: true,
+            ..compute(7, 0, None)
+        };
+        let processes = list_compute(&[queue], true);
+        assert_eq!(
+            processes[0].memory_bytes,
+            Reading::Absent(Absence::NoPermission)
         );
     }
 }

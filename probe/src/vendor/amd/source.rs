@@ -1,22 +1,26 @@
 //! The source behind `--source amd`.
 
 use std::{
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    path::Path,
+    sync::{Arc, Mutex},
 };
 
-use super::{device::AmdDevice, errors::AmdErrors, kfd};
+use super::{
+    board,
+    device::{AmdDevice, Machine},
+    energy::EnergyMeter,
+    errors::AmdErrors,
+    fatal::FatalErrors,
+    kfd,
+};
 use crate::{
     bounded,
-    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
+    model::{Absence, Driver, Gpu, GpuLink, Platform, Reading, Vendor},
     process_stat::is_first_pid_namespace,
     vendor::{
         Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
         drm::{Card, Clients, PowerState, find_cards},
-        kernel_log::KernelLog,
+        kernel_log::{self, KernelLog, LogParser},
     },
 };
 
@@ -25,17 +29,13 @@ const DRIVER: &str = "amdgpu";
 
 /// The GPUs of the kernel driver `amdgpu`, by their PCI address.
 pub struct AmdSource {
-    sys_root: PathBuf,
+    machine: Arc<Machine>,
     cards: Vec<FoundCard>,
-    clients: Arc<Clients>,
-    /// Whether PIDs in KFD's files are those of procfs.
-    sees_host_pids: bool,
 }
 
 struct FoundCard {
     card: Card,
-    /// Whether the card was asleep when it was last looked at.
-    was_asleep: AtomicBool,
+    energy: Arc<Mutex<EnergyMeter>>,
 }
 
 impl AmdSource {
@@ -69,13 +69,16 @@ impl AmdSource {
         };
         let found = |card| FoundCard {
             card,
-            was_asleep: AtomicBool::new(false),
+            energy: Arc::default(),
         };
         Ok(Self {
-            sys_root: roots.sys.clone(),
+            machine: Arc::new(Machine {
+                sys_root: roots.sys.clone(),
+                clients: Clients::new(roots.proc.clone(), may_read),
+                sees_host_pids: is_first_pid_namespace(&roots.proc) != Some(false),
+                fatal_errors: Arc::default(),
+            }),
             cards: cards.into_iter().map(found).collect(),
-            clients: Clients::new(roots.proc.clone(), may_read),
-            sees_host_pids: is_first_pid_namespace(&roots.proc) != Some(false),
         })
     }
 
@@ -100,10 +103,21 @@ fn explain_missing(sys_root: &Path) -> SourceError {
     }
 }
 
+/// Takes in the errors before gpumon was started.
+fn follow_past(fatal_errors: &Arc<FatalErrors>, log: &Path) {
+    let mut errors = AmdErrors::new(Arc::clone(fatal_errors));
+    for message in kernel_log::past_messages(log).unwrap_or_default() {
+        errors.parse(&message);
+    }
+}
+
 impl Source for AmdSource {
     fn platform(&self) -> Platform {
         // AMD's own packages have a version. The driver of the kernel has the kernel's version.
-        let version = bounded::text(self.sys_root.join("module/amdgpu/version"), bounded::VALUE);
+        let version = bounded::text(
+            self.machine.sys_root.join("module/amdgpu/version"),
+            bounded::VALUE,
+        );
         let version = version.map_or_else(
             |_| {
                 rustix::system::uname()
@@ -139,22 +153,19 @@ impl Source for AmdSource {
         Ok(Box::new(AmdDevice::open(
             &found.card,
             index,
-            &self.sys_root,
-            Arc::clone(&self.clients),
-            self.sees_host_pids,
-            found.was_asleep.swap(false, Ordering::Relaxed),
+            Arc::clone(&self.machine),
+            Arc::clone(&found.energy),
         )))
     }
 
     fn is_asleep(&self, index: u32, _sys_root: &Path) -> bool {
-        let Some(found) = self.find_card(index) else {
-            return false;
-        };
-        let is_asleep = found.card.power_state() == PowerState::Asleep;
-        if is_asleep {
-            found.was_asleep.store(true, Ordering::Relaxed);
-        }
-        is_asleep
+        let found = self.find_card(index);
+        found.is_some_and(|found| found.card.power_state() == PowerState::Asleep)
+    }
+
+    fn identify_asleep(&self, index: u32) -> Option<Gpu> {
+        let card = &self.find_card(index)?.card;
+        Some(board::identify_card(card, index, &Absence::Asleep))
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
@@ -162,13 +173,15 @@ impl Source for AmdSource {
     }
 
     fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
-        let log = KernelLog::open(path, AmdErrors::default()).ok();
+        let fatal_errors = &self.machine.fatal_errors;
+        follow_past(fatal_errors, path);
+        let log = KernelLog::open(path, AmdErrors::new(Arc::clone(fatal_errors))).ok();
         log.into_iter().map(|log| Box::new(log) as _).collect()
     }
 
     /// Returns the pairs that are linked over XGMI. Each pair has one link.
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
-        let nodes = kfd::find_nodes(&self.sys_root);
+        let nodes = kfd::find_nodes(&self.machine.sys_root);
         let index_of = |bus_id: &str| {
             let mut indices = gpus.iter().copied();
             indices.find(|index| {

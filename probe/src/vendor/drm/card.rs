@@ -1,6 +1,11 @@
 //! Cards: the GPUs that a kernel driver has claimed.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use super::Attributes;
 use crate::{
@@ -21,6 +26,16 @@ pub(in crate::vendor) struct Card {
     pub(in crate::vendor) minors: Vec<u32>,
     /// The PCI IDs of vendor and device.
     pub(in crate::vendor) pci_id: Option<(u16, u16)>,
+    sleep: Arc<Mutex<Sleep>>,
+}
+
+/// The last sleep of a card.
+#[derive(Debug, Default)]
+struct Sleep {
+    /// The last time at which the card was asleep.
+    last: Option<Instant>,
+    /// The time for which the card has slept in all, in milliseconds.
+    total_ms: Option<u64>,
 }
 
 /// The state of a card's power supply, which can be read without waking the card.
@@ -77,15 +92,32 @@ impl Card {
             device,
             minors,
             pci_id,
+            sleep: Arc::default(),
         })
     }
 
     /// Reads whether the card is on. A card without power management always is.
     pub(in crate::vendor) fn power_state(&self) -> PowerState {
         match self.device.read_text("power/runtime_status") {
-            Ok(status) if status != "active" && status != "unsupported" => PowerState::Asleep,
+            Ok(status) if status != "active" && status != "unsupported" => {
+                let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+                sleep.last = Some(Instant::now());
+                PowerState::Asleep
+            }
             Ok(_) | Err(_) => PowerState::Active,
         }
+    }
+
+    /// Returns `true` if the card has been asleep within this time. A sleep that nobody has seen
+    /// counts from the first call after it.
+    pub(in crate::vendor) fn has_slept_within(&self, time: Duration) -> bool {
+        let total_ms = self.device.read_number("power/runtime_suspended_time").ok();
+        let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut sleep.total_ms, total_ms);
+        if before.is_some_and(|before| total_ms > Some(before)) {
+            sleep.last = Some(Instant::now());
+        }
+        sleep.last.is_some_and(|last| last.elapsed() < time)
     }
 
     /// Returns `true` if the system still has the card.
@@ -237,6 +269,22 @@ mod tests {
             fs::write(&status, text).unwrap();
             assert_eq!(card.power_state(), state, "{text}");
         }
+    }
+
+    #[test]
+    fn unseen_sleep_is_found_by_its_time() {
+        let root = tempfile::tempdir().unwrap();
+        let event = "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n";
+        add_card(root.path(), "card0", event);
+        let card = find_cards(root.path(), &["amdgpu"]).remove(0);
+        let slept = || card.clone().has_slept_within(Duration::from_mins(1));
+        assert!(!slept(), "a card without power management");
+        let file = card.device.folder().join("power/runtime_suspended_time");
+        fs::write(&file, "5000\n").unwrap();
+        assert!(!slept(), "before gpumon was started");
+        fs::write(&file, "5200\n").unwrap();
+        assert!(slept());
+        assert!(!card.has_slept_within(Duration::ZERO));
     }
 
     #[test]

@@ -2,54 +2,27 @@
 //!
 //! Reading the use of a client can wait for the client's own work on its page tables, and a machine
 //! can have thousands of processes, so the threads that read the cards only look at the newest
-//! result. Processes that are known to have no card open are examined again in turns.
+//! result. A process that hangs is left out, and another thread continues with the others.
 
 use std::{
-    collections::{HashMap, HashSet},
-    fs,
-    path::{Path, PathBuf},
+    cell::Cell,
+    collections::HashSet,
+    path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
-use super::{ClientInfo, list_numbers};
-use crate::bounded;
+use super::scanner::{Scan, Scanner, Snapshot};
 
-/// The largest description of a client that is read.
-const INFO: usize = 16 << 10;
-
-/// A new process is examined in every scan for this long: many load their libraries first.
-const NEW_FOR: Duration = Duration::from_secs(30);
-
-/// Every process is examined once in this time.
-const EXAMINED_EVERY: Duration = Duration::from_secs(20);
-
-/// An older scan is not shown: the thread may wait for a process that hangs.
+/// An older scan is not shown.
 const OLDEST: Duration = Duration::from_secs(10);
 
-/// A client of a card.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct Client {
-    /// The process; of several that share the client, the one with the lowest PID.
-    pub(in crate::vendor) pid: u32,
-    /// The minor number of the node in `/dev/dri` that the process has opened.
-    pub(in crate::vendor) minor: u32,
-    /// The use of the card.
-    pub(in crate::vendor) info: ClientInfo,
-}
+/// A process hangs if reading its use of a card takes longer.
+const HANGING_AFTER: Duration = Duration::from_secs(2);
 
-/// The result of a scan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct Snapshot {
-    /// The time of the scan.
-    pub(in crate::vendor) at: Instant,
-    /// The clients of all cards.
-    pub(in crate::vendor) clients: Vec<Client>,
-    /// Whether the descriptors of some processes could not be read. Those of other users are
-    /// readable for root alone.
-    pub(in crate::vendor) is_incomplete: bool,
-}
+/// The largest number of threads that wait for processes that hang.
+const MOST_HANGING: usize = 8;
 
 /// Returns whether the client behind a node may be read now: reading can wake a sleeping card.
 type MayRead = dyn Fn(u32) -> bool + Send + Sync;
@@ -65,8 +38,13 @@ pub(in crate::vendor) struct Clients {
 #[derive(Default)]
 struct State {
     latest: Option<(Instant, Arc<Snapshot>)>,
+    /// Whether somebody waits for a scan, which may have been started.
     is_wanted: bool,
-    is_started: bool,
+    /// The number of the thread that scans, from 1. Earlier ones wait for processes that hang.
+    thread: u64,
+    /// The process whose use of a card is being read, and since when.
+    reading: Option<(u32, Instant)>,
+    hanging: HashSet<u32>,
 }
 
 impl Clients {
@@ -99,11 +77,14 @@ impl Clients {
         let mut state = self.lock();
         if !is_fresh(&state) {
             state.is_wanted = true;
-            if !std::mem::replace(&mut state.is_started, true) {
-                let own = Arc::clone(self);
-                // Without a thread, processes are not listed; all other readings are.
-                let builder = thread::Builder::new().name("drm-clients".to_owned());
-                let _ = builder.spawn(move || own.run());
+            let hanging = state
+                .reading
+                .filter(|(_, since)| since.elapsed() >= HANGING_AFTER);
+            if let Some((pid, _)) = hanging.filter(|_| state.hanging.len() < MOST_HANGING) {
+                state.hanging.insert(pid);
+                self.start_thread(&mut state);
+            } else if state.thread == 0 {
+                self.start_thread(&mut state);
             }
             self.changed.notify_all();
             let waited = self
@@ -116,18 +97,51 @@ impl Clients {
         usable.map(Arc::clone)
     }
 
-    /// Scans whenever somebody wants it.
-    fn run(&self) {
+    /// Starts a thread that scans from now on. Without one, processes are not listed; all other
+    /// readings are.
+    fn start_thread(self: &Arc<Self>, state: &mut State) {
+        state.thread = state.thread.saturating_add(1);
+        state.reading = None;
+        let (own, number) = (Arc::clone(self), state.thread);
+        let builder = thread::Builder::new().name("drm-clients".to_owned());
+        let _ = builder.spawn(move || own.run(number));
+    }
+
+    /// Scans whenever somebody wants it, until another thread does.
+    fn run(&self, number: u64) {
         let mut scanner = Scanner::default();
-        loop {
-            {
-                let state = self.lock();
-                let waited = self.changed.wait_while(state, |state| !state.is_wanted);
-                waited.unwrap_or_else(PoisonError::into_inner).is_wanted = false;
+        let last_read = Cell::new(0);
+        let on_read = |pid: Option<u32>| {
+            let mut state = self.lock();
+            last_read.set(pid.unwrap_or(last_read.get()));
+            if state.thread == number {
+                state.reading = pid.map(|pid| (pid, Instant::now()));
             }
+            state.thread == number
+        };
+        loop {
+            let is_idle = |state: &mut State| !state.is_wanted && state.thread == number;
+            let state = self.changed.wait_while(self.lock(), is_idle);
+            let hanging = state
+                .unwrap_or_else(PoisonError::into_inner)
+                .hanging
+                .clone();
             let begun = Instant::now();
-            let snapshot = scanner.scan(&self.proc_root, &*self.may_read);
-            self.lock().latest = Some((begun, Arc::new(snapshot)));
+            let snapshot = scanner.scan(&Scan {
+                proc_root: &self.proc_root,
+                may_read: &*self.may_read,
+                hanging: &hanging,
+                on_read: &on_read,
+            });
+            let mut state = self.lock();
+            if state.thread != number {
+                // The process for which this thread has waited can be read again.
+                state.hanging.remove(&last_read.get());
+                return;
+            }
+            state.latest = snapshot.map(|snapshot| (begun, Arc::new(snapshot)));
+            state.is_wanted = false;
+            drop(state);
             self.changed.notify_all();
         }
     }
@@ -137,227 +151,59 @@ impl Clients {
     }
 }
 
-/// Finds clients, and remembers where they were.
-#[derive(Debug, Default)]
-struct Scanner {
-    known: HashMap<u32, KnownProcess>,
-}
-
-#[derive(Debug)]
-struct KnownProcess {
-    first_seen: Instant,
-    examined: Instant,
-    /// The descriptors of cards, and the minor number of each card's node.
-    descriptors: Vec<(u32, u32)>,
-    is_unreadable: bool,
-}
-
-impl Scanner {
-    fn scan(&mut self, proc_root: &Path, may_read: &MayRead) -> Snapshot {
-        let at = Instant::now();
-        let pids: HashSet<u32> = list_numbers(proc_root).into_iter().collect();
-        self.known.retain(|pid, _| pids.contains(pid));
-        let now = Instant::now();
-        let mut clients = Vec::new();
-        let mut seen = HashSet::new();
-        let mut ordered: Vec<_> = pids.into_iter().collect();
-        ordered.sort_unstable();
-        // The oldest process usually has the lowest PID, and is the one that opened the card.
-        for pid in ordered {
-            let folder = proc_root.join(pid.to_string());
-            let process = self
-                .known
-                .entry(pid)
-                .or_insert_with(|| KnownProcess::read_first(&folder));
-            if process.is_due(now, pid) {
-                process.examine_again(&folder);
-            }
-            let mut is_gone = false;
-            for (descriptor, minor) in &process.descriptors {
-                if !may_read(*minor) {
-                    continue;
-                }
-                let file = folder.join("fdinfo").join(descriptor.to_string());
-                let text = bounded::text(file, INFO).ok();
-                let Some(info) = text.and_then(|text| ClientInfo::parse(&text)) else {
-                    is_gone = true;
-                    continue;
-                };
-                if seen.insert((info.bus_id.clone(), info.client)) {
-                    clients.push(Client {
-                        pid,
-                        minor: *minor,
-                        info,
-                    });
-                }
-            }
-            if is_gone {
-                process.examine_again(&folder);
-            }
-        }
-        let is_incomplete = self.known.values().any(|process| process.is_unreadable);
-        Snapshot {
-            at,
-            clients,
-            is_incomplete,
-        }
-    }
-}
-
-impl KnownProcess {
-    fn read_first(folder: &Path) -> Self {
-        let now = Instant::now();
-        let mut process = Self {
-            first_seen: now,
-            examined: now,
-            descriptors: Vec::new(),
-            is_unreadable: false,
-        };
-        process.examine_again(folder);
-        process
-    }
-
-    /// Returns `true` if it is this process's turn. PIDs spread the turns over the period.
-    fn is_due(&self, now: Instant, pid: u32) -> bool {
-        let spread = Duration::from_millis(u64::from(pid % 16) * 250);
-        let age = now.saturating_duration_since(self.examined);
-        !age.is_zero()
-            && (now.saturating_duration_since(self.first_seen) < NEW_FOR
-                || !self.descriptors.is_empty() && age >= Duration::from_secs(2)
-                || age >= EXAMINED_EVERY + spread)
-    }
-
-    /// Finds the descriptors of cards anew.
-    fn examine_again(&mut self, folder: &Path) {
-        self.examined = Instant::now();
-        self.descriptors.clear();
-        let Ok(entries) = fs::read_dir(folder.join("fd")) else {
-            self.is_unreadable = folder.exists();
-            return;
-        };
-        self.is_unreadable = false;
-        for entry in entries.flatten() {
-            let Ok(target) = fs::read_link(entry.path()) else {
-                continue;
-            };
-            if let Some(minor) = minor_of(&target)
-                && let Some(number) = entry
-                    .file_name()
-                    .to_str()
-                    .and_then(|name| name.parse().ok())
-            {
-                self.descriptors.push((number, minor));
-            }
-        }
-    }
-}
-
-/// Returns the minor number of a node in `/dev/dri`.
-fn minor_of(target: &Path) -> Option<u32> {
-    let name = target.to_str()?.strip_prefix("/dev/dri/")?;
-    let number = name
-        .strip_prefix("renderD")
-        .or_else(|| name.strip_prefix("card"))?;
-    number.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use fake_drm::{Client, Process, Tree};
 
     use super::*;
 
-    /// Makes a process that has these descriptors open.
-    fn process(root: &Path, pid: u32, descriptors: &[(u32, &str, u64)]) {
-        let folder = root.join(pid.to_string());
-        fs::create_dir_all(folder.join("fd")).unwrap();
-        fs::create_dir_all(folder.join("fdinfo")).unwrap();
-        for (number, target, client) in descriptors {
-            symlink(target, folder.join(format!("fd/{number}"))).unwrap();
-            let info = format!(
-                "drm-driver:\tamdgpu\ndrm-client-id:\t{client}\ndrm-pdev:\t0000:03:00.0\n\
-                 drm-memory-vram:\t{client} KiB\n"
-            );
-            fs::write(folder.join(format!("fdinfo/{number}")), info).unwrap();
-        }
-    }
+    const MINUTE: Duration = Duration::from_mins(1);
 
-    #[test]
-    fn shared_client_counts_once() {
-        let root = tempfile::tempdir().unwrap();
-        process(
-            root.path(),
-            12,
-            &[(0, "/dev/null", 0), (5, "/dev/dri/renderD128", 7)],
-        );
-        process(
-            root.path(),
-            11,
-            &[(5, "/dev/dri/renderD128", 7), (6, "/dev/dri/card1", 8)],
-        );
-        process(root.path(), 13, &[]);
-        fs::create_dir(root.path().join("self")).unwrap();
-        let snapshot = Scanner::default().scan(root.path(), &|_| true);
-        let found: Vec<_> = snapshot
-            .clients
-            .iter()
-            .map(|client| (client.pid, client.minor, client.info.client))
-            .collect();
-        assert_eq!(found, [(11, 128, 7), (11, 1, 8)]);
-        assert!(!snapshot.is_incomplete);
-    }
-
-    #[test]
-    fn clients_of_sleeping_cards_are_not_read() {
-        let root = tempfile::tempdir().unwrap();
-        process(
-            root.path(),
-            11,
-            &[(5, "/dev/dri/renderD128", 7), (6, "/dev/dri/renderD129", 8)],
-        );
-        let snapshot = Scanner::default().scan(root.path(), &|minor| minor == 129);
-        let [client] = &snapshot.clients[..] else {
-            panic!("{snapshot:?}")
-        };
-        assert_eq!(client.info.client, 8);
-    }
-
-    #[test]
-    fn closed_descriptor_is_forgotten() {
-        let root = tempfile::tempdir().unwrap();
-        process(root.path(), 11, &[(5, "/dev/dri/renderD128", 7)]);
-        let mut scanner = Scanner::default();
-        assert_eq!(scanner.scan(root.path(), &|_| true).clients.len(), 1);
-        fs::remove_file(root.path().join("11/fd/5")).unwrap();
-        fs::remove_file(root.path().join("11/fdinfo/5")).unwrap();
-        assert_eq!(scanner.scan(root.path(), &|_| true).clients.len(), 0);
-        assert!(scanner.known[&11].descriptors.is_empty());
-        fs::remove_dir_all(root.path().join("11")).unwrap();
-        scanner.scan(root.path(), &|_| true);
-        assert!(scanner.known.is_empty());
-    }
-
-    #[test]
-    fn unreadable_process_makes_scan_incomplete() {
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("14")).unwrap();
-        assert!(
-            Scanner::default()
-                .scan(root.path(), &|_| true)
-                .is_incomplete
-        );
+    fn add_process(tree: &Tree, pid: u32) {
+        let client = Client::new("amdgpu", "0000:03:00.0", u64::from(pid));
+        tree.add_process(&Process::new(pid, "a").open_card(128, &client));
     }
 
     #[test]
     fn threads_share_one_scan() {
-        let root = tempfile::tempdir().unwrap();
-        process(root.path(), 11, &[(5, "/dev/dri/renderD128", 7)]);
-        let clients = Clients::new(root.path().to_owned(), |_| true);
-        let (age, patience) = (Duration::from_mins(1), Duration::from_mins(1));
-        let first = clients.get(age, patience).unwrap();
-        let second = clients.get(age, patience).unwrap();
+        let tree = Tree::new();
+        add_process(&tree, 11);
+        let clients = Clients::new(tree.proc(), |_| true);
+        let first = clients.get(MINUTE, MINUTE).unwrap();
+        let second = clients.get(MINUTE, MINUTE).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
         let third = clients.get(Duration::ZERO, Duration::ZERO).unwrap();
         assert_eq!(third.clients, first.clients);
+    }
+
+    #[test]
+    fn hanging_process_is_left_out_until_it_answers() {
+        let tree = Tree::new();
+        (11..=13).for_each(|pid| add_process(&tree, pid));
+        let file = tree.proc().join("12/fdinfo/3");
+        let content = std::fs::read(&file).unwrap();
+        tree.block_reads(&file);
+        let clients = Clients::new(tree.proc(), |_| true);
+        let pids_of = |snapshot: &Snapshot| -> Vec<_> {
+            snapshot.clients.iter().map(|client| client.pid).collect()
+        };
+        assert_eq!(
+            clients.get(Duration::ZERO, Duration::from_millis(100)),
+            None
+        );
+        thread::sleep(HANGING_AFTER);
+        let others = clients.get(Duration::from_secs(1), MINUTE).unwrap();
+        assert_eq!(
+            (pids_of(&others), others.is_incomplete),
+            (vec![11, 13], true)
+        );
+        tree.release_reads(&file, content);
+        let begun = Instant::now();
+        while clients
+            .get(Duration::ZERO, Duration::from_millis(100))
+            .is_none_or(|scan| pids_of(&scan) != [11, 12, 13])
+        {
+            assert!(begun.elapsed() < MINUTE, "the process is left out for ever");
+        }
     }
 }

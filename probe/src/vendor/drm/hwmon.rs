@@ -2,8 +2,10 @@
 //! (`Documentation/hwmon/sysfs-interface.rst`).
 
 use std::{
+    collections::HashSet,
     fs,
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
 use super::Attributes;
@@ -13,6 +15,8 @@ use crate::model::Absence;
 #[derive(Debug, Clone)]
 pub(in crate::vendor) struct Hwmon {
     files: Attributes,
+    /// The names of all files, which never change.
+    names: HashSet<String>,
     /// The label of each sensor that has one, and the beginning of its files' names: `temp1`.
     labels: Vec<(String, String)>,
 }
@@ -33,17 +37,28 @@ impl Hwmon {
         let position = folders.iter().position(is_of_driver).unwrap_or(0);
         let folder = folders.into_iter().nth(position)?;
         let files = Attributes::new(folder);
-        let names = fs::read_dir(files.folder())
-            .ok()?
-            .flatten()
-            .map(|entry| entry.file_name());
-        let label_of = |name: std::ffi::OsString| {
-            let sensor = name.to_str()?.strip_suffix("_label")?.to_owned();
-            Some((files.read_text(&format!("{sensor}_label")).ok()?, sensor))
+        let entries = fs::read_dir(files.folder()).ok()?.flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let names: HashSet<_> = names.collect();
+        let label_of = |name: &String| {
+            let sensor = name.strip_suffix("_label")?.to_owned();
+            Some((files.read_text(name).ok()?, sensor))
         };
-        let mut labels: Vec<_> = names.filter_map(label_of).collect();
+        let mut labels: Vec<_> = names.iter().filter_map(label_of).collect();
         labels.sort();
-        Some(Self { files, labels })
+        Some(Self {
+            files,
+            names,
+            labels,
+        })
+    }
+
+    /// Reads a number. A file that the card does not have is not looked for.
+    fn read<T: FromStr>(&self, file: &str) -> Result<T, Absence> {
+        if !self.names.contains(file) {
+            return Err(Absence::NotSupported);
+        }
+        self.files.read_number(file)
     }
 
     /// Returns the beginning of the names of a sensor's files. The numbers differ between boards.
@@ -71,7 +86,7 @@ impl Hwmon {
         let sensor = self
             .find_sensor("temp", label)
             .ok_or(Absence::NotSupported)?;
-        let millidegrees: i32 = self.files.read_number(&format!("{sensor}_{suffix}"))?;
+        let millidegrees: i32 = self.read(&format!("{sensor}_{suffix}"))?;
         Ok(f64::from(millidegrees) / 1e3)
     }
 
@@ -82,9 +97,7 @@ impl Hwmon {
     pub(in crate::vendor) fn read_micro(&self, file: &str) -> Result<f64, Absence> {
         // Double precision has the exact number up to 9,000 MJ.
         #[allow(clippy::cast_precision_loss)]
-        self.files
-            .read_number::<u64>(file)
-            .map(|micro| micro as f64 / 1e6)
+        self.read::<u64>(file).map(|micro| micro as f64 / 1e6)
     }
 
     /// Reads a number from a file.
@@ -92,7 +105,7 @@ impl Hwmon {
     /// # Errors
     /// The reason why there is none.
     pub(in crate::vendor) fn read_number(&self, file: &str) -> Result<u64, Absence> {
-        self.files.read_number(file)
+        self.read(file)
     }
 
     /// Reads a clock in MHz.
@@ -103,7 +116,7 @@ impl Hwmon {
         let sensor = self
             .find_sensor("freq", label)
             .ok_or(Absence::NotSupported)?;
-        let hertz: u64 = self.files.read_number(&format!("{sensor}_input"))?;
+        let hertz: u64 = self.read(&format!("{sensor}_input"))?;
         u32::try_from(hertz / 1_000_000).map_err(|_| Absence::Unknown)
     }
 }

@@ -8,15 +8,19 @@ mod errors;
 mod fdinfo;
 mod hwmon;
 mod pcie;
+mod scanner;
+#[cfg(test)]
+pub(super) mod testing;
 mod usage;
 
 pub(super) use self::{
     attributes::{Attributes, list_numbers},
     card::{Card, PowerState, find_cards},
-    clients::{Client, Clients, Snapshot},
+    clients::Clients,
     errors::{ErrorKind, ErrorTable, split_message},
     fdinfo::{ClientInfo, Engine},
     hwmon::Hwmon,
-    pcie::{generation_of, pcie_generation, read_link, read_max_link},
+    pcie::{Port, generation_of, pcie_generation},
+    scanner::{Client, Snapshot},
     usage::{Names, Usage},
 };

@@ -1,6 +1,6 @@
 //! PCI Express links, as sysfs shows them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Attributes;
 use crate::model::Absence;
@@ -12,14 +12,38 @@ pub(in crate::vendor) struct Link {
     pub(in crate::vendor) width: Result<u32, Absence>,
 }
 
-/// Reads the link of a card as it is now.
-pub(in crate::vendor) fn read_link(device: &Path) -> Link {
-    read(device, "current_link_speed", "current_link_width")
-}
+/// The device whose link is that of the slot.
+#[derive(Debug, Clone)]
+pub(in crate::vendor) struct Port(Attributes);
 
-/// Reads the best link that a card and its slot are capable of.
-pub(in crate::vendor) fn read_max_link(device: &Path) -> Link {
-    read(device, "max_link_speed", "max_link_width")
+impl Port {
+    /// Finds the port of a card.
+    pub(in crate::vendor) fn find(device: &Path) -> Self {
+        Self(Attributes::new(slot_side(device)))
+    }
+
+    /// Reads the link as it is now.
+    pub(in crate::vendor) fn read_link(&self) -> Link {
+        self.read("current_link_speed", "current_link_width")
+    }
+
+    /// Reads the best link that the card and its slot are capable of.
+    pub(in crate::vendor) fn read_max_link(&self) -> Link {
+        self.read("max_link_speed", "max_link_width")
+    }
+
+    fn read(&self, speed: &str, width: &str) -> Link {
+        let generation = self
+            .0
+            .read_text(speed)
+            .and_then(|speed| pcie_generation(&speed).ok_or(Absence::Unknown));
+        // A port without a link has 0 or 255 lanes.
+        let width = self.0.read_number(width).and_then(|width| match width {
+            1..=32 => Ok(width),
+            _ => Err(Absence::Unknown),
+        });
+        Link { generation, width }
+    }
 }
 
 /// Returns the generation of a speed as the kernel writes it: `32.0 GT/s PCIe`.
@@ -36,23 +60,10 @@ pub(in crate::vendor) fn generation_of(gigatransfers: f64) -> Option<u32> {
     })
 }
 
-fn read(device: &Path, speed: &str, width: &str) -> Link {
-    let port = Attributes::new(slot_side(device));
-    let generation = port
-        .read_text(speed)
-        .and_then(|speed| pcie_generation(&speed).ok_or(Absence::Unknown));
-    // A port without a link has 0 or 255 lanes.
-    let width = port.read_number(width).and_then(|width| match width {
-        1..=32 => Ok(width),
-        _ => Err(Absence::Unknown),
-    });
-    Link { generation, width }
-}
-
 /// Returns the device whose link is that of the slot. A card can have a switch of its own: then the
 /// GPU's link is one inside the card, and the switch's upstream port, two levels above, is in the
 /// slot.
-fn slot_side(device: &Path) -> std::path::PathBuf {
+fn slot_side(device: &Path) -> PathBuf {
     let Ok(place) = device.canonicalize() else {
         return device.to_owned();
     };
@@ -109,7 +120,7 @@ mod tests {
         describe(&upstream, "0x1002", "0x060400", "16.0 GT/s PCIe");
         describe(&port, "0x8086", "0x060400", "16.0 GT/s PCIe");
         assert_eq!(
-            read_link(&gpu),
+            Port::find(&gpu).read_link(),
             Link {
                 generation: Ok(4),
                 width: Ok(16)
@@ -117,7 +128,7 @@ mod tests {
         );
         describe(&upstream, "0x8086", "0x060400", "16.0 GT/s PCIe");
         assert_eq!(
-            read_link(&gpu).generation,
+            Port::find(&gpu).read_link().generation,
             Ok(5),
             "a switch of the mainboard"
         );
@@ -125,7 +136,7 @@ mod tests {
         assert_eq!(pcie_generation("64.0 GT/s PCIe"), Some(6));
         assert_eq!(pcie_generation("Unknown speed"), None);
         assert_eq!(
-            read_link(Path::new("/nowhere")).width,
+            Port::find(Path::new("/nowhere")).read_link().width,
             Err(Absence::NotSupported)
         );
     }

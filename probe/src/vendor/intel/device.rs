@@ -8,8 +8,8 @@ use std::{
 
 use crate::{
     model::{
-        Absence, Board, Fan, Gpu, GpuDetails, GpuSample, MaxClocks, PowerLimits, Reading,
-        Thresholds,
+        Absence, Board, EnergySource, Fan, Gpu, GpuDetails, GpuSample, MaxClocks, PowerLimits,
+        Reading, Thresholds,
         ThrottleReason::{
             self, CurrentLimit, OtherLimit, PowerLimit, Prochot, RegulatorThermalLimit,
             ThermalLimit,
@@ -19,9 +19,7 @@ use crate::{
     process_stat::is_first_pid_namespace,
     vendor::{
         Device, DeviceError, MachineMemory, ReadDepth,
-        drm::{
-            Attributes, Card, Clients, Hwmon, Names, PowerState, Usage, read_link, read_max_link,
-        },
+        drm::{Attributes, Card, Clients, Hwmon, Names, Port, PowerState, Usage},
     },
 };
 
@@ -66,6 +64,7 @@ pub(super) struct IntelDevice {
     card: Card,
     identity: Gpu,
     hwmon: Option<Hwmon>,
+    port: Port,
     engine: EngineFiles,
     is_integrated: bool,
     proc_root: PathBuf,
@@ -175,6 +174,19 @@ fn remove_duplicates(reasons: impl Iterator<Item = ThrottleReason>) -> Vec<Throt
     all
 }
 
+/// Identifies a card by files that do not wake it. `reason` is why the rest is absent.
+pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
+    let name = card.name_by_id(Vendor::Intel);
+    Gpu {
+        vendor: Vendor::Intel,
+        vendor_index: Some(index),
+        uuid: Some(card.slot_id()),
+        name: name.ok_or(Absence::Unknown).into(),
+        pci_bus_id: Reading::Now(card.bus_id.clone()),
+        ..Gpu::unidentified(index, reason)
+    }
+}
+
 impl IntelDevice {
     /// Opens a GPU, which reads what never changes. Nothing keeps the card awake.
     ///
@@ -188,18 +200,9 @@ impl IntelDevice {
     ) -> Result<Self, DeviceError> {
         let is_integrated = card.bus_id == INTEGRATED;
         let mut device = Self {
-            identity: Gpu {
-                vendor: Vendor::Intel,
-                vendor_index: Some(index),
-                uuid: Some(card.slot_id()),
-                name: card
-                    .name_by_id(Vendor::Intel)
-                    .ok_or(Absence::Unknown)
-                    .into(),
-                pci_bus_id: Reading::Now(card.bus_id.clone()),
-                ..Gpu::unidentified(index, &Absence::NotSupported)
-            },
+            identity: identify_card(card, index, &Absence::NotSupported),
             hwmon: None,
+            port: Port::find(card.device.folder()),
             engine: EngineFiles::find(card),
             is_integrated,
             card: card.clone(),
@@ -215,11 +218,7 @@ impl IntelDevice {
         device.check()?;
         device.hwmon = Hwmon::find(card.device.folder(), &card.driver);
         device.identity.board = device.read_board();
-        let counts = |file: &&&'static str| device.read_first(&[file]).is_ok();
-        device.energy_file = ["energy1_input", "energy2_input"]
-            .iter()
-            .find(counts)
-            .copied();
+        device.find_energy_file();
         Ok(device)
     }
 
@@ -243,7 +242,7 @@ impl IntelDevice {
 
     fn read_board(&self) -> Board {
         let highest: Result<u32, _> = self.engine.clock.read_number(self.engine.clock_names[1]);
-        let link = read_max_link(self.card.device.folder());
+        let link = self.port.read_max_link();
         let celsius = |label: &str, limit: &str| {
             Reading::from(self.read_sensor(|hwmon| hwmon.read_celsius(label, limit)))
         };
@@ -298,7 +297,15 @@ impl IntelDevice {
         Err(reason)
     }
 
-    fn read_counters(&self) -> Counters {
+    /// Finds the file with the energy. That of the card is 0 on some boards.
+    fn find_energy_file(&mut self) {
+        let files = ["energy1_input", "energy2_input"];
+        let mut counting = files.into_iter();
+        self.energy_file = counting.find(|file| self.read_first(&[file]).is_ok());
+        self.identity.board.energy_source = self.energy_file.map(|_| EnergySource::Counter);
+    }
+
+    fn read_counters(&mut self) -> Counters {
         Counters {
             at: Instant::now(),
             energy_joules: self.read_energy(),
@@ -307,7 +314,10 @@ impl IntelDevice {
     }
 
     /// Reads the energy in joules, always from the same file.
-    fn read_energy(&self) -> Option<f64> {
+    fn read_energy(&mut self) -> Option<f64> {
+        if self.energy_file.is_none() {
+            self.find_energy_file();
+        }
         let file = self.energy_file?;
         self.read_sensor(|hwmon| hwmon.read_micro(file)).ok()
     }
@@ -359,7 +369,7 @@ impl IntelDevice {
         sample.clocks.sm_mhz = clock.into();
         sample.throttle_reasons = self.engine.read_reasons().into();
         if !self.is_integrated {
-            let link = read_link(self.card.device.folder());
+            let link = self.port.read_link();
             sample.pcie.generation = link.generation.into();
             sample.pcie.width = link.width.into();
         }

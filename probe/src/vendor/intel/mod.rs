@@ -13,3 +13,8 @@ mod tests;
 
 pub(super) use self::errors::ERRORS;
 pub use self::source::IntelSource;
+
+/// Returns the parser of the drivers' messages, for fuzzing.
+pub(super) fn log_parser() -> Box<dyn super::kernel_log::LogParser> {
+    Box::new(errors::IntelErrors)
+}

@@ -3,11 +3,11 @@
 use std::{path::Path, path::PathBuf, sync::Arc};
 
 use super::{
-    device::IntelDevice,
+    device::{IntelDevice, identify_card},
     errors::{DRIVERS, IntelErrors},
 };
 use crate::{
-    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
+    model::{Absence, Driver, Gpu, GpuLink, Platform, Reading, Vendor},
     vendor::{
         Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
         drm::{Card, Clients, PowerState, find_cards},
@@ -94,6 +94,11 @@ impl Source for IntelSource {
     fn is_asleep(&self, index: u32, _sys_root: &Path) -> bool {
         let card = self.find_card(index);
         card.is_some_and(|card| card.power_state() == PowerState::Asleep)
+    }
+
+    fn identify_asleep(&self, index: u32) -> Option<Gpu> {
+        let card = self.find_card(index)?;
+        Some(identify_card(card, index, &Absence::Asleep))
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {

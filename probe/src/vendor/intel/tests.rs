@@ -1,89 +1,46 @@
 //! Whole cards, from recorded files and from files of our own.
 
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
-};
+use std::{collections::BTreeSet, fs, path::Path, thread, time::Duration};
+
+use fake_drm::{Card, CardFiles, Tree, products};
 
 use super::IntelSource;
 use crate::{
-    model::{Absence, GpuSample, Health, MemoryKind, Reading, ThrottleReason},
-    vendor::{Device, DeviceError, ReadDepth, Roots, Source, SourceError},
+    model::{Absence, MemoryKind, Reading, ThrottleReason},
+    vendor::{
+        Device, DeviceError, Source, SourceError,
+        drm::testing::{read, recorded_cards, roots_of},
+    },
 };
 
-/// A machine's files, which are removed with it.
-struct Machine(tempfile::TempDir);
+const ADDRESS: &str = "0000:03:00.0";
+
+/// A machine with one card.
+struct Machine {
+    tree: Tree,
+    files: CardFiles,
+}
 
 impl Machine {
-    fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir_all(root.path().join("sys/class/drm")).unwrap();
-        fs::create_dir_all(root.path().join("proc")).unwrap();
-        Self(root)
+    fn new(card: &Card) -> Self {
+        let tree = Tree::new();
+        let files = tree.add_card(0, card);
+        Self { tree, files }
     }
 
     fn source(&self) -> Result<IntelSource, SourceError> {
-        let (sys, proc) = (self.0.path().join("sys"), self.0.path().join("proc"));
-        IntelSource::open(&Roots {
-            nvml_lib: None,
-            sys,
-            proc,
-        })
+        IntelSource::open(&roots_of(&self.tree))
     }
 
-    /// Writes files below `/sys/class/drm/card0`.
-    fn write(&self, files: &[(&str, &str)]) {
-        for (name, content) in files {
-            let file = self.0.path().join("sys/class/drm/card0").join(name);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, format!("{content}\n")).unwrap();
-        }
+    fn open(&self) -> Box<dyn Device> {
+        self.source().unwrap().open(0).unwrap()
     }
 }
-
-fn read(device: &mut dyn Device) -> Result<GpuSample, DeviceError> {
-    let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::NoAnswer);
-    device.read(&mut sample, ReadDepth::Full)?;
-    Ok(sample)
-}
-
-/// A card of `xe`.
-const XE: &[(&str, &str)] = &[
-    (
-        "device/uevent",
-        "DRIVER=xe\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:03:00.0",
-    ),
-    (
-        "device/resource",
-        "0x0 0x0 0x0\n0x4000000000 0x42ffffffff 0x14220c",
-    ),
-    ("device/hwmon/hwmon4/name", "xe"),
-    ("device/hwmon/hwmon4/energy1_label", "card"),
-    ("device/hwmon/hwmon4/energy1_input", "0"),
-    ("device/hwmon/hwmon4/energy2_label", "pkg"),
-    ("device/hwmon/hwmon4/energy2_input", "29523753173"),
-    ("device/hwmon/hwmon4/temp2_label", "pkg"),
-    ("device/hwmon/hwmon4/temp2_input", "44000"),
-    ("device/hwmon/hwmon4/temp2_crit", "100000"),
-    ("device/hwmon/hwmon4/temp3_label", "vram"),
-    ("device/hwmon/hwmon4/temp3_input", "48000"),
-    ("device/hwmon/hwmon4/power1_max", "190000000"),
-    ("device/tile0/gt0/freq0/act_freq", "2400"),
-    ("device/tile0/gt0/freq0/rp0_freq", "2850"),
-    ("device/tile0/gt0/gtidle/idle_residency_ms", "1000"),
-    ("device/tile0/gt0/freq0/throttle/status", "1"),
-    ("device/tile0/gt0/freq0/throttle/reason_pl1", "1"),
-    ("device/tile0/gt0/freq0/throttle/reason_thermal", "0"),
-];
 
 #[test]
 fn card_of_xe_has_readings() {
-    let machine = Machine::new();
-    machine.write(XE);
-    let mut device = machine.source().unwrap().open(0).unwrap();
+    let machine = Machine::new(&products::make_arc_b580(ADDRESS));
+    let mut device = machine.open();
     let first = read(&mut *device).unwrap();
     assert_eq!(first.power.draw_watts, Reading::Absent(Absence::WarmingUp));
     assert_eq!(
@@ -99,7 +56,9 @@ fn card_of_xe_has_readings() {
     assert_eq!(first.memory.total_bytes, Reading::NOT_SUPPORTED);
     assert_eq!(first.memory_kind, MemoryKind::Device);
     thread::sleep(Duration::from_millis(50));
-    machine.write(&[("device/hwmon/hwmon4/energy2_input", "29543753173")]);
+    machine
+        .files
+        .write(&[("hwmon/hwmon4/energy2_input", "29543753173")]);
     let watts = *read(&mut *device)
         .unwrap()
         .power
@@ -118,9 +77,8 @@ fn card_of_xe_has_readings() {
 
 #[test]
 fn residency_tells_awake_time() {
-    let machine = Machine::new();
-    machine.write(XE);
-    let mut device = machine.source().unwrap().open(0).unwrap();
+    let machine = Machine::new(&products::make_arc_b580(ADDRESS));
+    let mut device = machine.open();
     let first = read(&mut *device).unwrap();
     assert_eq!(
         first.utilization.gpu_percent,
@@ -134,7 +92,9 @@ fn residency_tells_awake_time() {
         .value()
         .unwrap();
     assert!((share - 100.0).abs() < 1e-9, "it was never idle: {share}");
-    machine.write(&[("device/tile0/gt0/gtidle/idle_residency_ms", "100000")]);
+    machine
+        .files
+        .write(&[("tile0/gt0/gtidle/idle_residency_ms", "100000")]);
     let share = *read(&mut *device)
         .unwrap()
         .utilization
@@ -146,19 +106,9 @@ fn residency_tells_awake_time() {
 
 #[test]
 fn integrated_gpu_has_memory_of_machine() {
-    let machine = Machine::new();
-    machine.write(&[
-        (
-            "device/uevent",
-            "DRIVER=i915\nPCI_ID=8086:9A49\nPCI_SLOT_NAME=0000:00:02.0",
-        ),
-        ("gt/gt0/rps_act_freq_mhz", "300"),
-        ("gt/gt0/throttle_reason_status", "0"),
-    ]);
-    let meminfo = "MemTotal:       16000000 kB\nMemFree:  1 kB\nMemAvailable:   8000000 kB\n";
-    fs::write(machine.0.path().join("proc/meminfo"), meminfo).unwrap();
-    let mut device = machine.source().unwrap().open(0).unwrap();
-    let sample = read(&mut *device).unwrap();
+    let machine = Machine::new(&products::make_tiger_lake());
+    machine.tree.set_memory(16_000_000 << 10, 8_000_000 << 10);
+    let sample = read(&mut *machine.open()).unwrap();
     assert_eq!(sample.memory_kind, MemoryKind::Unified);
     assert_eq!(sample.memory.total_bytes, Reading::Now(16_000_000 << 10));
     assert_eq!(sample.memory.free_bytes, Reading::Now(8_000_000 << 10));
@@ -168,43 +118,37 @@ fn integrated_gpu_has_memory_of_machine() {
 }
 
 #[test]
-fn sleeping_card_is_not_opened() {
-    let machine = Machine::new();
-    machine.write(XE);
+fn sleeping_card_is_identified_and_not_read() {
+    let machine = Machine::new(&products::make_arc_b580(ADDRESS));
     let source = machine.source().unwrap();
     let mut device = source.open(0).unwrap();
-    machine.write(&[("device/power/runtime_status", "suspended")]);
+    machine.files.suspend_card();
+    let opened = machine.files.watch();
     assert!(source.is_asleep(0, Path::new("/sys")));
     assert!(matches!(source.open(0), Err(DeviceError::Asleep)));
     assert_eq!(read(&mut *device), Err(DeviceError::Asleep));
+    let gpu = source.identify_asleep(0).unwrap();
+    assert_eq!(gpu.uuid.as_deref(), Some("PCI-0000:03:00.0"));
+    assert_eq!(opened.take_gated(false), BTreeSet::new());
+    machine.files.resume_card();
+    read(&mut *device).unwrap();
+    assert!(!opened.take_gated(false).is_empty());
 }
 
 #[test]
 fn virtual_functions_are_left_out() {
-    let machine = Machine::new();
-    machine.write(XE);
-    machine.write(&[("device/physfn/vendor", "0x8086")]);
-    assert!(matches!(machine.source(), Err(SourceError::NoDriver(_))));
+    let card = products::make_arc_b580(ADDRESS).with(&[("physfn/vendor", "0x8086")]);
+    let source = Machine::new(&card).source();
+    assert!(matches!(source, Err(SourceError::NoDriver(_))));
 }
 
 #[test]
 fn recorded_cards_are_read() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/sysfs/intel");
-    let Ok(boards) = fs::read_dir(root) else {
-        return;
-    };
-    for board in boards.flatten() {
-        let mut entries = fs::read_dir(board.path()).unwrap().flatten();
-        let card = entries.find(|entry| entry.file_name().to_string_lossy().starts_with("card"));
-        let card: PathBuf = card.unwrap().path().canonicalize().unwrap();
-        let machine = Machine::new();
-        let link = machine
-            .0
-            .path()
-            .join("sys/class/drm")
-            .join(card.file_name().unwrap());
-        symlink(&card, link).unwrap();
-        let mut device = machine.source().unwrap().open(0).unwrap();
+    for (_, card) in recorded_cards("intel") {
+        let tree = Tree::new();
+        tree.add_recorded(&card);
+        let source = IntelSource::open(&roots_of(&tree)).unwrap();
+        let mut device = source.open(0).unwrap();
         let sample = read(&mut *device).unwrap();
         let number = |file: &str| -> Option<f64> {
             fs::read_to_string(card.join(file))

@@ -131,11 +131,26 @@ impl KernelLog {
 /// # Errors
 /// Where the log cannot be opened or read. What is no log is not found.
 pub(super) fn messages(path: &Path) -> io::Result<Vec<String>> {
+    read_past(path, line::message)
+}
+
+/// Returns the messages of the kernel until now. A named pipe has none.
+///
+/// # Errors
+/// The log cannot be opened or read.
+pub(super) fn past_messages(path: &Path) -> io::Result<Vec<String>> {
+    if path.metadata()?.file_type().is_fifo() {
+        return Ok(Vec::new());
+    }
+    read_past(path, line::text)
+}
+
+fn read_past(path: &Path, parse: impl Fn(&[u8]) -> Option<String>) -> io::Result<Vec<String>> {
     let mut log = KernelLog::read_from(open_file(path, OFlags::NONBLOCK)?, NoErrors);
     let mut messages = Vec::new();
     while log.read_more()? {
         while let Some(line) = log.take_line() {
-            messages.extend(line::message(&line));
+            messages.extend(parse(&line));
         }
     }
     Ok(messages)

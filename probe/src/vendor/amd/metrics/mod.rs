@@ -64,6 +64,11 @@ pub(super) enum MetricsError {
 }
 
 impl Metrics {
+    /// Returns `true` if the table is one of a GPU that is a part of the processor.
+    pub(super) fn is_of_apu(&self) -> bool {
+        matches!(self.version.format, 2 | 3)
+    }
+
     /// Decodes the content of a `gpu_metrics` file. The file can be longer than its table.
     ///
     /// # Errors

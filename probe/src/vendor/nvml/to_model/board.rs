@@ -70,6 +70,7 @@ pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
             memory_max_celsius: celsius(2),
             gpu_max_celsius: celsius(3),
         },
+        energy_source: None,
     }
 }
 

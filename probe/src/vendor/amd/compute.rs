@@ -1,0 +1,202 @@
+//! The processes that compute on a card's nodes, read in turns.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use super::kfd::{self, Node};
+
+/// Counting the occupied compute units walks all queues of the hardware, so it is done about once
+/// a second.
+const EVERY: Duration = Duration::from_millis(900);
+
+/// A process opens all GPUs, also those that it does not use. Those are read once in this time.
+const UNUSED_EVERY: Duration = Duration::from_secs(5);
+
+/// The number of readings of the occupied units whose mean is shown: between two kernels, a process
+/// occupies none.
+const MEAN_OF: usize = 5;
+
+/// The use of a node by a process.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ComputeProcess {
+    pub(super) pid: u32,
+    /// The ID of the node.
+    pub(super) gpu_id: u32,
+    /// Memory of the GPU that the process has allocated.
+    pub(super) vram_bytes: u64,
+    /// Compute units that execute the process's work, on average over some seconds; only on GFX9.
+    pub(super) occupied_units: Option<f64>,
+    /// Whether the process can submit work to the node.
+    pub(super) has_queue: bool,
+}
+
+impl ComputeProcess {
+    pub(super) fn is_used(&self) -> bool {
+        self.vram_bytes > 0
+            || self.has_queue
+            || self.occupied_units.is_some_and(|units| units > 0.0)
+    }
+}
+
+/// The processes on a card's nodes.
+#[derive(Debug, Default)]
+pub(super) struct ComputeProcesses {
+    read_at: Option<Instant>,
+    known: HashMap<(u32, u32), Known>,
+    latest: Vec<ComputeProcess>,
+}
+
+#[derive(Debug)]
+struct Known {
+    read_at: Instant,
+    /// `None` if the process has not opened the node.
+    process: Option<ComputeProcess>,
+    /// The last readings of the occupied units.
+    occupied: VecDeque<u32>,
+}
+
+impl ComputeProcesses {
+    /// Returns the processes, which are read again after a second. All users may read them. PIDs
+    /// are those of the machine's first PID namespace.
+    pub(super) fn read(&mut self, sys_root: &Path, nodes: &[Node]) -> &[ComputeProcess] {
+        if self.read_at.is_none_or(|at| at.elapsed() >= EVERY) {
+            let now = Instant::now();
+            self.read_at = Some(now);
+            self.read_all(sys_root, nodes, now);
+        }
+        &self.latest
+    }
+
+    fn read_all(&mut self, sys_root: &Path, nodes: &[Node], now: Instant) {
+        let mut pids = kfd::list_processes(sys_root);
+        pids.sort_unstable();
+        self.known
+            .retain(|(pid, _), _| pids.binary_search(pid).is_ok());
+        self.latest.clear();
+        for pid in pids {
+            for node in nodes {
+                let known = self
+                    .known
+                    .entry((pid, node.gpu_id))
+                    .and_modify(|known| known.update(sys_root, pid, node, now))
+                    .or_insert_with(|| Known::read(sys_root, pid, node, now));
+                self.latest.extend(known.process.clone());
+            }
+        }
+    }
+}
+
+impl Known {
+    fn read(sys_root: &Path, pid: u32, node: &Node, now: Instant) -> Self {
+        let mut known = Self {
+            read_at: now,
+            process: None,
+            occupied: VecDeque::new(),
+        };
+        known.read_again(sys_root, pid, node);
+        known
+    }
+
+    fn update(&mut self, sys_root: &Path, pid: u32, node: &Node, now: Instant) {
+        let is_used = self.process.as_ref().is_some_and(ComputeProcess::is_used);
+        if is_used || now.saturating_duration_since(self.read_at) >= UNUSED_EVERY {
+            self.read_at = now;
+            self.read_again(sys_root, pid, node);
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn read_again(&mut self, sys_root: &Path, pid: u32, node: &Node) {
+        let files = kfd::process_files(sys_root, pid);
+        let gpu_id = node.gpu_id;
+        let Ok(vram_bytes) = files.read_number(&format!("vram_{gpu_id}")) else {
+            self.process = None;
+            return;
+        };
+        let occupied = files.read_number(&format!("stats_{gpu_id}/cu_occupancy"));
+        match occupied {
+            Ok(units) => self.occupied.push_back(units),
+            Err(_) => self.occupied.clear(),
+        }
+        if self.occupied.len() > MEAN_OF {
+            self.occupied.pop_front();
+        }
+        let sum: f64 = self.occupied.iter().copied().map(f64::from).sum();
+        let is_counted = !self.occupied.is_empty();
+        self.process = Some(ComputeProcess {
+            pid,
+            gpu_id,
+            vram_bytes,
+            occupied_units: is_counted.then(|| sum / self.occupied.len() as f64),
+            // A process that has allocated memory is listed with or without a queue.
+            has_queue: vram_bytes == 0 && kfd::has_queue(&files, gpu_id),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fake_drm::{Tree, kfd::Package};
+
+    use super::*;
+
+    const UNITS: u32 = 304;
+
+    fn read(processes: &mut ComputeProcesses, tree: &Tree) -> Vec<ComputeProcess> {
+        processes.read_at = None;
+        processes
+            .read(&tree.sys(), &kfd::find_nodes(&tree.sys()))
+            .to_vec()
+    }
+
+    #[test]
+    fn occupied_units_are_averaged() {
+        let tree = Tree::new();
+        let package = Package::make_mi300x("0000:05:00.0", 1, 128);
+        tree.add_packages(std::slice::from_ref(&package));
+        let mut processes = ComputeProcesses::default();
+        for (occupied, mean) in [(UNITS, 304.0), (0, 152.0), (0, 304.0 / 3.0)] {
+            tree.add_compute(7, package.gpu_id(0), 1 << 30, Some(occupied));
+            assert_eq!(read(&mut processes, &tree)[0].occupied_units, Some(mean));
+        }
+        for _ in 0..MEAN_OF {
+            read(&mut processes, &tree);
+        }
+        assert_eq!(read(&mut processes, &tree)[0].occupied_units, Some(0.0));
+    }
+
+    #[test]
+    fn unused_node_is_read_in_turns() {
+        let tree = Tree::new();
+        let package = Package::make_mi300x("0000:05:00.0", 1, 128);
+        tree.add_packages(std::slice::from_ref(&package));
+        let mut processes = ComputeProcesses::default();
+        let gpu_id = package.gpu_id(0);
+        tree.add_compute(7, gpu_id, 0, Some(0));
+        std::fs::remove_dir_all(tree.sys().join("class/kfd/kfd/proc/7/queues")).unwrap();
+        assert!(!read(&mut processes, &tree)[0].is_used());
+        tree.add_compute(7, gpu_id, 1 << 30, Some(0));
+        assert!(
+            !read(&mut processes, &tree)[0].is_used(),
+            "it is not its turn"
+        );
+        for known in processes.known.values_mut() {
+            known.read_at -= UNUSED_EVERY;
+        }
+        assert!(read(&mut processes, &tree)[0].is_used());
+    }
+
+    #[test]
+    fn process_with_queue_uses_node() {
+        let tree = Tree::new();
+        let package = Package::make_mi300x("0000:05:00.0", 1, 128);
+        tree.add_packages(std::slice::from_ref(&package));
+        tree.add_compute(7, package.gpu_id(0), 0, None);
+        let process = read(&mut ComputeProcesses::default(), &tree).remove(0);
+        assert!(process.has_queue && process.is_used());
+        assert_eq!(process.occupied_units, None);
+    }
+}

@@ -1,0 +1,280 @@
+//! Whole cards, from recorded files and from files of our own.
+
+use std::{collections::BTreeSet, path::Path, thread, time::Duration};
+
+use fake_drm::{Card, CardFiles, Metrics, Tree, products, scenario};
+
+use super::AmdSource;
+use crate::{
+    model::{Gpu, MemoryKind, Reading, ThrottleReason},
+    vendor::{
+        Device, DeviceError, Source, SourceError,
+        drm::testing::{read, read_details, roots_of},
+    },
+};
+
+mod recorded;
+mod states;
+
+const ADDRESS: &str = "0000:03:00.0";
+
+/// Returns a Radeon that never sleeps.
+fn awake_radeon() -> Card {
+    products::make_radeon(ADDRESS).with(&[("power/control", "on")])
+}
+
+/// A machine with one card.
+struct Machine {
+    tree: Tree,
+    files: CardFiles,
+}
+
+impl Machine {
+    fn new(card: &Card) -> Self {
+        let tree = Tree::new();
+        let files = tree.add_card(0, card);
+        Self { tree, files }
+    }
+
+    fn source(&self) -> AmdSource {
+        AmdSource::open(&roots_of(&self.tree)).unwrap()
+    }
+
+    fn open(&self) -> Box<dyn Device> {
+        self.source().open(0).unwrap()
+    }
+}
+
+#[test]
+fn active_card_has_identity_and_readings() {
+    let card = awake_radeon().with(&[("product_name", "Radeon RX 7900 XTX")]);
+    let card = card
+        .with_sensors(&[("temp3_input", "0")])
+        .remove("gpu_metrics");
+    let machine = Machine::new(&card);
+    assert_eq!(machine.source().device_count(), Ok(1));
+    let mut device = machine.open();
+    let sample = read(&mut *device).unwrap();
+    assert_eq!(sample.utilization.gpu_percent, Reading::Now(37.0));
+    assert_eq!(
+        sample.memory.free_bytes,
+        Reading::Now(25_753_026_560 - 1_073_741_824)
+    );
+    assert_eq!(
+        sample.temperature.memory_celsius,
+        Reading::NOT_SUPPORTED,
+        "0 is no sensor"
+    );
+    assert_eq!(sample.power.draw_watts, Reading::Now(35.0));
+    assert_eq!(
+        sample.fan_percent,
+        Reading::Now(0.0),
+        "noise of a resting fan"
+    );
+    assert_eq!(
+        sample.pcie.generation,
+        Reading::Now(4),
+        "the slot's, and not that inside the card"
+    );
+    let Gpu {
+        uuid,
+        name,
+        pci_bus_id,
+        ..
+    } = device.identity();
+    assert_eq!(uuid.as_deref(), Some("GPU-aaaaaaa000003000"));
+    assert_eq!(name, Reading::Now("AMD Radeon RX 7900 XTX".to_owned()));
+    assert_eq!(pci_bus_id, Reading::Now("00000000:03:00.0".to_owned()));
+}
+
+/// The fields of each version of the table, encoded and decoded by tables that know nothing of each
+/// other.
+#[test]
+fn encoded_tables_give_their_readings() {
+    let bare = |metrics: Metrics| {
+        let card = Card::new("amdgpu", [0x1002, 0x744c], ADDRESS);
+        let machine = Machine::new(&card.with_bytes("gpu_metrics", metrics.bytes()));
+        read(&mut *machine.open()).unwrap()
+    };
+    for (format, content, power) in [
+        (1, 3, ("average_socket_power", 212)),
+        (1, 6, ("curr_socket_power", 212)),
+        (1, 8, ("curr_socket_power", 212)),
+        (1, 9, ("curr_socket_power", 212)),
+        (2, 1, ("average_socket_power", 21_200)),
+        (3, 0, ("average_socket_power", 212_000)),
+    ] {
+        let version = format!("{format}.{content}");
+        let is_apu = format > 1;
+        let centi = |value: u64| if is_apu { value * 100 } else { value };
+        let temperature = if is_apu {
+            "temperature_gfx"
+        } else {
+            "temperature_hotspot"
+        };
+        let activity = if version == "2.1" { 6300 } else { 63 };
+        let clock = if is_apu {
+            "average_gfxclk_frequency"
+        } else {
+            "current_gfxclk"
+        };
+        let table = Metrics::new(format, content)
+            .with(power.0, &[power.1])
+            .with(temperature, &[centi(47)])
+            .with("average_gfx_activity", &[activity])
+            .with(clock, &[1450]);
+        let sample = bare(table);
+        let watts = if version == "2.1" { 21.2 } else { 212.0 };
+        assert_eq!(sample.power.draw_watts, Reading::Now(watts), "{version}");
+        assert_eq!(
+            sample.temperature.gpu_celsius,
+            Reading::Now(47.0),
+            "{version}"
+        );
+        assert_eq!(
+            sample.utilization.gpu_percent,
+            Reading::Now(63.0),
+            "{version}"
+        );
+        assert_eq!(sample.clocks.sm_mhz, Reading::Now(1450), "{version}");
+        assert_eq!(
+            sample.memory_kind == MemoryKind::Unified,
+            is_apu,
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn sleeping_card_is_identified_and_not_read() {
+    let machine = Machine::new(&products::make_radeon(ADDRESS));
+    let mut device = machine.open();
+    machine.files.suspend_card();
+    let opened = machine.files.watch();
+    let source = machine.source();
+    assert!(source.is_asleep(0, Path::new("/sys")));
+    assert!(matches!(source.open(0), Err(DeviceError::Asleep)));
+    assert_eq!(read(&mut *device), Err(DeviceError::Asleep));
+    let gpu = source.identify_asleep(0).unwrap();
+    assert_eq!(gpu.uuid.as_deref(), Some("GPU-aaaaaaa000003000"));
+    assert_eq!(opened.take_gated(true), BTreeSet::new());
+    machine.files.resume_card();
+    read(&mut *device).unwrap();
+    assert!(opened.take_gated(true).contains("gpu_metrics"));
+}
+
+#[test]
+fn idle_card_is_left_alone_to_fall_asleep() {
+    let card = products::make_radeon(ADDRESS).with(&[
+        ("gpu_busy_percent", "0"),
+        ("power/autosuspend_delay_ms", "60000"),
+    ]);
+    let machine = Machine::new(&card);
+    let mut device = machine.open();
+    read(&mut *device).unwrap();
+    let details = read_details(&mut *device);
+    let files = &machine.files;
+    files.write(&[("gpu_busy_percent", "90"), ("mem_info_vram_used", "4096")]);
+    let rested = read(&mut *device).unwrap();
+    let earlier = Reading::Earlier {
+        value: 0.0,
+        at_ms: 1,
+    };
+    assert_eq!(rested.utilization.gpu_percent, earlier);
+    assert_eq!(
+        rested.memory.used_bytes,
+        Reading::Now(4096),
+        "it does not wake the card"
+    );
+    assert_eq!(read_details(&mut *device), details);
+    files.write(&[("power/control", "on")]);
+    assert_eq!(
+        read(&mut *device).unwrap().utilization.gpu_percent,
+        Reading::Now(90.0)
+    );
+}
+
+#[test]
+fn vanished_card_is_lost() {
+    let machine = Machine::new(&awake_radeon());
+    let source = machine.source();
+    let mut device = source.open(0).unwrap();
+    machine.files.unplug_card();
+    assert_eq!(read(&mut *device), Err(DeviceError::Lost));
+    assert!(matches!(source.open(0), Err(DeviceError::Lost)));
+}
+
+#[test]
+fn garbage_is_absent_and_other_readings_remain() {
+    let card = awake_radeon()
+        .with(&[
+            ("gpu_busy_percent", "N/A"),
+            ("mem_info_vram_used", ""),
+            ("gpu_metrics", "truncated"),
+        ])
+        .with_sensors(&[("temp1_input", "hot")]);
+    let sample = read(&mut *Machine::new(&card).open()).unwrap();
+    assert!(sample.utilization.gpu_percent.value().is_none());
+    assert!(sample.memory.used_bytes.value().is_none());
+    assert_eq!(sample.power.draw_watts, Reading::Now(35.0));
+}
+
+#[test]
+fn machine_without_driver_says_how_to_load_it() {
+    let tree = Tree::new();
+    let open = || AmdSource::open(&roots_of(&tree)).err().unwrap();
+    assert!(matches!(&open(), SourceError::NoDriver(text) if text.contains("modprobe amdgpu")));
+    std::fs::create_dir_all(tree.sys().join("module/amdgpu")).unwrap();
+    assert!(matches!(open(), SourceError::NoDevice(_)));
+}
+
+#[test]
+fn energy_of_radeon_is_integrated() {
+    let machine = Machine::new(&awake_radeon());
+    let mut device = machine.open();
+    let energy = |device: &mut dyn Device| read(device).unwrap().power.energy_joules_total;
+    assert_eq!(energy(&mut *device), Reading::Now(0.0));
+    thread::sleep(Duration::from_millis(100));
+    let joules = *energy(&mut *device).value().unwrap();
+    assert!(
+        (3.0..60.0).contains(&joules),
+        "{joules} J after at least 0.1 s at 35 W"
+    );
+}
+
+#[test]
+fn reasons_of_rdna2_come_from_bits() {
+    let table = Metrics::new(1, 3).with("indep_throttle_status", &[1]);
+    let machine = Machine::new(&awake_radeon().with_bytes("gpu_metrics", table.bytes()));
+    let reasons = read(&mut *machine.open()).unwrap().throttle_reasons;
+    assert_eq!(reasons, Reading::Now(vec![ThrottleReason::PowerLimit]));
+}
+
+#[test]
+fn partitions_have_own_use_and_processes() {
+    let tree = Tree::new();
+    scenario::add_mi300x_in_cpx(&tree);
+    let source = AmdSource::open(&roots_of(&tree)).unwrap();
+    assert_eq!(source.device_count(), Ok(2), "packages, and not partitions");
+    let mut device = source.open(0).unwrap();
+    let gpu = device.identity();
+    assert_eq!(gpu.mig_devices.len(), 8);
+    assert_eq!(
+        gpu.mig_devices[7].profile,
+        Reading::Now("CPX/NPS1".to_owned())
+    );
+    let sample = read(&mut *device).unwrap();
+    let partitions = sample.mig_devices.value().unwrap();
+    let use_of = |number: usize| {
+        let activity = partitions[number].activity.value().unwrap();
+        activity.graphics_percent.value().copied()
+    };
+    assert_eq!([0, 1, 5].map(use_of), [Some(91.0), Some(0.0), Some(100.0)]);
+    let processes = sample.processes.value().unwrap();
+    let places: Vec<_> = processes
+        .iter()
+        .map(|own| (own.pid, own.mig.map(|part| part.gpu_instance)))
+        .collect();
+    assert_eq!(places, [(4100, Some(0)), (4101, Some(2)), (4102, Some(5))]);
+    assert_eq!(processes[1].memory_bytes, Reading::Now(6 << 30));
+}

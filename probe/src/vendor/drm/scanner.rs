@@ -1,0 +1,376 @@
+//! Finds the clients of cards in procfs, and remembers where they were.
+//!
+//! Processes that are known to have no card open are examined again in turns.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use super::{ClientInfo, list_numbers};
+use crate::{
+    bounded,
+    model::now_ms,
+    process_stat::{ProcessStat, read_boot_time_ms},
+};
+
+/// The largest description of a client that is read.
+const INFO: usize = 16 << 10;
+
+/// A new process is examined in every scan for this long: many load their libraries first.
+const NEW_FOR: Duration = Duration::from_secs(30);
+
+/// Every process has a turn once in this time.
+const EXAMINED_EVERY: Duration = Duration::from_secs(20);
+
+/// A process whose number of open files has not changed is examined at every third turn.
+const EXAMINED_TURNS: u32 = 3;
+
+/// A client of a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::vendor) struct Client {
+    /// The process; of several that share the client, the one with the lowest PID.
+    pub(in crate::vendor) pid: u32,
+    /// The minor number of the node in `/dev/dri` that the process has opened.
+    pub(in crate::vendor) minor: u32,
+    /// The use of the card.
+    pub(in crate::vendor) info: ClientInfo,
+}
+
+/// The result of a scan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::vendor) struct Snapshot {
+    /// The time of the scan.
+    pub(in crate::vendor) at: Instant,
+    /// The clients of all cards.
+    pub(in crate::vendor) clients: Vec<Client>,
+    /// Whether the descriptors of some processes could not be read. Those of other users are
+    /// readable for root alone.
+    pub(in crate::vendor) is_incomplete: bool,
+}
+
+/// The conditions of a scan.
+pub(super) struct Scan<'a> {
+    pub(super) proc_root: &'a Path,
+    /// Returns whether the client behind a node with this minor number may be read.
+    pub(super) may_read: &'a dyn Fn(u32) -> bool,
+    /// Processes that are left out.
+    pub(super) hanging: &'a HashSet<u32>,
+    /// Is called with a process before its use of a card is read, and without one after that. The
+    /// scan ends when it returns `false`.
+    pub(super) on_read: &'a dyn Fn(Option<u32>) -> bool,
+}
+
+/// Finds clients, and remembers where they were.
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    known: HashMap<u32, KnownProcess>,
+    has_scanned: bool,
+}
+
+#[derive(Debug)]
+struct KnownProcess {
+    new_until: Instant,
+    examined: Instant,
+    /// The descriptors of cards, and the minor number of each card's node.
+    descriptors: Vec<(u32, u32)>,
+    /// The size of the folder of descriptors. Since Linux 6.2 it is their number.
+    files: u64,
+    /// The number of turns since the process was examined.
+    turns: u32,
+    is_unreadable: bool,
+}
+
+impl Scanner {
+    /// Returns the clients, or `None` if the scan was to end.
+    pub(super) fn scan(&mut self, scan: &Scan<'_>) -> Option<Snapshot> {
+        let at = Instant::now();
+        let mut pids = list_numbers(scan.proc_root);
+        // The oldest process usually has the lowest PID, and is the one that opened the card.
+        pids.sort_unstable();
+        self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
+        let ages = Ages::new(scan.proc_root, self.has_scanned);
+        self.has_scanned = true;
+        let mut allowed = HashMap::new();
+        let (mut clients, mut seen) = (Vec::new(), HashSet::new());
+        for pid in pids {
+            let folder = || scan.proc_root.join(pid.to_string());
+            let process = self
+                .known
+                .entry(pid)
+                .or_insert_with(|| KnownProcess::read_first(&folder(), ages.find_age(pid)));
+            if process.is_due(at, pid) {
+                process.take_turn(&folder());
+            }
+            if process.descriptors.is_empty() || scan.hanging.contains(&pid) {
+                continue;
+            }
+            let mut is_gone = false;
+            for (descriptor, minor) in &process.descriptors {
+                let may_read = allowed
+                    .entry(*minor)
+                    .or_insert_with(|| (scan.may_read)(*minor));
+                if !*may_read {
+                    continue;
+                }
+                let file = folder().join("fdinfo").join(descriptor.to_string());
+                if !(scan.on_read)(Some(pid)) {
+                    return None;
+                }
+                let text = bounded::text(file, INFO).ok();
+                if !(scan.on_read)(None) {
+                    return None;
+                }
+                let Some(info) = text.and_then(|text| ClientInfo::parse(&text)) else {
+                    is_gone = true;
+                    continue;
+                };
+                if seen.insert((info.bus_id.clone(), info.client)) {
+                    clients.push(Client {
+                        pid,
+                        minor: *minor,
+                        info,
+                    });
+                }
+            }
+            if is_gone {
+                process.examine_again(&folder());
+            }
+        }
+        let is_incomplete =
+            !scan.hanging.is_empty() || self.known.values().any(|process| process.is_unreadable);
+        Some(Snapshot {
+            at,
+            clients,
+            is_incomplete,
+        })
+    }
+}
+
+/// The ages of processes that are seen for the first time.
+struct Ages<'a> {
+    proc_root: &'a Path,
+    /// The time of boot. Processes that come between two scans are new.
+    booted_ms: Option<u64>,
+}
+
+impl<'a> Ages<'a> {
+    fn new(proc_root: &'a Path, has_scanned: bool) -> Self {
+        let is_first = !has_scanned;
+        let booted_ms = is_first.then(|| read_boot_time_ms(proc_root)).flatten();
+        Self {
+            proc_root,
+            booted_ms,
+        }
+    }
+
+    fn find_age(&self, pid: u32) -> Duration {
+        let started = || {
+            let booted = Some(self.booted_ms?);
+            let stat = ProcessStat::read_since_boot(self.proc_root, pid, booted);
+            stat.ok()?.birth.started_ms
+        };
+        let age_ms = started().map_or(0, |started| now_ms().saturating_sub(started));
+        Duration::from_millis(age_ms)
+    }
+}
+
+impl KnownProcess {
+    fn read_first(folder: &Path, age: Duration) -> Self {
+        let now = Instant::now();
+        let mut process = Self {
+            new_until: now.checked_add(NEW_FOR.saturating_sub(age)).unwrap_or(now),
+            examined: now,
+            descriptors: Vec::new(),
+            files: 0,
+            turns: 0,
+            is_unreadable: false,
+        };
+        process.examine_again(folder);
+        process
+    }
+
+    /// Returns `true` if it is this process's turn. PIDs spread the turns over the period.
+    fn is_due(&self, now: Instant, pid: u32) -> bool {
+        let spread = Duration::from_millis(u64::from(pid % 16) * 250);
+        let age = now.saturating_duration_since(self.examined);
+        !age.is_zero()
+            && (now < self.new_until
+                || !self.descriptors.is_empty() && age >= Duration::from_secs(2)
+                || age >= EXAMINED_EVERY + spread)
+    }
+
+    /// Examines the process again, unless it has opened no card and no other file since.
+    fn take_turn(&mut self, folder: &Path) {
+        self.turns = self.turns.saturating_add(1);
+        let files = fs::metadata(folder.join("fd")).map_or(0, |fd| fd.len());
+        let is_same = self.descriptors.is_empty() && files > 0 && files == self.files;
+        if is_same && self.turns < EXAMINED_TURNS {
+            self.examined = Instant::now();
+        } else {
+            self.examine_again(folder);
+        }
+    }
+
+    /// Finds the descriptors of cards anew.
+    fn examine_again(&mut self, folder: &Path) {
+        (self.examined, self.turns) = (Instant::now(), 0);
+        self.descriptors.clear();
+        let files = folder.join("fd");
+        self.files = fs::metadata(&files).map_or(0, |fd| fd.len());
+        let Ok(entries) = fs::read_dir(files) else {
+            self.is_unreadable = folder.exists();
+            return;
+        };
+        self.is_unreadable = false;
+        for entry in entries.flatten() {
+            let Ok(target) = fs::read_link(entry.path()) else {
+                continue;
+            };
+            if let Some(minor) = minor_of(&target)
+                && let Some(number) = entry
+                    .file_name()
+                    .to_str()
+                    .and_then(|name| name.parse().ok())
+            {
+                self.descriptors.push((number, minor));
+            }
+        }
+    }
+}
+
+/// Returns the minor number of a node in `/dev/dri`.
+fn minor_of(target: &Path) -> Option<u32> {
+    let name = target.to_str()?.strip_prefix("/dev/dri/")?;
+    let number = name
+        .strip_prefix("renderD")
+        .or_else(|| name.strip_prefix("card"))?;
+    number.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashSet, os::unix::fs::symlink};
+
+    use super::*;
+
+    fn scan(scanner: &mut Scanner, root: &Path, may_read: &dyn Fn(u32) -> bool) -> Snapshot {
+        let scan = Scan {
+            proc_root: root,
+            may_read,
+            hanging: &HashSet::new(),
+            on_read: &|_| true,
+        };
+        scanner.scan(&scan).unwrap()
+    }
+
+    /// Makes a process that has these descriptors open.
+    fn process(root: &Path, pid: u32, descriptors: &[(u32, &str, u64)]) {
+        let folder = root.join(pid.to_string());
+        fs::create_dir_all(folder.join("fd")).unwrap();
+        fs::create_dir_all(folder.join("fdinfo")).unwrap();
+        for (number, target, client) in descriptors {
+            symlink(target, folder.join(format!("fd/{number}"))).unwrap();
+            let info = format!(
+                "drm-driver:\tamdgpu\ndrm-client-id:\t{client}\ndrm-pdev:\t0000:03:00.0\n\
+                 drm-memory-vram:\t{client} KiB\n"
+            );
+            fs::write(folder.join(format!("fdinfo/{number}")), info).unwrap();
+        }
+    }
+
+    #[test]
+    fn shared_client_counts_once() {
+        let root = tempfile::tempdir().unwrap();
+        process(
+            root.path(),
+            12,
+            &[(0, "/dev/null", 0), (5, "/dev/dri/renderD128", 7)],
+        );
+        process(
+            root.path(),
+            11,
+            &[(5, "/dev/dri/renderD128", 7), (6, "/dev/dri/card1", 8)],
+        );
+        process(root.path(), 13, &[]);
+        fs::create_dir(root.path().join("self")).unwrap();
+        let snapshot = scan(&mut Scanner::default(), root.path(), &|_| true);
+        let found: Vec<_> = snapshot
+            .clients
+            .iter()
+            .map(|client| (client.pid, client.minor, client.info.client))
+            .collect();
+        assert_eq!(found, [(11, 128, 7), (11, 1, 8)]);
+        assert!(!snapshot.is_incomplete);
+    }
+
+    #[test]
+    fn clients_of_sleeping_cards_are_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        process(
+            root.path(),
+            11,
+            &[(5, "/dev/dri/renderD128", 7), (6, "/dev/dri/renderD129", 8)],
+        );
+        let snapshot = scan(&mut Scanner::default(), root.path(), &|minor| minor == 129);
+        let [client] = &snapshot.clients[..] else {
+            panic!("{snapshot:?}")
+        };
+        assert_eq!(client.info.client, 8);
+    }
+
+    #[test]
+    fn closed_descriptor_is_forgotten() {
+        let root = tempfile::tempdir().unwrap();
+        process(root.path(), 11, &[(5, "/dev/dri/renderD128", 7)]);
+        let mut scanner = Scanner::default();
+        assert_eq!(scan(&mut scanner, root.path(), &|_| true).clients.len(), 1);
+        fs::remove_file(root.path().join("11/fd/5")).unwrap();
+        fs::remove_file(root.path().join("11/fdinfo/5")).unwrap();
+        assert_eq!(scan(&mut scanner, root.path(), &|_| true).clients.len(), 0);
+        assert!(scanner.known[&11].descriptors.is_empty());
+        fs::remove_dir_all(root.path().join("11")).unwrap();
+        scan(&mut scanner, root.path(), &|_| true);
+        assert!(scanner.known.is_empty());
+    }
+
+    #[test]
+    fn unreadable_process_makes_scan_incomplete() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("14")).unwrap();
+        assert!(scan(&mut Scanner::default(), root.path(), &|_| true).is_incomplete);
+    }
+
+    #[test]
+    fn old_process_is_not_new_in_first_scan() {
+        let tree = fake_drm::Tree::new();
+        let process = fake_drm::Process::new(11, "a");
+        tree.add_process(&process);
+        let mut scanner = Scanner::default();
+        scan(&mut scanner, &tree.proc(), &|_| true);
+        assert!(
+            scanner.known[&11].new_until <= Instant::now(),
+            "it is an hour old"
+        );
+        tree.add_process(&fake_drm::Process::new(12, "b"));
+        scan(&mut scanner, &tree.proc(), &|_| true);
+        assert!(scanner.known[&12].new_until > Instant::now());
+    }
+
+    #[test]
+    fn unchanged_number_of_files_skips_turns() {
+        let root = tempfile::tempdir().unwrap();
+        process(root.path(), 11, &[]);
+        let folder = root.path().join("11");
+        let mut known = KnownProcess::read_first(&folder, Duration::ZERO);
+        symlink("/dev/dri/renderD128", folder.join("fd/5")).unwrap();
+        for _ in 1..EXAMINED_TURNS {
+            known.take_turn(&folder);
+            assert_eq!(known.descriptors, [], "the size of the folder is the same");
+        }
+        known.take_turn(&folder);
+        assert_eq!(known.descriptors, [(5, 128)]);
+    }
+}

@@ -1,0 +1,52 @@
+//! Functions that the tests of vendors share.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use fake_drm::Tree;
+
+use crate::{
+    model::{Absence, GpuDetails, GpuSample, Health},
+    vendor::{Device, DeviceError, ReadDepth, Roots},
+};
+
+/// Returns the places of a machine's files.
+pub(in crate::vendor) fn roots_of(tree: &Tree) -> Roots {
+    Roots {
+        nvml_lib: None,
+        sys: tree.sys(),
+        proc: tree.proc(),
+    }
+}
+
+/// Reads a sample at the time 1.
+pub(in crate::vendor) fn read(device: &mut dyn Device) -> Result<GpuSample, DeviceError> {
+    let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::NoAnswer);
+    device.read(&mut sample, ReadDepth::Full)?;
+    Ok(sample)
+}
+
+/// Reads the details.
+pub(in crate::vendor) fn read_details(device: &mut dyn Device) -> GpuDetails {
+    let mut details = GpuDetails::absent(0, None, 1, &Absence::NoAnswer);
+    device.details(&mut details).unwrap();
+    details
+}
+
+/// Returns the recorded cards of a vendor, which are not part of the repository: the name of each
+/// board, and its folder.
+pub(in crate::vendor) fn recorded_cards(vendor: &str) -> Vec<(String, PathBuf)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/sysfs");
+    let Ok(boards) = fs::read_dir(root.join(vendor)) else {
+        return Vec::new();
+    };
+    let cards = boards.flatten().filter_map(|board| {
+        let mut entries = fs::read_dir(board.path()).ok()?.flatten();
+        let card = entries.find(|entry| entry.file_name().to_string_lossy().starts_with("card"))?;
+        let name = board.file_name().to_string_lossy().into_owned();
+        Some((name, card.path().canonicalize().ok()?))
+    });
+    cards.collect()
+}

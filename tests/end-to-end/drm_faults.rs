@@ -1,0 +1,297 @@
+//! Faults of the files of AMD's and Intel's cards: each is a clear state of its own card, and the
+//! other GPUs are read on time.
+
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use fake_drm::{CardFiles, Metrics, Tree, products};
+use serde_json::Value;
+
+use crate::support::{Fake, PATIENCE, Server, Stream, health, stderr, without_capabilities};
+
+const INTERVAL_MS: u64 = 250;
+
+/// The GPU of AMD at which the faults are. The others are one of NVIDIA, AMD and Intel each.
+const FAULTY: usize = 1;
+const ADDRESS: &str = "0000:03:00.0";
+
+/// Files through which the firmware is asked, and which the driver refuses during a reset.
+const OF_FIRMWARE: [&str; 9] = [
+    "gpu_metrics",
+    "gpu_busy_percent",
+    "mem_busy_percent",
+    "hwmon/hwmon4/temp1_input",
+    "hwmon/hwmon4/temp2_input",
+    "hwmon/hwmon4/temp3_input",
+    "hwmon/hwmon4/power1_average",
+    "hwmon/hwmon4/freq1_input",
+    "hwmon/hwmon4/freq2_input",
+];
+
+struct Machine {
+    fake: Fake,
+    tree: Tree,
+    faulty: CardFiles,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let radeon = |address| products::make_radeon(address).with(&[("power/control", "on")]);
+        let tree = Tree::new();
+        let faulty = tree.add_card(0, &radeon(ADDRESS));
+        tree.add_card(1, &radeon("0000:43:00.0"));
+        tree.add_card(2, &products::make_arc_b580("0000:84:00.0"));
+        Self {
+            fake: Fake::new("gpus = 1\n"),
+            tree,
+            faulty,
+        }
+    }
+
+    fn make_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.fake.gpumon(arguments);
+        command.env("GPUMON_SYSFS", self.tree.sys());
+        command
+    }
+
+    fn serve(&self) -> Server {
+        let interval = INTERVAL_MS.to_string();
+        let arguments = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--interval-ms",
+            &interval,
+        ];
+        Server::start(without_capabilities(self.make_command(&arguments)))
+    }
+}
+
+/// Returns the next sample in which the faulty GPU has this state and all others are well.
+async fn wait_for_state(stream: &mut Stream, state: &str) -> Value {
+    stream
+        .until(|frame| frame["type"] == "sample" && health(frame) == ["ok", state, "ok", "ok"])
+        .await
+}
+
+/// Waits until five samples have come in a row, each on time and with the other GPUs read anew,
+/// while the faulty GPU is in this state. One pause of a busy machine is no defect.
+async fn check_others_are_on_time(stream: &mut Stream, state: &str) {
+    let begun = Instant::now();
+    let mut before = wait_for_state(stream, state).await;
+    let mut in_a_row = 0;
+    while in_a_row < 5 {
+        assert!(begun.elapsed() < PATIENCE, "the other GPUs are late");
+        let sample = stream.next_of("sample").await;
+        let time = |sample: &Value, gpu: usize| sample["gpus"][gpu]["at_ms"].as_u64().unwrap();
+        let apart = sample["at_ms"].as_u64().unwrap() - before["at_ms"].as_u64().unwrap();
+        let are_new = [0, 2, 3]
+            .iter()
+            .all(|gpu| time(&sample, *gpu) > time(&before, *gpu));
+        let is_on_time = apart < 2 * INTERVAL_MS && are_new;
+        let is_in_state = health(&sample) == ["ok", state, "ok", "ok"];
+        in_a_row = if is_on_time && is_in_state {
+            in_a_row + 1
+        } else {
+            0
+        };
+        before = sample;
+    }
+}
+
+#[tokio::test]
+async fn hanging_read_makes_its_card_late() {
+    let machine = Machine::new();
+    let server = machine.serve();
+    let mut stream = server.stream().await;
+    let well = wait_for_state(&mut stream, "ok").await;
+    machine
+        .tree
+        .block_reads(&machine.faulty.path("gpu_metrics"));
+    let hung = wait_for_state(&mut stream, "hung").await;
+    assert_eq!(hung["gpus"][FAULTY]["uuid"], well["gpus"][FAULTY]["uuid"]);
+    assert_eq!(
+        hung["gpus"][FAULTY]["power"]["draw_watts"], 35.0,
+        "the last known reading"
+    );
+    check_others_are_on_time(&mut stream, "hung").await;
+    let table = Metrics::new(1, 3).with("current_socclk", &[1234]);
+    machine
+        .tree
+        .release_reads(&machine.faulty.path("gpu_metrics"), table.bytes());
+    let back = wait_for_state(&mut stream, "ok").await;
+    assert_eq!(back["gpus"][FAULTY]["clocks"]["soc_mhz"], 1234);
+}
+
+#[test]
+fn card_that_hangs_from_start_delays_nobody() {
+    let machine = Machine::new();
+    machine
+        .tree
+        .block_reads(&machine.faulty.path("gpu_busy_percent"));
+    let begun = Instant::now();
+    let output = machine.make_command(&["--json"]).output().unwrap();
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(health(&answer["sample"]), ["ok", "hung", "ok", "ok"]);
+    let second = &answer["sample"]["gpus"][2];
+    assert_eq!(second["utilization"]["gpu_percent"], 37.0);
+}
+
+#[tokio::test]
+async fn unplugged_card_is_lost_and_comes_back() {
+    let machine = Machine::new();
+    let server = machine.serve();
+    let mut stream = server.stream().await;
+    wait_for_state(&mut stream, "ok").await;
+    machine.faulty.unplug_card();
+    let event = stream
+        .until(|frame| frame["type"] == "event" && frame["what"] == "gpu_lost")
+        .await;
+    assert_eq!(event["gpu"]["index"], FAULTY);
+    let lost = wait_for_state(&mut stream, "lost").await;
+    let power = &lost["gpus"][FAULTY]["power"]["draw_watts"];
+    assert_eq!(power["absent"], "gpu_lost");
+    check_others_are_on_time(&mut stream, "lost").await;
+    let card = products::make_radeon(ADDRESS).with(&[("power/control", "on")]);
+    machine.tree.add_card(0, &card);
+    let back = wait_for_state(&mut stream, "ok").await;
+    assert_eq!(back["gpus"][FAULTY]["power"]["draw_watts"], 35.0);
+}
+
+/// The driver refuses to be read during a reset, with one error or another.
+async fn check_reset(refuse: impl Fn(&Tree, &Path)) {
+    let machine = Machine::new();
+    let server = machine.serve();
+    let mut stream = server.stream().await;
+    wait_for_state(&mut stream, "ok").await;
+    let contents = OF_FIRMWARE.map(|name| std::fs::read(machine.faulty.path(name)).unwrap());
+    for name in OF_FIRMWARE {
+        refuse(&machine.tree, &machine.faulty.path(name));
+    }
+    let reset = wait_for_state(&mut stream, "failed").await;
+    let gpu = &reset["gpus"][FAULTY];
+    let meaning = gpu["health"]["meaning"].as_str().unwrap();
+    assert!(meaning.contains("reset"), "{meaning}");
+    assert_eq!(gpu["power"]["draw_watts"]["absent"], "no_answer");
+    check_others_are_on_time(&mut stream, "failed").await;
+    for (name, content) in OF_FIRMWARE.iter().zip(contents) {
+        machine.faulty.write_bytes(name, content);
+    }
+    let back = wait_for_state(&mut stream, "ok").await;
+    assert_eq!(back["gpus"][FAULTY]["power"]["draw_watts"], 35.0);
+    let events = server.get("/api/v1/snapshot").json()["events"].clone();
+    let events = events.as_array().unwrap().iter();
+    let failed = events.filter(|event| event["what"] == "gpu_failed").count();
+    assert_eq!(failed, 1, "one event for the reset");
+}
+
+#[tokio::test]
+async fn forbidden_reads_mean_reset() {
+    check_reset(Tree::forbid_reads).await;
+}
+
+#[tokio::test]
+async fn busy_card_means_reset() {
+    check_reset(Tree::make_busy).await;
+}
+
+#[tokio::test]
+async fn single_refused_file_is_absent() {
+    let machine = Machine::new();
+    let (used, edge) = ("mem_info_vram_used", "hwmon/hwmon4/temp1_input");
+    machine.tree.make_busy(&machine.faulty.path(used));
+    machine.tree.forbid_reads(&machine.faulty.path(edge));
+    let server = machine.serve();
+    let mut stream = server.stream().await;
+    let sample = wait_for_state(&mut stream, "ok").await;
+    let gpu = &sample["gpus"][FAULTY];
+    assert_eq!(gpu["memory"]["used_bytes"]["absent"], "no_answer");
+    assert_eq!(
+        gpu["temperature"]["gpu_celsius"], 45.0,
+        "the table has it too"
+    );
+}
+
+/// The card's files vanish while one of them is read.
+#[tokio::test]
+async fn files_that_vanish_in_mid_read_are_absent() {
+    let machine = Machine::new();
+    let server = machine.serve();
+    let mut stream = server.stream().await;
+    wait_for_state(&mut stream, "ok").await;
+    machine
+        .tree
+        .block_reads(&machine.faulty.path("gpu_metrics"));
+    wait_for_state(&mut stream, "hung").await;
+    let whole = Metrics::new(1, 3).bytes();
+    for name in [
+        "gpu_busy_percent",
+        "mem_info_vram_used",
+        "hwmon/hwmon4/power1_average",
+    ] {
+        machine.faulty.remove(name);
+    }
+    machine
+        .tree
+        .release_reads(&machine.faulty.path("gpu_metrics"), &whole[..60]);
+    let sample = wait_for_state(&mut stream, "ok").await;
+    let gpu = &sample["gpus"][FAULTY];
+    for path in [
+        "/utilization/gpu_percent",
+        "/memory/used_bytes",
+        "/power/draw_watts",
+    ] {
+        assert!(
+            gpu.pointer(path).unwrap()["absent"].is_string(),
+            "{path}: {gpu}"
+        );
+    }
+    assert_eq!(gpu["temperature"]["gpu_celsius"], 45.0);
+    check_others_are_on_time(&mut stream, "ok").await;
+}
+
+/// A table that cannot be decoded takes its own readings, and no other.
+#[tokio::test]
+async fn broken_tables_leave_other_readings() {
+    let machine = Machine::new();
+    let server = machine.serve();
+    let mut stream = server.stream().await;
+    let soc_clock = |frame: &Value| frame["gpus"][FAULTY]["clocks"]["soc_mhz"].clone();
+    let whole = std::fs::read(machine.faulty.path("gpu_metrics")).unwrap();
+    let unknown = [&[120, 0, 9, 9][..], &whole[4..]].concat();
+    let other_size = [&[116, 0, 1, 3][..], &whole[4..]].concat();
+    let broken = [
+        ("garbage", b"N/A\n".to_vec()),
+        ("truncated", whole[..119].to_vec()),
+        ("of an unknown version", unknown),
+        ("of another size", other_size),
+        ("empty", Vec::new()),
+        ("all ones", vec![0xff; 4096]),
+    ];
+    for (kind, table) in broken {
+        machine.faulty.write_bytes("gpu_metrics", table);
+        let sample = stream
+            .until(|frame| frame["type"] == "sample" && !soc_clock(frame).is_number())
+            .await;
+        assert_eq!(health(&sample), ["ok"; 4], "{kind}");
+        let gpu = &sample["gpus"][FAULTY];
+        assert_eq!(gpu["temperature"]["gpu_celsius"], 45.0, "{kind}");
+        assert_eq!(gpu["utilization"]["gpu_percent"], 37.0, "{kind}");
+        // A page that is longer than its table is as good as the table.
+        let padded = [&whole[..], &vec![0; 1 << 20]].concat();
+        machine.faulty.write_bytes("gpu_metrics", padded);
+        stream
+            .until(|frame| frame["type"] == "sample" && soc_clock(frame) == 1100)
+            .await;
+    }
+    check_others_are_on_time(&mut stream, "ok").await;
+}

@@ -1,0 +1,173 @@
+//! Files that wake a sleeping card, and files that nobody may read: none of them is opened.
+
+use std::{
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use fake_drm::{Card, CardFiles, FORBIDDEN, Tree, kfd::Package, products};
+use serde_json::Value;
+
+use crate::support::{Server, eventually, gpumon, health, stderr};
+
+const INTERVAL_MS: u64 = 100;
+
+/// A card of each vendor that is switched off, with a program that has both open.
+struct Laptop {
+    tree: Tree,
+    /// The cards, and whether each is of AMD.
+    cards: [(CardFiles, bool); 2],
+}
+
+impl Laptop {
+    fn new(change: impl Fn(Card) -> Card) -> Self {
+        let tree = Tree::new();
+        let (amd, intel) = ("0000:03:00.0", "0000:84:00.0");
+        let cards = [
+            (tree.add_card(0, &change(products::make_radeon(amd))), true),
+            (
+                tree.add_card(1, &change(products::make_arc_b580(intel))),
+                false,
+            ),
+        ];
+        tree.add_packages(&[Package::make_mi300x(amd, 1, 128)]);
+        Self { tree, cards }
+    }
+
+    fn make_command(&self, arguments: &[&str]) -> Command {
+        let mut command = gpumon(arguments);
+        command
+            .env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1")
+            .env("GPUMON_CONTROL", self.tree.proc().join("control.sock"))
+            .env("GPUMON_SYSFS", self.tree.sys());
+        command
+    }
+
+    fn serve(&self) -> Server {
+        let interval = INTERVAL_MS.to_string();
+        let arguments = ["serve", "--listen", "127.0.0.1:0"];
+        let arguments = [&arguments[..], &["--interval-ms", &interval]].concat();
+        Server::start(self.make_command(&arguments))
+    }
+}
+
+fn latest_sample(server: &Server) -> Value {
+    server.get("/api/v1/snapshot").json()["sample"].clone()
+}
+
+fn wait_for_state(server: &Server, state: &str) {
+    eventually(&format!("both cards are {state}"), || {
+        let sample = latest_sample(server);
+        sample.is_object() && health(&sample) == [state; 2]
+    });
+}
+
+#[test]
+fn gated_files_of_sleeping_cards_stay_closed() {
+    let laptop = Laptop::new(|card| card);
+    laptop
+        .cards
+        .iter()
+        .for_each(|(card, _)| card.suspend_card());
+    let watched = laptop
+        .cards
+        .each_ref()
+        .map(|(card, is_amd)| (card.watch(), *is_amd));
+    let check = |when: &str| {
+        for (opened, is_amd) in &watched {
+            let gated = opened.take_gated(*is_amd);
+            assert!(gated.is_empty(), "{when}: {gated:?}");
+        }
+    };
+    for command in [&["--json"][..], &["info"], &["doctor"], &["--csv"]] {
+        let output = laptop.make_command(command).output().unwrap();
+        check(&format!("{command:?}: {}", stderr(&output)));
+    }
+    let server = laptop.serve();
+    wait_for_state(&server, "asleep");
+    sleep(Duration::from_millis(10 * INTERVAL_MS));
+    check("a server that finds them asleep");
+    let answer = server.get("/api/v1/snapshot").json();
+    let gpus = &answer["inventory"]["gpus"];
+    assert_eq!(
+        gpus[0]["uuid"], "GPU-aaaaaaa000003000",
+        "it is known who sleeps"
+    );
+    assert_eq!(gpus[1]["pci_bus_id"], "00000000:84:00.0");
+    // The recorder must see what is read of cards that are on.
+    laptop.cards.iter().for_each(|(card, _)| card.resume_card());
+    wait_for_state(&server, "ok");
+    for (opened, is_amd) in &watched {
+        assert!(
+            !opened.take_gated(*is_amd).is_empty(),
+            "nothing is recorded"
+        );
+    }
+    laptop
+        .cards
+        .iter()
+        .for_each(|(card, _)| card.suspend_card());
+    wait_for_state(&server, "asleep");
+    for (opened, _) in &watched {
+        opened.take();
+    }
+    sleep(Duration::from_millis(10 * INTERVAL_MS));
+    check("a server that saw them fall asleep");
+    assert_eq!(health(&latest_sample(&server)), ["asleep"; 2]);
+}
+
+#[test]
+fn idle_card_is_read_every_second_delay() {
+    const DELAY_MS: u64 = 1000;
+    let idle = |card: Card| {
+        card.with(&[
+            ("gpu_busy_percent", "0"),
+            ("power/control", "auto"),
+            ("power/autosuspend_delay_ms", &DELAY_MS.to_string()),
+            ("tile0/gt0/gtidle/idle_residency_ms", "1000"),
+        ])
+    };
+    let laptop = Laptop::new(idle);
+    let server = laptop.serve();
+    wait_for_state(&server, "ok");
+    let (card, _) = &laptop.cards[0];
+    let opened = card.watch();
+    let mut reads = Vec::new();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(9) {
+        if opened.take().contains("gpu_metrics") {
+            reads.push(Instant::now());
+        }
+        sleep(Duration::from_millis(10));
+    }
+    assert!((2..=5).contains(&reads.len()), "{reads:?}");
+    for pair in reads.windows(2) {
+        let apart = pair[1] - pair[0];
+        assert!(
+            apart >= Duration::from_millis(2 * DELAY_MS - 200),
+            "{apart:?}"
+        );
+    }
+}
+
+#[test]
+fn forbidden_files_stay_closed_on_all_cards() {
+    let extra = FORBIDDEN.map(|name| (name, "0"));
+    let laptop = Laptop::new(|card| card.with(&extra).with(&[("power/control", "on")]));
+    let watched = laptop.cards.each_ref().map(|(card, _)| card.watch());
+    let server = laptop.serve();
+    wait_for_state(&server, "ok");
+    for command in [&["--json"][..], &["info"], &["doctor"]] {
+        laptop.make_command(command).output().unwrap();
+    }
+    // Details are read after some seconds.
+    sleep(Duration::from_secs(6));
+    for opened in watched {
+        let opened = opened.take();
+        assert!(opened.len() > 5, "{opened:?}");
+        for name in FORBIDDEN {
+            assert!(!opened.contains(name), "{name} was opened");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Writes the files of a machine with GPUs that do not exist, for gpumon to show.
+
+use std::{env, path::Path, process::ExitCode};
+
+use fake_drm::{Tree, scenario};
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    let find = |name: &str| scenario::ALL.iter().find(|own| own.name == name);
+    let [name, folder] = &arguments[..] else {
+        return explain("two arguments are needed");
+    };
+    let Some(scenario) = find(name) else {
+        return explain(&format!("there is no scenario '{name}'"));
+    };
+    if Path::new(folder).exists() {
+        return explain(&format!("{folder} exists; name a new folder"));
+    }
+    (scenario.build)(&Tree::new_in(Path::new(folder)));
+    println!("GPUMON_SYSFS={folder}/sys GPUMON_PROCFS={folder}/proc gpumon --source auto");
+    ExitCode::SUCCESS
+}
+
+fn explain(problem: &str) -> ExitCode {
+    eprintln!("fake-drm: {problem}\nUsage: fake-drm SCENARIO NEW_FOLDER\nScenarios:");
+    for scenario in &scenario::ALL {
+        eprintln!("  {:<12} {}", scenario.name, scenario.description);
+    }
+    ExitCode::FAILURE
+}

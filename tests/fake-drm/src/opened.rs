@@ -1,0 +1,114 @@
+//! Which files of a card programs open.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs,
+    mem::MaybeUninit,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fd::OwnedFd,
+    fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
+    io::Errno,
+};
+
+use crate::CardFiles;
+
+/// Files that any driver gives without waking a sleeping card.
+const FREE: [&str; 7] = [
+    "uevent",
+    "vendor",
+    "device",
+    "class",
+    "revision",
+    "resource",
+    "numa_node",
+];
+
+/// The same of `amdgpu`, whose newer versions refuse all others of a sleeping card.
+const FREE_OF_AMD: [&str; 6] = [
+    "unique_id",
+    "serial_number",
+    "vbios_version",
+    "product_",
+    "mem_info_",
+    "hwmon/hwmon4/name",
+];
+
+/// Files that no program may ever read: the first makes each reader wait for a second, and reading
+/// the second sets its counter to 0.
+pub const FORBIDDEN: [&str; 2] = ["pcie_bw", "xgmi_error"];
+
+/// Records which files of a card are opened, by any program.
+#[derive(Debug)]
+pub struct OpenedFiles {
+    device: PathBuf,
+    inotify: OwnedFd,
+    folders: HashMap<i32, PathBuf>,
+}
+
+impl CardFiles {
+    /// Starts to record which files are opened.
+    pub fn watch(&self) -> OpenedFiles {
+        let device = self.path("").canonicalize().unwrap();
+        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        let mut folders = HashMap::new();
+        add_folder(&inotify, &device, &mut folders);
+        OpenedFiles {
+            device,
+            inotify,
+            folders,
+        }
+    }
+}
+
+fn add_folder(inotify: &OwnedFd, folder: &Path, folders: &mut HashMap<i32, PathBuf>) {
+    let number = inotify::add_watch(inotify, folder, WatchFlags::OPEN).unwrap();
+    folders.insert(number, folder.to_owned());
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        if entry.file_type().unwrap().is_dir() {
+            add_folder(inotify, &entry.path(), folders);
+        }
+    }
+}
+
+impl OpenedFiles {
+    /// Returns the files that have been opened since the last call, by their paths below the PCI
+    /// device.
+    pub fn take(&self) -> BTreeSet<String> {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = Reader::new(&self.inotify, &mut buffer);
+        let mut opened = BTreeSet::new();
+        loop {
+            let event = match events.next() {
+                Ok(event) => event,
+                Err(Errno::AGAIN) => return opened,
+                Err(error) => panic!("{error}"),
+            };
+            let is_complete = !event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+            assert!(is_complete, "events were lost");
+            if let Some(name) = event
+                .file_name()
+                .filter(|_| !event.events().contains(ReadFlags::ISDIR))
+            {
+                let file = self.folders[&event.wd()].join(name.to_str().unwrap());
+                let file = file.strip_prefix(&self.device).unwrap();
+                opened.insert(file.display().to_string());
+            }
+        }
+    }
+
+    /// Returns those opened since the last call that wake a sleeping card or that are refused.
+    /// `is_amd` allows those that only `amdgpu` gives without waking the card.
+    pub fn take_gated(&self, is_amd: bool) -> BTreeSet<String> {
+        let mut opened = self.take();
+        opened.retain(|file| {
+            let is_link = file.contains("_link_");
+            let is_of_amd = FREE_OF_AMD.iter().any(|free| file.starts_with(free));
+            let is_free = FREE.contains(&&**file) || file.starts_with("power/") || is_link;
+            !is_free && !(is_amd && (is_of_amd || file.ends_with("_label")))
+        });
+        opened
+    }
+}
