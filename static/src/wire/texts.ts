@@ -78,6 +78,7 @@ export const ABSENCES: Partial<Record<string, () => string>> = {
   not_in_proc: () => trans.__("not in /proc: ended, or in another PID namespace (a container or the host)"),
   ended: () => trans.__("the process has ended"),
   hidden: () => trans.__("hidden: another user's"),
+  distrusted: () => trans.__("not trusted after a fatal hardware error"),
   needs_gpumon: () => trans.__("not told by nvidia-smi: install gpumon on that machine"),
 };
 
