@@ -1,6 +1,6 @@
 //! Who is there, and how they are. States are series of 0 and 1, one for each that there can be.
 
-use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health};
+use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health, Vendor};
 
 use super::{
     scrape::{Scrape, text, word, yes},
@@ -53,21 +53,28 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
         .inventory
         .as_ref()
         .map(|inventory| &inventory.platform);
-    let source = platform
-        .map(|platform| word(&platform.source()))
-        .unwrap_or_default();
+    let source = |vendor: Vendor| match platform {
+        Some(platform) if vendor == Vendor::Nvidia || platform.is_simulated => {
+            word(&platform.source())
+        }
+        // The drivers of other vendors have no library.
+        Some(_) => word(&vendor),
+        None => String::new(),
+    };
     let mut info = page.family(
         "gpumon_gpu_info",
         Gauge,
-        "Name, driver and PCI bus ID of the GPU, and the data source (nvml or simulated); always 1.",
+        "Name, driver and PCI bus ID of the GPU, and the data source (nvml, amd, intel or simulated); \
+         always 1.",
     );
     for told in &scrape.gpus {
+        let source = source(told.gpu.vendor);
         let driver = platform.and_then(|platform| platform.find_driver(told.gpu.vendor));
         let rest = [
             ("name", text(&told.gpu.name)),
             ("driver", driver.map_or("", |driver| text(&driver.version))),
             ("pci_bus_id", text(&told.gpu.pci_bus_id)),
-            ("source", source.as_str()),
+            ("source", &source),
         ];
         info.add(&told.labels, &rest, Some(1.0));
     }

@@ -90,7 +90,7 @@ fn command(gpumon: &clap::Command) -> clap::Command {
         })
     })
     .mut_arg("source", |source| {
-        source.value_parser(["auto", "nvml", "sim", "sim:8"])
+        source.value_parser(["auto", "nvml", "amd", "intel", "sim", "sim:8"])
     })
     .mut_arg("nvml_lib", |library| {
         library.value_hint(ValueHint::FilePath)
@@ -159,7 +159,7 @@ mod tests {
             .find(|argument| argument.get_id() == "source")
             .unwrap();
         let proposed = source.get_possible_values();
-        assert_eq!(proposed.len(), 4);
+        assert_eq!(proposed.len(), 6);
         for value in proposed {
             let typed =
                 Args::command().try_get_matches_from(["gpumon", "--source", value.get_name()]);
