@@ -37,8 +37,8 @@ const WORDS: &str = "\
     absent action advice architecture compute compute_capability condition cuda_version \
     driver_version dtype energy_source kind library_version location meaning memory_kind name \
     nvml_version part_number path pci_bus_id profile reasons recovery_action remote \
-    remote_pci_bus_id run runtime severity source state status throttle_reasons vbios_version vendor version what \
-    workload gpumon kernel libc os packages";
+    remote_pci_bus_id run runtime severity source state status throttle_reasons vbios_version \
+    vendor version what workload gpumon kernel libc os packages";
 
 impl TextRole {
     /// Returns the role of a string at `key` in `object`; `outer` is the role of the object.

@@ -41,6 +41,23 @@ pub fn read(path: impl AsRef<Path>, limit: usize) -> io::Result<Vec<u8>> {
     read_from(File::open(path)?, limit)
 }
 
+/// Returns the content of an attribute of sysfs, which the kernel gives in one piece of at most a page.
+///
+/// # Errors
+/// The file cannot be opened or read.
+pub fn attribute(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut page = [0; VALUE];
+    let length = loop {
+        match file.read(&mut page) {
+            Ok(length) => break length,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    };
+    Ok(page[..length].to_vec())
+}
+
 /// The same as text; what is no UTF-8 is replaced, since a process can call itself any bytes it likes.
 ///
 /// # Errors

@@ -61,9 +61,16 @@ impl Package {
 }
 
 impl Tree {
+    /// Returns the folder of KFD.
+    pub fn kfd(&self) -> std::path::PathBuf {
+        self.sys().join("devices/virtual/kfd/kfd")
+    }
+
     /// Adds the nodes of packages to the topology, and those of the CPU.
     pub fn add_packages(&self, packages: &[Package]) {
-        let topology = self.sys().join("class/kfd/kfd/topology");
+        let root = self.kfd();
+        tree::link_within(&root, &self.sys().join("class/kfd/kfd"));
+        let topology = root.join("topology");
         tree::write(&topology.join("generation_id"), "1\n");
         let cpu = topology.join("nodes/0");
         tree::write(&cpu.join("gpu_id"), "0\n");
@@ -105,7 +112,7 @@ impl Tree {
     /// Lets a process compute on a node: its memory there, and the compute units that it occupies,
     /// which only some GPUs count.
     pub fn add_compute(&self, pid: u32, gpu_id: u32, vram_bytes: u64, occupied: Option<u32>) {
-        let process = self.sys().join(format!("class/kfd/kfd/proc/{pid}"));
+        let process = self.kfd().join(format!("proc/{pid}"));
         tree::write(
             &process.join(format!("vram_{gpu_id}")),
             format!("{vram_bytes}\n"),

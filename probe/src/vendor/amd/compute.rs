@@ -59,19 +59,24 @@ struct Known {
 }
 
 impl ComputeProcesses {
-    /// Returns the processes, which are read again after a second. All users may read them. PIDs
-    /// are those of the machine's first PID namespace.
-    pub(super) fn read(&mut self, sys_root: &Path, nodes: &[Node]) -> &[ComputeProcess] {
-        if self.read_at.is_none_or(|at| at.elapsed() >= EVERY) {
+    /// Returns the processes, as they were at most `age` ago, but not read more than once a second.
+    /// All users may read them. PIDs are those of the machine's first PID namespace.
+    pub(super) fn read(
+        &mut self,
+        kfd_root: &Path,
+        nodes: &[Node],
+        age: Duration,
+    ) -> &[ComputeProcess] {
+        if self.read_at.is_none_or(|at| at.elapsed() >= age.max(EVERY)) {
             let now = Instant::now();
             self.read_at = Some(now);
-            self.read_all(sys_root, nodes, now);
+            self.read_all(kfd_root, nodes, now);
         }
         &self.latest
     }
 
-    fn read_all(&mut self, sys_root: &Path, nodes: &[Node], now: Instant) {
-        let mut pids = kfd::list_processes(sys_root);
+    fn read_all(&mut self, kfd_root: &Path, nodes: &[Node], now: Instant) {
+        let mut pids = kfd::list_processes(kfd_root);
         pids.sort_unstable();
         self.known
             .retain(|(pid, _), _| pids.binary_search(pid).is_ok());
@@ -81,8 +86,8 @@ impl ComputeProcesses {
                 let known = self
                     .known
                     .entry((pid, node.gpu_id))
-                    .and_modify(|known| known.update(sys_root, pid, node, now))
-                    .or_insert_with(|| Known::read(sys_root, pid, node, now));
+                    .and_modify(|known| known.update(kfd_root, pid, node, now))
+                    .or_insert_with(|| Known::read(kfd_root, pid, node, now));
                 self.latest.extend(known.process.clone());
             }
         }
@@ -90,27 +95,27 @@ impl ComputeProcesses {
 }
 
 impl Known {
-    fn read(sys_root: &Path, pid: u32, node: &Node, now: Instant) -> Self {
+    fn read(kfd_root: &Path, pid: u32, node: &Node, now: Instant) -> Self {
         let mut known = Self {
             read_at: now,
             process: None,
             occupied: VecDeque::new(),
         };
-        known.read_again(sys_root, pid, node);
+        known.read_again(kfd_root, pid, node);
         known
     }
 
-    fn update(&mut self, sys_root: &Path, pid: u32, node: &Node, now: Instant) {
+    fn update(&mut self, kfd_root: &Path, pid: u32, node: &Node, now: Instant) {
         let is_used = self.process.as_ref().is_some_and(ComputeProcess::is_used);
         if is_used || now.saturating_duration_since(self.read_at) >= UNUSED_EVERY {
             self.read_at = now;
-            self.read_again(sys_root, pid, node);
+            self.read_again(kfd_root, pid, node);
         }
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn read_again(&mut self, sys_root: &Path, pid: u32, node: &Node) {
-        let files = kfd::process_files(sys_root, pid);
+    fn read_again(&mut self, kfd_root: &Path, pid: u32, node: &Node) {
+        let files = kfd::process_files(kfd_root, pid);
         let gpu_id = node.gpu_id;
         let Ok(vram_bytes) = files.read_number(&format!("vram_{gpu_id}")) else {
             self.process = None;
@@ -148,7 +153,7 @@ mod tests {
     fn read(processes: &mut ComputeProcesses, tree: &Tree) -> Vec<ComputeProcess> {
         processes.read_at = None;
         processes
-            .read(&tree.sys(), &kfd::find_nodes(&tree.sys()))
+            .read(&tree.kfd(), &kfd::find_nodes(&tree.kfd()), EVERY)
             .to_vec()
     }
 
@@ -176,7 +181,7 @@ mod tests {
         let mut processes = ComputeProcesses::default();
         let gpu_id = package.gpu_id(0);
         tree.add_compute(7, gpu_id, 0, Some(0));
-        std::fs::remove_dir_all(tree.sys().join("class/kfd/kfd/proc/7/queues")).unwrap();
+        std::fs::remove_dir_all(tree.kfd().join("proc/7/queues")).unwrap();
         assert!(!read(&mut processes, &tree)[0].is_used());
         tree.add_compute(7, gpu_id, 1 << 30, Some(0));
         assert!(

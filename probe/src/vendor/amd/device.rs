@@ -12,7 +12,7 @@ use super::{
     energy::{self, EnergyMeter},
     fatal::FatalErrors,
     kfd::{self, Node},
-    metrics::{self, Field, Metrics, MetricsError},
+    metrics::{Field, Metrics, MetricsError},
     partitions::Partitions,
     processes,
     ras::RasCounters,
@@ -26,8 +26,9 @@ use crate::{
     },
 };
 
-/// The age of a scan of processes that is new enough.
+/// The ages of a scan of processes that is new enough: while somebody watches, and else.
 const SCAN_AGE: Duration = Duration::from_millis(400);
+const SCAN_AGE_UNWATCHED: Duration = Duration::from_millis(2500);
 
 /// The longest wait for a scan of processes. The first scan of a machine takes longer.
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
@@ -35,6 +36,9 @@ const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The firmware of Navi reports wrong activity and clocks for this long after a card wakes up.
 const LATCHED_FOR: Duration = Duration::from_secs(15);
+
+/// The file with the use of the video engines.
+const MEDIA_USE: &str = "vcn_busy_percent";
 
 /// The device ID of MI300A.
 const MI300A: u16 = 0x74a0;
@@ -48,6 +52,8 @@ const FAN_NOISE_RPM: u64 = 100;
 /// The parts of the machine that all its GPUs share.
 pub(super) struct Machine {
     pub(super) sys_root: PathBuf,
+    /// The folder of the compute driver.
+    pub(super) kfd_root: PathBuf,
     pub(super) clients: Arc<Clients>,
     /// Whether PIDs in KFD's files are those of procfs.
     pub(super) sees_host_pids: bool,
@@ -70,6 +76,8 @@ pub(super) struct AmdDevice {
     has_nodes: bool,
     /// The generation of the topology; `None` if KFD has none.
     generation: Option<u64>,
+    /// Whether the driver gives the use of the video engines; it does on few GPUs.
+    has_media_use: bool,
     /// Returns `true` if the GPU is a part of the processor.
     is_apu: bool,
     /// The total sizes of VRAM and GTT, which do not change.
@@ -78,6 +86,8 @@ pub(super) struct AmdDevice {
     energy: Arc<Mutex<EnergyMeter>>,
     ras: RasCounters,
     compute: ComputeProcesses,
+    /// Whether somebody needs the newest processes.
+    needs_processes: bool,
     /// Whether the last reading left the card alone.
     is_resting: bool,
     /// The last details, for a card that is left alone.
@@ -106,12 +116,14 @@ impl AmdDevice {
             profile: Reading::NOT_SUPPORTED,
             has_nodes: false,
             generation: None,
+            has_media_use: card.device.folder().join(MEDIA_USE).exists(),
             is_apu: false,
             memory_sizes: [None; 2],
             rates: Rates::default(),
             energy,
             ras: RasCounters::default(),
             compute: ComputeProcesses::default(),
+            needs_processes: true,
             is_resting: false,
             last_details: None,
             last: None,
@@ -141,7 +153,7 @@ impl AmdDevice {
 
     /// Reads the topology, if it has changed.
     fn find_nodes(&mut self) {
-        let generation = kfd::generation(&self.machine.sys_root);
+        let generation = kfd::generation(&self.machine.kfd_root);
         // The profile is refused while the package is divided anew.
         let is_refused = self.profile == Reading::Absent(Absence::NoAnswer);
         if self.has_nodes && generation == self.generation && !is_refused {
@@ -150,7 +162,7 @@ impl AmdDevice {
         (self.has_nodes, self.generation) = (true, generation);
         self.memory_sizes = [None; 2];
         self.profile = board::read_profile(&self.card.device);
-        let nodes = kfd::find_nodes(&self.machine.sys_root);
+        let nodes = kfd::find_nodes(&self.machine.kfd_root);
         let is_divided = board::is_divided(&self.card.device);
         self.partitions = Partitions::find(&nodes, &self.card.bus_id, is_divided);
         let is_own = |node: &Node| node.bus_id().as_deref() == Some(self.card.bus_id.as_str());
@@ -217,7 +229,7 @@ impl AmdDevice {
 
     /// Reads the table of the firmware.
     fn read_metrics(&self) -> Result<Metrics, Absence> {
-        let bytes = self.files().read_bytes("gpu_metrics", metrics::LARGEST)?;
+        let bytes = self.files().read_bytes("gpu_metrics")?;
         Metrics::decode(&bytes).map_err(|error| match error {
             MetricsError::Empty => Absence::NotSupported,
             _ => Absence::Unknown,
@@ -285,7 +297,12 @@ impl AmdDevice {
         utilization.memory_percent = percent("mem_busy_percent")
             .or_else(|_| get(Field::MemoryActivity))
             .into();
-        let media = percent("vcn_busy_percent").or_else(|_| get(Field::MediaActivity));
+        let media = if self.has_media_use {
+            percent(MEDIA_USE)
+        } else {
+            Err(Absence::NotSupported)
+        };
+        let media = media.or_else(|_| get(Field::MediaActivity));
         let media = media.or_else(|_| find_highest(metrics, Field::VcnActivity));
         utilization.media_percent = media.into();
         for absent in [
@@ -449,14 +466,19 @@ impl AmdDevice {
         } else {
             SCAN_PATIENCE
         };
-        let Some(scan) = self.machine.clients.get(SCAN_AGE, patience) else {
+        let age = if self.needs_processes {
+            SCAN_AGE
+        } else {
+            SCAN_AGE_UNWATCHED
+        };
+        let Some(scan) = self.machine.clients.get(age, patience) else {
             sample.processes = Reading::Absent(Absence::NotReadYet);
             return;
         };
         let own = scan.of_card(&self.card.bus_id);
         self.usage.update(scan.at, &own);
         let compute = if self.machine.sees_host_pids {
-            self.compute.read(&self.machine.sys_root, &self.nodes)
+            self.compute.read(&self.machine.kfd_root, &self.nodes, age)
         } else {
             &[]
         };
@@ -520,8 +542,9 @@ impl Device for AmdDevice {
         self.identity.clone()
     }
 
-    fn read(&mut self, sample: &mut GpuSample, _depth: ReadDepth) -> Result<(), DeviceError> {
+    fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
         self.check()?;
+        self.needs_processes = !matches!(depth, ReadDepth::Unwatched { closes_step: false });
         let is_distrusted = self.machine.fatal_errors.are_pending();
         self.is_resting = !is_distrusted && self.fill_rested(sample);
         if self.is_resting {

@@ -30,14 +30,17 @@ pub(super) struct Node {
     folder: PathBuf,
 }
 
-fn root(sys_root: &Path) -> PathBuf {
-    sys_root.join("class/kfd/kfd")
+/// Returns the folder of the compute driver, if possible by a path without links, which is followed
+/// faster.
+pub(super) fn find_root(sys_root: &Path) -> PathBuf {
+    let root = sys_root.join("class/kfd/kfd");
+    root.canonicalize().unwrap_or(root)
 }
 
 /// Returns the GPUs of the topology, by their node number. GPUs that this container may not use are
 /// left out.
-pub(super) fn find_nodes(sys_root: &Path) -> Vec<Node> {
-    let folder = root(sys_root).join("topology/nodes");
+pub(super) fn find_nodes(root: &Path) -> Vec<Node> {
+    let folder = root.join("topology/nodes");
     let mut nodes: Vec<_> = list_numbers(&folder)
         .into_iter()
         .filter_map(|number| Node::read(&folder, number))
@@ -47,8 +50,8 @@ pub(super) fn find_nodes(sys_root: &Path) -> Vec<Node> {
 }
 
 /// Returns the number that the kernel increments when the topology changes.
-pub(super) fn generation(sys_root: &Path) -> Option<u64> {
-    Attributes::new(root(sys_root).join("topology"))
+pub(super) fn generation(root: &Path) -> Option<u64> {
+    Attributes::new(root.join("topology"))
         .read_number("generation_id")
         .ok()
 }
@@ -158,13 +161,13 @@ impl Node {
 }
 
 /// Returns the PIDs of the processes that compute.
-pub(super) fn list_processes(sys_root: &Path) -> Vec<u32> {
-    list_numbers(&root(sys_root).join("proc"))
+pub(super) fn list_processes(root: &Path) -> Vec<u32> {
+    list_numbers(&root.join("proc"))
 }
 
 /// Returns the files of a process that computes.
-pub(super) fn process_files(sys_root: &Path, pid: u32) -> Attributes {
-    Attributes::new(root(sys_root).join("proc").join(pid.to_string()))
+pub(super) fn process_files(root: &Path, pid: u32) -> Attributes {
+    Attributes::new(root.join("proc").join(pid.to_string()))
 }
 
 /// Returns `true` if a process has a queue on the node with this ID.
@@ -197,7 +200,7 @@ pub(super) mod tests {
         };
         for part in text.split("### ").skip(1) {
             let (path, content) = part.split_once('\n').unwrap();
-            let file = root(sys_root).join("topology").join(path.trim());
+            let file = sys_root.join("class/kfd/kfd/topology").join(path.trim());
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             let content = content.trim_end().to_owned() + "\n";
             // One recording lacks the IDs.
@@ -220,7 +223,7 @@ pub(super) mod tests {
         if !write_recorded(root.path(), "mi308x-cpx-32.txt") {
             return;
         }
-        let nodes = find_nodes(root.path());
+        let nodes = find_nodes(&find_root(root.path()));
         assert_eq!(nodes.len(), 32);
         let mut packages: HashMap<_, Vec<_>> = HashMap::new();
         for node in &nodes {
@@ -257,7 +260,7 @@ pub(super) mod tests {
         if !write_recorded(root.path(), "mi210-8x.txt") {
             return;
         }
-        let nodes = find_nodes(root.path());
+        let nodes = find_nodes(&find_root(root.path()));
         assert_eq!(nodes.len(), 8);
         let peers: Vec<_> = nodes.iter().map(|node| node.xgmi_peers().len()).collect();
         assert!(peers.iter().all(|count| *count > 0), "{peers:?}");
@@ -269,7 +272,7 @@ pub(super) mod tests {
     fn old_topology_without_domain_is_read() {
         let root = tempfile::tempdir().unwrap();
         if write_recorded(root.path(), "mi50-old.txt") {
-            let nodes = find_nodes(root.path());
+            let nodes = find_nodes(&find_root(root.path()));
             assert!(!nodes.is_empty());
             assert!(
                 nodes

@@ -139,7 +139,7 @@ mod tests {
         if !write_recorded(root.path(), "mi308x-cpx-32.txt") {
             return;
         }
-        let nodes = kfd::find_nodes(root.path());
+        let nodes = kfd::find_nodes(&kfd::find_root(root.path()));
         let bus_id = nodes[0].bus_id().unwrap();
         let partitions = Partitions::find(&nodes, &bus_id, false);
         let profile = Reading::Now("CPX/NPS1".to_owned());

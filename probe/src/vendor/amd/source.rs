@@ -48,7 +48,8 @@ impl AmdSource {
         if cards.is_empty() {
             return Err(explain_missing(&roots.sys));
         }
-        let nodes = kfd::find_nodes(&roots.sys);
+        let kfd_root = kfd::find_root(&roots.sys);
+        let nodes = kfd::find_nodes(&kfd_root);
         // A partition has a minor number of its own.
         let minors = |card: &Card| {
             let own = nodes
@@ -74,6 +75,7 @@ impl AmdSource {
         Ok(Self {
             machine: Arc::new(Machine {
                 sys_root: roots.sys.clone(),
+                kfd_root,
                 clients: Clients::new(roots.proc.clone(), may_read),
                 sees_host_pids: is_first_pid_namespace(&roots.proc) != Some(false),
                 fatal_errors: Arc::default(),
@@ -181,7 +183,7 @@ impl Source for AmdSource {
 
     /// Returns the pairs that are linked over XGMI. Each pair has one link.
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
-        let nodes = kfd::find_nodes(&self.machine.sys_root);
+        let nodes = kfd::find_nodes(&self.machine.kfd_root);
         let index_of = |bus_id: &str| {
             let mut indices = gpus.iter().copied();
             indices.find(|index| {

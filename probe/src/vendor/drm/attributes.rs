@@ -31,8 +31,8 @@ impl Attributes {
     /// # Errors
     /// The reason why there is none. An empty file means that the hardware lacks the value.
     pub(in crate::vendor) fn read_text(&self, name: &str) -> Result<String, Absence> {
-        let text = bounded::text(self.0.join(name), bounded::VALUE);
-        let text = text.map_err(|error| absence_of(&error))?;
+        let text = self.read_bytes(name)?;
+        let text = String::from_utf8_lossy(&text);
         // Some drivers end a value with a NUL.
         let text = text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0');
         if text.is_empty() {
@@ -59,16 +59,12 @@ impl Attributes {
         u64::from_str_radix(digits, 16).map_err(|_| Absence::Unknown)
     }
 
-    /// Reads at most `limit` bytes.
+    /// Reads all bytes, at most a page.
     ///
     /// # Errors
     /// The reason why there are none.
-    pub(in crate::vendor) fn read_bytes(
-        &self,
-        name: &str,
-        limit: usize,
-    ) -> Result<Vec<u8>, Absence> {
-        bounded::read(self.0.join(name), limit).map_err(|error| absence_of(&error))
+    pub(in crate::vendor) fn read_bytes(&self, name: &str) -> Result<Vec<u8>, Absence> {
+        bounded::attribute(self.0.join(name)).map_err(|error| absence_of(&error))
     }
 }
 

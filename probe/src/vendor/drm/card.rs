@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -20,8 +20,10 @@ pub(in crate::vendor) struct Card {
     pub(in crate::vendor) driver: String,
     /// The PCI bus ID, as in `00000000:3B:00.0`.
     pub(in crate::vendor) bus_id: String,
-    /// The files of the PCI device.
+    /// The files of the PCI device, at a path without links, which is followed faster.
     pub(in crate::vendor) device: Attributes,
+    /// The folder of the card, which is gone when the driver has lost the card.
+    folder: PathBuf,
     /// The minor numbers of its nodes in `/dev/dri`: `cardN` and `renderD128`.
     pub(in crate::vendor) minors: Vec<u32>,
     /// The PCI IDs of vendor and device.
@@ -73,7 +75,8 @@ impl Card {
             .strip_prefix("card")?
             .parse()
             .ok()?;
-        let device = Attributes::new(folder.join("device"));
+        let folder = folder.canonicalize().ok()?;
+        let device = Attributes::new(folder.join("device").canonicalize().ok()?);
         let event = bounded::text(device.folder().join("uevent"), bounded::VALUE).ok()?;
         let value = |key: &str| {
             let mut lines = event.lines();
@@ -90,6 +93,7 @@ impl Card {
             driver: value("DRIVER")?.to_owned(),
             bus_id: normal_bus_id(value("PCI_SLOT_NAME")?)?,
             device,
+            folder,
             minors,
             pci_id,
             sleep: Arc::default(),
@@ -122,7 +126,7 @@ impl Card {
 
     /// Returns `true` if the system still has the card.
     pub(in crate::vendor) fn exists(&self) -> bool {
-        self.device.folder().exists()
+        self.folder.join("device").exists()
     }
 
     /// Returns for how long the card is to be left alone after a reading, so that it can fall
@@ -135,10 +139,9 @@ impl Card {
         Some(Duration::from_millis(delay_ms.saturating_mul(2)))
     }
 
-    /// Returns the folder of the card, `/sys/class/drm/cardN`.
+    /// Returns the folder of the card.
     pub(in crate::vendor) fn folder(&self) -> &Path {
-        let device = self.device.folder();
-        device.parent().unwrap_or(device)
+        &self.folder
     }
 
     /// Returns an identifier that never changes while the card stays in its slot.

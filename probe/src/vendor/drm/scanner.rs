@@ -202,11 +202,11 @@ impl KnownProcess {
                 || age >= EXAMINED_EVERY + spread)
     }
 
-    /// Examines the process again, unless it has opened no card and no other file since.
+    /// Examines the process again, or only every third time if it has as many files as before.
     fn take_turn(&mut self, folder: &Path) {
         self.turns = self.turns.saturating_add(1);
         let files = fs::metadata(folder.join("fd")).map_or(0, |fd| fd.len());
-        let is_same = self.descriptors.is_empty() && files > 0 && files == self.files;
+        let is_same = files > 0 && files == self.files;
         if is_same && self.turns < EXAMINED_TURNS {
             self.examined = Instant::now();
         } else {

@@ -14,9 +14,6 @@ use layout::{LAYOUTS, Layout, Row};
 /// The bytes of the header: `u16` size, `u8` format and `u8` content.
 const HEADER: usize = 4;
 
-/// The bytes that the driver gives at most.
-pub(super) const LARGEST: usize = 4096;
-
 /// The largest number of partitions of a GPU.
 const MAX_PARTITIONS: usize = 8;
 

@@ -100,7 +100,7 @@ fn only_visible_partition_is_shown_as_part() {
     let tree = Tree::new();
     tree.add_card(0, &products::make_mi300x_in_cpx(ADDRESS));
     tree.add_packages(&[Package::make_mi300x_in_cpx(ADDRESS, 1, 128)]);
-    let nodes = tree.sys().join("class/kfd/kfd/topology/nodes");
+    let nodes = tree.kfd().join("topology/nodes");
     for number in (1..=8).filter(|number| *number != 6) {
         fs::remove_dir_all(nodes.join(number.to_string())).unwrap();
     }
