@@ -41,12 +41,20 @@ pub fn read(path: impl AsRef<Path>, limit: usize) -> io::Result<Vec<u8>> {
     read_from(File::open(path)?, limit)
 }
 
-/// Returns the content of an attribute of sysfs, which the kernel gives in one piece of at most a page.
+/// Returns the content of an attribute of sysfs, which the kernel gives in one piece, at most a
+/// page.
 ///
 /// # Errors
 /// The file cannot be opened or read.
 pub fn attribute(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    attribute_of(File::open(path)?)
+}
+
+/// Returns the content of an open attribute of sysfs.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn attribute_of(mut file: File) -> io::Result<Vec<u8>> {
     let mut page = [0; VALUE];
     let length = loop {
         match file.read(&mut page) {

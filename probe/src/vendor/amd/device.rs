@@ -28,7 +28,7 @@ use crate::{
 
 /// The ages of a scan of processes that is new enough: while somebody watches, and else.
 const SCAN_AGE: Duration = Duration::from_millis(400);
-const SCAN_AGE_UNWATCHED: Duration = Duration::from_millis(2500);
+const SCAN_AGE_UNWATCHED: Duration = Duration::from_millis(4900);
 
 /// The longest wait for a scan of processes. The first scan of a machine takes longer.
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
@@ -63,37 +63,55 @@ pub(super) struct Machine {
 /// One GPU: the files of its card, and what was read before.
 pub(super) struct AmdDevice {
     card: Card,
+    folder_id: Option<(u64, u64)>,
     identity: Gpu,
     machine: Arc<Machine>,
     hwmon: Option<Hwmon>,
     port: Port,
+    /// The file with the use of the video engines, which few GPUs have.
+    media_use: Option<&'static str>,
     usage: Usage,
-    nodes: Vec<Node>,
-    partitions: Partitions,
-    /// The profile of a divided package.
-    profile: Reading<String>,
-    /// Whether the topology was read.
-    has_nodes: bool,
-    /// The generation of the topology; `None` if KFD has none.
-    generation: Option<u64>,
-    /// Whether the driver gives the use of the video engines; it does on few GPUs.
-    has_media_use: bool,
-    /// Returns `true` if the GPU is a part of the processor.
+    topology: Topology,
+    /// Whether the GPU is a part of the processor.
     is_apu: bool,
     /// The total sizes of VRAM and GTT, which do not change.
     memory_sizes: [Option<u64>; 2],
+    /// The power limit in watts, which is read less often while nobody watches.
+    power_limit: Option<Result<f64, Absence>>,
     rates: Rates,
     energy: Arc<Mutex<EnergyMeter>>,
     ras: RasCounters,
     compute: ComputeProcesses,
-    /// Whether somebody needs the newest processes.
-    needs_processes: bool,
+    /// Whether the reading includes processes and other things that can be older while nobody
+    /// watches.
+    is_thorough: bool,
+    /// The longest wait for a scan of processes.
+    scan_patience: Duration,
+    rest: Rest,
+}
+
+/// The GPU in the topology of the compute driver.
+struct Topology {
+    is_read: bool,
+    /// The number of the topology; `None` if the machine has none.
+    generation: Option<u64>,
+    nodes: Vec<Node>,
+    partitions: Partitions,
+    /// The profile of a divided package.
+    profile: Reading<String>,
+}
+
+/// The state of a card that is left alone to fall asleep.
+#[derive(Default)]
+struct Rest {
+    /// Whether the card may be switched off, which is looked at with the details.
+    may_sleep: bool,
     /// Whether the last reading left the card alone.
     is_resting: bool,
-    /// The last details, for a card that is left alone.
-    last_details: Option<GpuDetails>,
-    /// The last sample and its time. It is shown again while the card is left alone to fall asleep.
-    last: Option<(Instant, GpuSample)>,
+    /// The last details.
+    details: Option<GpuDetails>,
+    /// The last sample of a card that may sleep, and its time.
+    sample: Option<(Instant, GpuSample)>,
 }
 
 impl AmdDevice {
@@ -104,29 +122,36 @@ impl AmdDevice {
         machine: Arc<Machine>,
         energy: Arc<Mutex<EnergyMeter>>,
     ) -> Self {
+        let has_media_use = card.device.folder().join(MEDIA_USE).exists();
         let mut device = Self {
             identity: board::identify_card(card, index, &Absence::NotSupported),
-            card: card.clone(),
+            card: card.open(),
+            folder_id: card.folder_id(),
             machine,
             hwmon: Hwmon::find(card.device.folder(), &card.driver),
             port: Port::find(card.device.folder()),
+            media_use: has_media_use.then_some(MEDIA_USE),
             usage: Usage::new(&processes::NAMES),
-            nodes: Vec::new(),
-            partitions: Partitions::default(),
-            profile: Reading::NOT_SUPPORTED,
-            has_nodes: false,
-            generation: None,
-            has_media_use: card.device.folder().join(MEDIA_USE).exists(),
+            topology: Topology {
+                is_read: false,
+                generation: None,
+                nodes: Vec::new(),
+                partitions: Partitions::default(),
+                profile: Reading::NOT_SUPPORTED,
+            },
             is_apu: false,
             memory_sizes: [None; 2],
+            power_limit: None,
             rates: Rates::default(),
             energy,
             ras: RasCounters::default(),
             compute: ComputeProcesses::default(),
-            needs_processes: true,
-            is_resting: false,
-            last_details: None,
-            last: None,
+            is_thorough: true,
+            scan_patience: FIRST_SCAN_PATIENCE,
+            rest: Rest {
+                may_sleep: card.may_sleep(),
+                ..Rest::default()
+            },
         };
         device.is_apu = device.is_part_of_processor();
         device.find_nodes();
@@ -151,27 +176,33 @@ impl AmdDevice {
         has_sensor || is_mi300a || self.read_metrics().is_ok_and(|metrics| metrics.is_of_apu())
     }
 
-    /// Reads the topology, if it has changed.
+    /// Reads the topology, if it has changed. It is looked at together with the processes.
     fn find_nodes(&mut self) {
-        let generation = kfd::generation(&self.machine.kfd_root);
-        // The profile is refused while the package is divided anew.
-        let is_refused = self.profile == Reading::Absent(Absence::NoAnswer);
-        if self.has_nodes && generation == self.generation && !is_refused {
+        if self.topology.is_read && !self.is_thorough {
             return;
         }
-        (self.has_nodes, self.generation) = (true, generation);
+        let generation = kfd::generation(&self.machine.kfd_root);
+        // The profile is refused while the package is divided anew.
+        let is_refused = self.topology.profile == Reading::Absent(Absence::NoAnswer);
+        if self.topology.is_read && generation == self.topology.generation && !is_refused {
+            return;
+        }
+        (self.topology.is_read, self.topology.generation) = (true, generation);
         self.memory_sizes = [None; 2];
-        self.profile = board::read_profile(&self.card.device);
+        self.topology.profile = board::read_profile(&self.card.device);
         let nodes = kfd::find_nodes(&self.machine.kfd_root);
         let is_divided = board::is_divided(&self.card.device);
-        self.partitions = Partitions::find(&nodes, &self.card.bus_id, is_divided);
+        self.topology.partitions = Partitions::find(&nodes, &self.card.bus_id, is_divided);
         let is_own = |node: &Node| node.bus_id().as_deref() == Some(self.card.bus_id.as_str());
-        self.nodes = nodes.into_iter().filter(is_own).collect();
-        self.identity.mig_devices = self.partitions.identities(&self.uuid(), &self.profile);
+        self.topology.nodes = nodes.into_iter().filter(is_own).collect();
+        self.identity.mig_devices = self
+            .topology
+            .partitions
+            .identities(&self.uuid(), &self.topology.profile);
     }
 
     fn own_node(&self) -> Option<&Node> {
-        self.nodes.first()
+        self.topology.nodes.first()
     }
 
     fn uuid(&self) -> String {
@@ -191,7 +222,8 @@ impl AmdDevice {
 
     /// Checks that the card is there and awake.
     fn check(&self) -> Result<(), DeviceError> {
-        if !self.card.exists() {
+        let folder_id = self.card.folder_id();
+        if folder_id.is_none() || folder_id != self.folder_id {
             return Err(DeviceError::Lost);
         }
         match self.card.power_state() {
@@ -202,7 +234,7 @@ impl AmdDevice {
 
     /// Returns the last sample if the card was idle and is to be left alone.
     fn rested_sample(&self) -> Option<&(Instant, GpuSample)> {
-        let rested @ (at, sample) = self.last.as_ref()?;
+        let rested @ (at, sample) = self.rest.sample.as_ref()?;
         let is_used = sample
             .utilization
             .gpu_percent
@@ -297,11 +329,7 @@ impl AmdDevice {
         utilization.memory_percent = percent("mem_busy_percent")
             .or_else(|_| get(Field::MemoryActivity))
             .into();
-        let media = if self.has_media_use {
-            percent(MEDIA_USE)
-        } else {
-            Err(Absence::NotSupported)
-        };
+        let media = self.media_use.map_or(Err(Absence::NotSupported), percent);
         let media = media.or_else(|_| get(Field::MediaActivity));
         let media = media.or_else(|_| find_highest(metrics, Field::VcnActivity));
         utilization.media_percent = media.into();
@@ -399,7 +427,11 @@ impl AmdDevice {
             .card
             .pci_id
             .is_some_and(|(_, device)| energy::has_accumulator(device));
-        let limit = self.read_sensor(|hwmon| hwmon.read_micro("power1_cap"));
+        if self.power_limit.is_none() || self.is_thorough {
+            let limit = self.read_sensor(|hwmon| hwmon.read_micro("power1_cap"));
+            self.power_limit = Some(limit);
+        }
+        let limit = self.power_limit.clone().unwrap_or(Err(Absence::NoAnswer));
         let is_second_die = limit == Ok(0.0) && has_accumulator;
         let read = |file| {
             if is_second_die {
@@ -461,33 +493,29 @@ impl AmdDevice {
     }
 
     fn read_processes(&mut self, sample: &mut GpuSample) {
-        let patience = if self.last.is_none() {
-            FIRST_SCAN_PATIENCE
-        } else {
-            SCAN_PATIENCE
-        };
-        let age = if self.needs_processes {
+        let age = if self.is_thorough {
             SCAN_AGE
         } else {
             SCAN_AGE_UNWATCHED
         };
-        let Some(scan) = self.machine.clients.get(age, patience) else {
+        let Some(scan) = self.machine.clients.get(age, self.scan_patience) else {
             sample.processes = Reading::Absent(Absence::NotReadYet);
             return;
         };
         let own = scan.of_card(&self.card.bus_id);
         self.usage.update(scan.at, &own);
         let compute = if self.machine.sees_host_pids {
-            self.compute.read(&self.machine.kfd_root, &self.nodes, age)
+            self.compute
+                .read(&self.machine.kfd_root, &self.topology.nodes, age)
         } else {
             &[]
         };
-        let units = self.nodes.first().and_then(Node::compute_units);
+        let units = self.topology.nodes.first().and_then(Node::compute_units);
         let listed = processes::list(
             &self.usage,
             &own,
             compute,
-            &self.partitions,
+            &self.topology.partitions,
             units,
             self.is_apu,
         );
@@ -516,8 +544,11 @@ impl AmdDevice {
         self.read_sensors(metrics.as_ref(), busy, sample);
         self.read_power(metrics.as_ref(), at, sample);
         self.rates.fill(metrics.as_ref(), at, sample);
-        let samples = self.partitions.read_samples(&self.uuid(), metrics.as_ref());
-        sample.mig_devices = if samples.is_empty() && self.profile.value().is_none() {
+        let samples = self
+            .topology
+            .partitions
+            .read_samples(&self.uuid(), metrics.as_ref());
+        sample.mig_devices = if samples.is_empty() && self.topology.profile.value().is_none() {
             Reading::NOT_SUPPORTED
         } else {
             Reading::Now(samples)
@@ -529,7 +560,7 @@ impl AmdDevice {
 
     /// The firmware's readings after a card wakes up are not those of this moment.
     fn drop_latched(&self, sample: &mut GpuSample) {
-        if self.card.has_slept_within(LATCHED_FOR) {
+        if self.rest.may_sleep && self.card.has_slept_within(LATCHED_FOR) {
             sample.utilization.gpu_percent = Reading::Absent(Absence::WarmingUp);
             sample.clocks.graphics_mhz = Reading::Absent(Absence::WarmingUp);
             sample.clocks.sm_mhz = Reading::Absent(Absence::WarmingUp);
@@ -544,10 +575,10 @@ impl Device for AmdDevice {
 
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
         self.check()?;
-        self.needs_processes = !matches!(depth, ReadDepth::Unwatched { closes_step: false });
+        self.is_thorough = !matches!(depth, ReadDepth::Unwatched { closes_step: false });
         let is_distrusted = self.machine.fatal_errors.are_pending();
-        self.is_resting = !is_distrusted && self.fill_rested(sample);
-        if self.is_resting {
+        self.rest.is_resting = !is_distrusted && self.fill_rested(sample);
+        if self.rest.is_resting {
             return Ok(());
         }
         self.find_nodes();
@@ -560,12 +591,14 @@ impl Device for AmdDevice {
         }
         self.read_memory(sample);
         self.read_processes(sample);
-        self.last = Some((at, sample.clone()));
+        self.scan_patience = SCAN_PATIENCE;
+        self.rest.sample = self.rest.may_sleep.then(|| (at, sample.clone()));
         Ok(())
     }
 
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
         self.check()?;
+        self.rest.may_sleep = self.card.may_sleep();
         let (index, uuid, at_ms) = (details.index, details.uuid.take(), details.at_ms);
         if self.machine.fatal_errors.are_pending() {
             *details = GpuDetails::absent(index, uuid, at_ms, &Absence::Distrusted);
@@ -573,7 +606,7 @@ impl Device for AmdDevice {
             return Ok(());
         }
         *details = GpuDetails::absent(index, uuid, at_ms, &Absence::NotSupported);
-        if let Some(last) = self.last_details.as_ref().filter(|_| self.is_resting) {
+        if let Some(last) = self.rest.details.as_ref().filter(|_| self.rest.is_resting) {
             *details = last.clone();
             return Ok(());
         }
@@ -606,7 +639,7 @@ impl Device for AmdDevice {
         } else {
             Reading::NOT_SUPPORTED
         };
-        self.last_details = Some(details.clone());
+        self.rest.details = Some(details.clone());
         Ok(())
     }
 

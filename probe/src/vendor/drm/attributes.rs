@@ -5,25 +5,49 @@ use std::{
     io::{self, ErrorKind},
     path::{Path, PathBuf},
     str::FromStr,
+    sync::Arc,
 };
 
-use rustix::io::Errno;
+use rustix::{
+    fd::OwnedFd,
+    fs::{CWD, Mode, OFlags, openat},
+    io::Errno,
+};
 
 use crate::{bounded, model::Absence};
 
 /// A folder of sysfs with one value in each file.
 #[derive(Debug, Clone)]
-pub(in crate::vendor) struct Attributes(PathBuf);
+pub(in crate::vendor) struct Attributes {
+    folder: PathBuf,
+    /// The open folder, from which its files are opened faster.
+    opened: Option<Arc<OwnedFd>>,
+}
 
 impl Attributes {
     /// Returns the attributes in `folder`, which need not exist.
     pub(in crate::vendor) fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(folder.into())
+        Self {
+            folder: folder.into(),
+            opened: None,
+        }
+    }
+
+    /// Returns the attributes in `folder`, whose files are read often. They are those of the folder
+    /// that exists now, and not of one that takes its place later.
+    pub(in crate::vendor) fn open(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat(CWD, &folder, flags, Mode::empty());
+        Self {
+            folder,
+            opened: opened.ok().map(Arc::new),
+        }
     }
 
     /// Returns the folder.
     pub(in crate::vendor) fn folder(&self) -> &Path {
-        &self.0
+        &self.folder
     }
 
     /// Reads a text without the space around it.
@@ -64,7 +88,15 @@ impl Attributes {
     /// # Errors
     /// The reason why there are none.
     pub(in crate::vendor) fn read_bytes(&self, name: &str) -> Result<Vec<u8>, Absence> {
-        bounded::attribute(self.0.join(name)).map_err(|error| absence_of(&error))
+        let read = || match &self.opened {
+            Some(folder) => {
+                let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+                let file = openat(folder, name, flags, Mode::empty())?;
+                bounded::attribute_of(file.into())
+            }
+            None => bounded::attribute(self.folder.join(name)),
+        };
+        read().map_err(|error| absence_of(&error))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -129,13 +130,33 @@ impl Card {
         self.folder.join("device").exists()
     }
 
+    /// Returns the card for frequent readings, as long as its folder is the same.
+    pub(in crate::vendor) fn open(&self) -> Self {
+        Self {
+            device: Attributes::open(self.device.folder()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the identity of the card's folder, which another driver or card would not have.
+    pub(in crate::vendor) fn folder_id(&self) -> Option<(u64, u64)> {
+        let folder = fs::metadata(&self.folder).ok()?;
+        Some((folder.dev(), folder.ino()))
+    }
+
+    /// Returns `true` if the system may switch the card off when it is idle.
+    pub(in crate::vendor) fn may_sleep(&self) -> bool {
+        self.device
+            .read_text("power/control")
+            .is_ok_and(|control| control == "auto")
+    }
+
     /// Returns for how long the card is to be left alone after a reading, so that it can fall
     /// asleep; `None` if it never does. Each reading starts the driver's delay again.
     pub(in crate::vendor) fn rest_after_reading(&self) -> Option<Duration> {
-        let control = self.device.read_text("power/control");
+        let may_sleep = self.may_sleep();
         let delay_ms: i64 = self.device.read_number("power/autosuspend_delay_ms").ok()?;
-        let is_automatic = control.is_ok_and(|control| control == "auto");
-        let delay_ms = u64::try_from(delay_ms).ok().filter(|_| is_automatic)?;
+        let delay_ms = u64::try_from(delay_ms).ok().filter(|_| may_sleep)?;
         Some(Duration::from_millis(delay_ms.saturating_mul(2)))
     }
 

@@ -36,7 +36,7 @@ impl Hwmon {
         };
         let position = folders.iter().position(is_of_driver).unwrap_or(0);
         let folder = folders.into_iter().nth(position)?;
-        let files = Attributes::new(folder);
+        let files = Attributes::open(folder);
         let entries = fs::read_dir(files.folder()).ok()?.flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let names: HashSet<_> = names.collect();

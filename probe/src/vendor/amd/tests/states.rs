@@ -47,7 +47,7 @@ fn energy_of_mi300x_is_its_counter() {
 
 #[test]
 fn readings_after_sleep_between_samples_are_latched() {
-    let machine = Machine::new(&awake_radeon());
+    let machine = Machine::new(&products::make_radeon(ADDRESS));
     let mut device = machine.open();
     let use_of = |sample: &crate::model::GpuSample| sample.utilization.gpu_percent.clone();
     assert_eq!(use_of(&read(&mut *device).unwrap()), Reading::Now(37.0));
@@ -62,7 +62,7 @@ fn readings_after_sleep_between_samples_are_latched() {
 
 #[test]
 fn sleep_that_ends_before_reopening_is_latched() {
-    let machine = Machine::new(&awake_radeon());
+    let machine = Machine::new(&products::make_radeon(ADDRESS));
     let source = machine.source();
     let mut device = source.open(0).unwrap();
     machine.files.suspend_card();
