@@ -168,8 +168,15 @@ impl Values {
     // Counters of 64 bits are rounded to 53.
     #[allow(clippy::cast_precision_loss)]
     fn scale_all(&self) -> Vec<Option<f64>> {
-        let scaled = |raw: &Option<u64>| raw.map(|raw| raw as f64 * self.scale);
-        self.raw.iter().map(scaled).collect()
+        let scale = |raw: u64| {
+            if self.scale < 1.0 {
+                // 3401 / 1000 is 3.401, and 3401 * 0.001 is a little more.
+                raw as f64 / (1.0 / self.scale).round()
+            } else {
+                raw as f64 * self.scale
+            }
+        };
+        self.raw.iter().map(|raw| raw.map(scale)).collect()
     }
 }
 

@@ -101,7 +101,7 @@ fn encoded_tables_give_their_readings() {
         (1, 6, ("curr_socket_power", 212)),
         (1, 8, ("curr_socket_power", 212)),
         (1, 9, ("curr_socket_power", 212)),
-        (2, 1, ("average_socket_power", 21_200)),
+        (2, 1, ("average_socket_power", 3401)),
         (3, 0, ("average_socket_power", 212_000)),
     ] {
         let version = format!("{format}.{content}");
@@ -124,7 +124,7 @@ fn encoded_tables_give_their_readings() {
             .with("average_gfx_activity", &[activity])
             .with(clock, &[1450]);
         let sample = bare(table);
-        let watts = if version == "2.1" { 21.2 } else { 212.0 };
+        let watts = if version == "2.1" { 3.401 } else { 212.0 };
         assert_eq!(sample.power.draw_watts, Reading::Now(watts), "{version}");
         assert_eq!(
             sample.temperature.gpu_celsius,
