@@ -266,6 +266,10 @@ async fn broken_tables_leave_other_readings() {
     let server = machine.serve();
     let mut stream = server.stream().await;
     let soc_clock = |frame: &Value| frame["gpus"][FAULTY]["clocks"]["soc_mhz"].clone();
+    let has_condition = |frame: &Value| {
+        let conditions = frame["gpus"][FAULTY]["conditions"].as_array();
+        frame["type"] == "sample" && conditions.is_some_and(|all| all.len() == 1)
+    };
     let whole = std::fs::read(machine.faulty.path("gpu_metrics")).unwrap();
     let unknown = [&[120, 0, 9, 9][..], &whole[4..]].concat();
     let other_size = [&[116, 0, 1, 3][..], &whole[4..]].concat();
@@ -286,6 +290,11 @@ async fn broken_tables_leave_other_readings() {
         let gpu = &sample["gpus"][FAULTY];
         assert_eq!(gpu["temperature"]["gpu_celsius"], 45.0, "{kind}");
         assert_eq!(gpu["utilization"]["gpu_percent"], 37.0, "{kind}");
+        if kind != "empty" {
+            let frame = stream.until(has_condition).await;
+            let text = frame["gpus"][FAULTY]["conditions"].to_string();
+            assert!(text.contains("Update gpumon"), "{kind}: {text}");
+        }
         // A page that is longer than its table is as good as the table.
         let padded = [&whole[..], &vec![0; 1 << 20]].concat();
         machine.faulty.write_bytes("gpu_metrics", padded);
@@ -293,5 +302,7 @@ async fn broken_tables_leave_other_readings() {
             .until(|frame| frame["type"] == "sample" && soc_clock(frame) == 1100)
             .await;
     }
+    let events = server.get("/api/v1/snapshot").json()["events"].to_string();
+    assert!(events.contains("v9.9 with 120 bytes"), "{events}");
     check_others_are_on_time(&mut stream, "ok").await;
 }

@@ -10,7 +10,7 @@ use crate::{
         Absence, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, KnownGpu, ProcessRef,
         Trace, Vendor, XidReport, normal_bus_id, now_ms,
     },
-    vendor::{DeviceError, ErrorInfo},
+    vendor::{DeviceError, DriverError, ErrorInfo},
 };
 
 /// A driver that is busy with something else can be this slow without being hung.
@@ -56,6 +56,7 @@ pub(super) struct Update {
     pub(super) mig_changed: bool,
     pub(super) details: Option<GpuDetails>,
     pub(super) traces: Vec<Trace>,
+    pub(super) errors: Vec<DriverError>,
 }
 
 struct PendingQuery {
@@ -247,12 +248,14 @@ impl GpuState {
             omitted,
             details,
             traces,
+            errors,
         } = readings;
         self.error = None;
         self.last = sample;
         self.omitted = omitted;
         let mut update = Update {
             traces,
+            errors,
             ..Update::default()
         };
         if let Some(gpu) = identity {
@@ -424,6 +427,7 @@ mod tests {
             omitted: Vec::new(),
             details: None,
             traces: Vec::new(),
+            errors: Vec::new(),
         })));
     }
 

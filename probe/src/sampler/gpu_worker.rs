@@ -181,6 +181,7 @@ impl GpuWorker {
         {
             device.query_for_tools(self.ticks == ALL_AT);
         }
+        let errors = device.take_errors();
         let identity = device.identity();
         sample.uuid.clone_from(&identity.uuid);
         if let Some(details) = &mut details {
@@ -209,6 +210,7 @@ impl GpuWorker {
             omitted,
             details,
             traces,
+            errors,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     model::{Gpu, GpuDetails, GpuLink, GpuSample, ProcessRef, Trace},
-    vendor::{DeviceError, LoggedError, Notice},
+    vendor::{DeviceError, DriverError, LoggedError, Notice},
 };
 
 /// From a thread to the sampler.
@@ -45,6 +45,8 @@ pub(super) struct Readings {
     pub(super) details: Option<GpuDetails>,
     /// What the driver recorded by itself since the tick before.
     pub(super) traces: Vec<Trace>,
+    /// Errors that were found in the readings.
+    pub(super) errors: Vec<DriverError>,
 }
 
 /// What the sampler asks a GPU's thread for.

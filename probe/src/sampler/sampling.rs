@@ -256,6 +256,9 @@ impl Sampling {
                 self.records.extend(update.details.map(Record::Details));
                 self.records
                     .extend(update.traces.into_iter().map(Record::Trace));
+                for error in update.errors {
+                    self.on_error(index as usize, error, now);
+                }
             }
             // It only tells how long to wait.
             Message::FirstRead { .. } => {}

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    AnswersReader, Device, DeviceError, ErrorLog, Notice, ReadDepth, Reporter, Source, SourceError,
+    AnswersReader, Device, DeviceError, DriverError, ErrorLog, Notice, ReadDepth, Reporter, Source,
+    SourceError,
 };
 use crate::model::{Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
@@ -205,6 +206,10 @@ impl Device for PlacedDevice {
             ..trace
         };
         self.device.traces().into_iter().map(placed).collect()
+    }
+
+    fn take_errors(&mut self) -> Vec<DriverError> {
+        self.device.take_errors()
     }
 }
 

@@ -113,6 +113,11 @@ pub trait Device {
     /// Takes out of the driver's own buffers what has come since the last call. Their `index` and `uuid` are this
     /// GPU's.
     fn traces(&mut self) -> Vec<Trace>;
+
+    /// Returns the errors that were found in the last readings, each once.
+    fn take_errors(&mut self) -> Vec<DriverError> {
+        Vec::new()
+    }
 }
 
 /// How much of a sample is read.

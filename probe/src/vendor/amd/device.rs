@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     board,
+    broken_tables::BrokenTables,
     compute::ComputeProcesses,
     energy::{self, EnergyMeter},
     fatal::FatalErrors,
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     model::{Absence, Bar1, Fan, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace},
     vendor::{
-        Device, DeviceError, ReadDepth,
+        Device, DeviceError, DriverError, ReadDepth,
         drm::{Attributes, Card, Clients, Hwmon, Port, PowerState, Usage, generation_of},
     },
 };
@@ -78,6 +79,7 @@ pub(super) struct AmdDevice {
     memory_sizes: [Option<u64>; 2],
     /// The power limit in watts, which is read less often while nobody watches.
     power_limit: Option<Result<f64, Absence>>,
+    broken_tables: BrokenTables,
     rates: Rates,
     energy: Arc<Mutex<EnergyMeter>>,
     ras: RasCounters,
@@ -142,6 +144,7 @@ impl AmdDevice {
             is_apu: false,
             memory_sizes: [None; 2],
             power_limit: None,
+            broken_tables: BrokenTables::default(),
             rates: Rates::default(),
             energy,
             ras: RasCounters::default(),
@@ -167,7 +170,7 @@ impl AmdDevice {
     /// Returns `true` if the GPU is a part of the processor: its table has a format of its own, or
     /// it has the sensor for the voltage of the processor's other parts. The table may be refused
     /// now, and readable later.
-    fn is_part_of_processor(&self) -> bool {
+    fn is_part_of_processor(&mut self) -> bool {
         let has_sensor = self
             .hwmon
             .as_ref()
@@ -260,9 +263,11 @@ impl AmdDevice {
     }
 
     /// Reads the table of the firmware.
-    fn read_metrics(&self) -> Result<Metrics, Absence> {
+    fn read_metrics(&mut self) -> Result<Metrics, Absence> {
         let bytes = self.files().read_bytes("gpu_metrics")?;
-        Metrics::decode(&bytes).map_err(|error| match error {
+        let decoded = Metrics::decode(&bytes);
+        self.broken_tables.observe(decoded.as_ref().err());
+        decoded.map_err(|error| match error {
             MetricsError::Empty => Absence::NotSupported,
             _ => Absence::Unknown,
         })
@@ -641,6 +646,10 @@ impl Device for AmdDevice {
         };
         self.rest.details = Some(details.clone());
         Ok(())
+    }
+
+    fn take_errors(&mut self) -> Vec<DriverError> {
+        self.broken_tables.take().into_iter().collect()
     }
 
     fn traces(&mut self) -> Vec<Trace> {

@@ -24,7 +24,7 @@ const AFTER_RESET: &str =
     "Start the programs that used the GPU again. If it happens again, update driver and firmware.";
 
 /// Every kind, the more specific before the more general.
-static KINDS: [ErrorKind; 18] = [
+static KINDS: [ErrorKind; 19] = [
     ErrorKind::new(
         &["GPU reset", "failed"],
         Critical,
@@ -159,6 +159,14 @@ static KINDS: [ErrorKind; 18] = [
         "GPU reset",
         "The driver resets the GPU. All programs that use it lose their work.",
         AFTER_RESET,
+    ),
+    // gpumon's own message about a table of the firmware.
+    ErrorKind::new(
+        &["gpu_metrics "],
+        Notice,
+        "unreadable metrics",
+        "gpumon cannot read the table in which the GPU's firmware gives its readings.",
+        "Update gpumon. Readings that only this table has are absent.",
     ),
 ];
 

@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod board;
+mod broken_tables;
 mod compute;
 mod device;
 mod energy;

@@ -1,0 +1,94 @@
+//! Tables of the firmware that cannot be decoded, which are reported as errors of the driver.
+
+use std::time::{Duration, Instant};
+
+use super::{errors::ERRORS, metrics::MetricsError};
+use crate::vendor::DriverError;
+
+/// A table can be incomplete for a moment, such as during a reset.
+const IN_A_ROW: u32 = 3;
+
+/// The time after which an error that has not ended is reported again.
+const AGAIN_AFTER: Duration = Duration::from_mins(5);
+
+/// The tables of a GPU that could not be decoded.
+#[derive(Debug, Default)]
+pub(super) struct BrokenTables {
+    in_a_row: u32,
+    reported: Option<Instant>,
+    pending: Option<DriverError>,
+}
+
+impl BrokenTables {
+    /// Takes in the error of the newest table, if it has one.
+    pub(super) fn observe(&mut self, error: Option<&MetricsError>) {
+        // A GPU without a table has an empty file.
+        let Some(error) = error.filter(|error| **error != MetricsError::Empty) else {
+            (self.in_a_row, self.reported) = (0, None);
+            return;
+        };
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        let is_lasting = matches!(error, MetricsError::Unknown { .. }) || self.in_a_row >= IN_A_ROW;
+        let is_due = self.reported.is_none_or(|at| at.elapsed() >= AGAIN_AFTER);
+        let message = error.to_string();
+        if let Some((code, _)) = ERRORS.find(&message)
+            && is_lasting
+            && is_due
+        {
+            self.reported = Some(Instant::now());
+            self.pending = Some(DriverError {
+                code,
+                pid: None,
+                message: Some(message),
+            });
+        }
+    }
+
+    /// Returns the error to report.
+    pub(super) fn take(&mut self) -> Option<DriverError> {
+        self.pending.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::amd::metrics::Version;
+
+    fn report(tables: &mut BrokenTables, error: Option<&MetricsError>) -> Option<String> {
+        tables.observe(error);
+        tables.take()?.message
+    }
+
+    #[test]
+    fn unknown_version_is_reported_once() {
+        let mut tables = BrokenTables::default();
+        let version = Version {
+            format: 9,
+            content: 8,
+        };
+        let unknown = MetricsError::Unknown { version, size: 120 };
+        let message = report(&mut tables, Some(&unknown)).unwrap();
+        assert!(message.contains("v9.8 with 120 bytes"), "{message}");
+        assert_eq!(report(&mut tables, Some(&unknown)), None);
+        assert_eq!(report(&mut tables, None), None);
+        assert!(report(&mut tables, Some(&unknown)).is_some());
+    }
+
+    #[test]
+    fn incomplete_table_is_reported_if_it_lasts() {
+        let mut tables = BrokenTables::default();
+        let truncated = MetricsError::Truncated {
+            length: 4,
+            size: 120,
+        };
+        for error in [Some(&truncated), Some(&truncated), None, Some(&truncated)] {
+            assert_eq!(report(&mut tables, error), None);
+        }
+        assert_eq!(report(&mut tables, Some(&truncated)), None);
+        assert!(report(&mut tables, Some(&truncated)).is_some());
+        let empty = MetricsError::Empty;
+        let reports = (0..9).filter_map(|_| report(&mut tables, Some(&empty)));
+        assert_eq!(reports.count(), 0);
+    }
+}
