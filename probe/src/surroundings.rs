@@ -146,6 +146,21 @@ pub fn is_wsl(root: &Path) -> bool {
     release.to_ascii_lowercase().contains("microsoft")
 }
 
+/// Returns `true` if `/proc` is mounted with `hidepid`, by its line in `/proc/self/mountinfo` (`ID
+/// PARENT DEV ROOT MOUNT-POINT OPTIONS ... - TYPE SOURCE OPTIONS`), or if there is no line. The
+/// last mount at this place counts.
+pub fn hides_processes(mountinfo: &str) -> bool {
+    let of_proc = mountinfo
+        .lines()
+        .rfind(|line| line.split(' ').nth(4) == Some("/proc"));
+    let Some(line) = of_proc else { return true };
+    let options = line.split([' ', ',']);
+    let hidepid = options
+        .filter_map(|option| option.strip_prefix("hidepid="))
+        .next_back();
+    hidepid.is_some_and(|value| !matches!(value, "0" | "off"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -243,5 +258,25 @@ mod tests {
                 "{files:?} {cgroup}"
             );
         }
+    }
+
+    #[test]
+    fn hidepid_is_read_from_the_options_of_proc() {
+        let proc = "22 27 0:21 / /proc rw,relatime shared:5 - proc proc rw";
+        assert!(!hides_processes(proc));
+        assert!(
+            !hides_processes(&format!("{proc},hidepid=0\n"))
+                && !hides_processes(&format!("{proc},hidepid=off"))
+        );
+        for value in ["1", "2", "4", "noaccess", "invisible", "ptraceable"] {
+            assert!(hides_processes(&format!(
+                "{proc},gid=5,hidepid={value}\n23 27 0:22 / /sys rw - sysfs sysfs rw"
+            )));
+        }
+        assert!(
+            hides_processes(&format!("{proc}\n{proc},hidepid=2")),
+            "the last one covers the first"
+        );
+        assert!(hides_processes(""));
     }
 }

@@ -9,6 +9,7 @@ use gpumon_probe::{
         Absence, Alert, Allocation, Condition, ConditionKind, Event, EventKind, FiringAlert,
         GpuDetails, GpuSample, JobKind, Owner, Process, ProcessRef, Reading, Sample,
     },
+    surroundings::hides_processes,
     usage::{OwnerUsage, Usage},
 };
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
@@ -521,20 +522,6 @@ fn proc_is_private() -> bool {
         .map_or(true, |text| hides_processes(&text))
 }
 
-/// Whether `/proc` is mounted with `hidepid` (proc(5)), as `mountinfo` has it: `ID PARENT DEV ROOT MOUNT-POINT OPTIONS
-/// … - TYPE SOURCE OPTIONS`. The last one that is mounted there counts.
-fn hides_processes(mountinfo: &str) -> bool {
-    let of_proc = mountinfo
-        .lines()
-        .rfind(|line| line.split(' ').nth(4) == Some("/proc"));
-    let Some(line) = of_proc else { return true };
-    let options = line.split([' ', ',']);
-    let hidepid = options
-        .filter_map(|option| option.strip_prefix("hidepid="))
-        .next_back();
-    hidepid.is_some_and(|value| !matches!(value, "0" | "off"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -995,25 +982,5 @@ mod tests {
         let before = other.clone();
         View::Own(None).conceal(&mut other, &[]);
         assert_eq!(other, before);
-    }
-
-    #[test]
-    fn hidepid_is_read_from_the_options_of_proc() {
-        let proc = "22 27 0:21 / /proc rw,relatime shared:5 - proc proc rw";
-        assert!(!hides_processes(proc));
-        assert!(
-            !hides_processes(&format!("{proc},hidepid=0\n"))
-                && !hides_processes(&format!("{proc},hidepid=off"))
-        );
-        for value in ["1", "2", "4", "noaccess", "invisible", "ptraceable"] {
-            assert!(hides_processes(&format!(
-                "{proc},gid=5,hidepid={value}\n23 27 0:22 / /sys rw - sysfs sysfs rw"
-            )));
-        }
-        assert!(
-            hides_processes(&format!("{proc}\n{proc},hidepid=2")),
-            "the last one covers the first"
-        );
-        assert!(hides_processes(""));
     }
 }

@@ -3,7 +3,7 @@
 use std::{io, ops::Range, path::Path};
 
 use super::{ErrorInfo, amd, intel, kernel_log, nvml};
-use crate::surroundings::Surroundings;
+use crate::{model::Vendor, surroundings::Surroundings};
 
 pub use nvml::return_code::{Explanation, explain_absence};
 
@@ -28,8 +28,22 @@ pub fn describe_error(code: u32) -> ErrorInfo {
 }
 
 /// Returns the advice for resetting a GPU, as a clause.
-pub fn reset_advice(surroundings: Surroundings) -> &'static str {
-    nvml::return_code::explain(nvml::query::Code::RESET_REQUIRED.0, surroundings).cure
+pub fn reset_advice(vendor: Vendor, surroundings: Surroundings) -> &'static str {
+    match vendor {
+        Vendor::Nvidia => {
+            nvml::return_code::explain(nvml::query::Code::RESET_REQUIRED.0, surroundings).cure
+        }
+        Vendor::Amd | Vendor::Intel => "reboot the machine if it stays so",
+    }
+}
+
+/// Returns the advice for finding a driver's messages, as a clause.
+pub fn log_advice(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Nvidia => "see `dmesg | grep -i nvrm`",
+        Vendor::Amd => "see `dmesg | grep amdgpu`",
+        Vendor::Intel => "see `dmesg | grep -e i915 -e xe`",
+    }
 }
 
 /// Returns the advice for a library of another version than the kernel's driver, as a clause.

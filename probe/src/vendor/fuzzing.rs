@@ -37,7 +37,7 @@ pub fn kfd_node(text: &str) {
 
 /// Parses messages of the kernel for errors of AMD's and Intel's drivers.
 pub fn kernel_log(text: &str) {
-    let parsers: [Box<dyn LogParser>; 2] = [amd::fuzzing::log_parser(), intel::log_parser()];
+    let parsers: [Box<dyn LogParser>; 2] = [amd::log_parser(), intel::log_parser()];
     for mut parser in parsers {
         for line in text.lines() {
             parser.parse(line);

@@ -5,6 +5,7 @@
 
 pub mod amd;
 mod answers;
+mod checks;
 mod choice;
 mod driver_error;
 mod drm;
@@ -16,17 +17,21 @@ mod kernel_log;
 mod machine;
 mod machine_memory;
 pub mod nvml;
+mod recording;
 mod roots;
 pub mod sim;
+mod tasks;
 
 pub use answers::{AnswersReader, DriverAnswers, GpuAnswers, LatestAnswers, VendorAnswers};
+pub use checks::{DeviceNode, DriverFinding, check_driver_log, check_drivers, device_nodes};
 pub use choice::{BadSource, SourceChoice};
 pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub use error::{DeviceError, SourceError};
 pub use explain::{
     Explanation, KERNEL_DRIVERS, check_kernel_log, describe_error, error_codes, explain_absence,
-    kernel_messages, reset_advice, version_mismatch_advice,
+    kernel_messages, log_advice, reset_advice, version_mismatch_advice,
 };
+pub use recording::{FileContent, FilePart, SystemFile, record_files};
 pub use roots::Roots;
 
 pub(crate) use machine::MachineSource;

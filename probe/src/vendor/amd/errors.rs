@@ -189,6 +189,11 @@ impl AmdErrors {
     }
 }
 
+/// Returns a parser of the driver's messages.
+pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
+    Box::<AmdErrors>::default()
+}
+
 impl LogParser for AmdErrors {
     fn parse(&mut self, text: &str) -> Vec<LoggedError> {
         let (bus_id, message) = match split_message(text, "amdgpu") {

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use super::{
-    errors::AmdErrors,
     kfd::Node,
     metrics::{Field, Metrics},
     processes, throttle,
 };
-use crate::vendor::{drm::Names, kernel_log::LogParser};
+use crate::vendor::drm::Names;
 
 pub(in crate::vendor) fn gpu_metrics(bytes: &[u8]) {
     let Ok(metrics) = Metrics::decode(bytes) else {
@@ -30,10 +29,6 @@ pub(in crate::vendor) fn kfd_node(text: &str) {
     node.compute_units();
     node.target();
     node.render_minor();
-}
-
-pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
-    Box::<AmdErrors>::default()
 }
 
 pub(in crate::vendor) fn names() -> &'static Names {

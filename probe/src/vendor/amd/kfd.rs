@@ -4,6 +4,7 @@
 
 use std::{
     collections::HashMap,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -47,6 +48,20 @@ pub(super) fn find_nodes(root: &Path) -> Vec<Node> {
         .collect();
     nodes.sort_by_key(|node| node.number);
     nodes
+}
+
+/// Returns the number of nodes that this process may not read, such as GPUs of other containers.
+///
+/// # Errors
+/// There is no topology, or it cannot be read.
+pub(super) fn count_hidden(sys_root: &Path) -> io::Result<usize> {
+    let nodes = find_root(sys_root).join("topology/nodes");
+    let is_hidden = |folder: &PathBuf| {
+        let id = Attributes::new(folder).read_number::<u64>("gpu_id");
+        matches!(id, Err(Absence::NoAnswer | Absence::NoPermission))
+    };
+    let folders = fs::read_dir(nodes)?.flatten().map(|entry| entry.path());
+    Ok(folders.filter(is_hidden).count())
 }
 
 /// Returns the number that the kernel increments when the topology changes.

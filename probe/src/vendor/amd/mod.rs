@@ -8,6 +8,7 @@
 
 mod board;
 mod broken_tables;
+mod check;
 mod compute;
 mod device;
 mod energy;
@@ -20,10 +21,15 @@ mod partitions;
 mod processes;
 mod ras;
 mod rates;
+mod recording;
 mod source;
 #[cfg(test)]
 mod tests;
 mod throttle;
 
-pub(super) use self::errors::ERRORS;
 pub use self::source::AmdSource;
+pub(super) use self::{
+    check::{BINDING, check_card, check_topology, find_cards},
+    errors::{ERRORS, log_parser},
+    recording::{record_card, record_driver},
+};

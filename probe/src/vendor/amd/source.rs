@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     board,
+    check::find_cards,
     device::{AmdDevice, Machine},
     energy::EnergyMeter,
     errors::AmdErrors,
@@ -19,13 +20,13 @@ use crate::{
     process_stat::is_first_pid_namespace,
     vendor::{
         Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
-        drm::{Card, Clients, PowerState, find_cards},
+        drm::{Card, Clients, PowerState},
         kernel_log::{self, KernelLog, LogParser},
     },
 };
 
 /// The name of the kernel driver. Cards before 2012 have another, `radeon`, which reports little.
-const DRIVER: &str = "amdgpu";
+pub(super) const DRIVER: &str = "amdgpu";
 
 /// The GPUs of the kernel driver `amdgpu`, by their PCI address.
 pub struct AmdSource {
@@ -44,29 +45,17 @@ impl AmdSource {
     /// # Errors
     /// The driver is not loaded, or has no card.
     pub fn open(roots: &Roots) -> Result<Self, SourceError> {
-        let cards = find_cards(&roots.sys, &[DRIVER]);
+        let cards = find_cards(&roots.sys);
         if cards.is_empty() {
             return Err(explain_missing(&roots.sys));
         }
         let kfd_root = kfd::find_root(&roots.sys);
-        let nodes = kfd::find_nodes(&kfd_root);
-        // A partition has a minor number of its own.
-        let minors = |card: &Card| {
-            let own = nodes
-                .iter()
-                .filter(|node| node.bus_id().as_ref() == Some(&card.bus_id));
-            let own = own.filter_map(kfd::Node::render_minor);
-            card.minors.iter().copied().chain(own).collect::<Vec<_>>()
-        };
-        let minors: Vec<_> = cards
-            .iter()
-            .map(|card| (card.clone(), minors(card)))
-            .collect();
+        let known = cards.clone();
         // Clients of other vendors' cards are not read, since that can wake them.
         let may_read = move |minor| {
-            let mut cards = minors.iter();
-            let own = cards.find(|(_, minors)| minors.contains(&minor));
-            own.is_some_and(|(card, _)| card.power_state() == PowerState::Active)
+            let mut cards = known.iter();
+            let own = cards.find(|card| card.minors.contains(&minor));
+            own.is_some_and(|card| card.power_state() == PowerState::Active)
         };
         let found = |card| FoundCard {
             card,

@@ -160,6 +160,11 @@ impl Card {
         Some(Duration::from_millis(delay_ms.saturating_mul(2)))
     }
 
+    /// Returns the minor numbers of its render nodes, through which programs compute.
+    pub(in crate::vendor) fn render_minors(&self) -> Vec<u32> {
+        find_render_minors(self.device.folder())
+    }
+
     /// Returns the folder of the card.
     pub(in crate::vendor) fn folder(&self) -> &Path {
         &self.folder

@@ -8,8 +8,11 @@ use std::{
     str::FromStr,
 };
 
-use super::Attributes;
-use crate::model::Absence;
+use super::{Attributes, Card};
+use crate::{
+    model::{Absence, Severity},
+    vendor::DriverFinding,
+};
 
 /// The sensors of a card.
 #[derive(Debug, Clone)]
@@ -119,6 +122,21 @@ impl Hwmon {
         let hertz: u64 = self.read(&format!("{sensor}_input"))?;
         u32::try_from(hertz / 1_000_000).map_err(|_| Absence::Unknown)
     }
+}
+
+/// Returns a finding if a card that is awake has no sensors.
+pub(in crate::vendor) fn check_sensors(card: &Card, cure: &str) -> Option<DriverFinding> {
+    let is_missing = Hwmon::find(card.device.folder(), &card.driver).is_none();
+    let address = card.pci_address();
+    is_missing.then(|| DriverFinding {
+        check: "sensors",
+        severity: Severity::Notice,
+        text: format!(
+            "{address} has no sensors (hwmon): temperature, power and fans are absent, as they \
+             can be in a virtual machine"
+        ),
+        cure: Some(cure.to_owned()),
+    })
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 //! the processes that use them in procfs.
 
 mod attributes;
+mod binding;
 mod card;
 mod clients;
 mod errors;
 mod fdinfo;
 mod hwmon;
 mod pcie;
+mod recorder;
 mod scanner;
 #[cfg(test)]
 pub(super) mod testing;
@@ -15,12 +17,14 @@ mod usage;
 
 pub(super) use self::{
     attributes::{Attributes, list_numbers},
+    binding::Binding,
     card::{Card, PowerState, find_cards},
     clients::Clients,
     errors::{ErrorKind, ErrorTable, split_message},
     fdinfo::{ClientInfo, Engine},
-    hwmon::Hwmon,
+    hwmon::{Hwmon, check_sensors},
     pcie::{Port, generation_of, pcie_generation},
-    scanner::{Client, Snapshot},
+    recorder::Recorder,
+    scanner::{Client, Snapshot, record_clients},
     usage::{Names, Usage},
 };

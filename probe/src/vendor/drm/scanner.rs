@@ -5,19 +5,23 @@
 use std::{
     collections::{HashMap, HashSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use super::{ClientInfo, list_numbers};
+use super::{ClientInfo, Recorder, list_numbers};
 use crate::{
     bounded,
     model::now_ms,
     process_stat::{ProcessStat, read_boot_time_ms},
+    vendor::FilePart,
 };
 
 /// The largest description of a client that is read.
 const INFO: usize = 16 << 10;
+
+/// The largest number of descriptors that are copied.
+const MOST_RECORDED: usize = 512;
 
 /// A new process is examined in every scan for this long: many load their libraries first.
 const NEW_FOR: Duration = Duration::from_secs(30);
@@ -239,6 +243,43 @@ impl KnownProcess {
             }
         }
     }
+}
+
+/// Copies the descriptors of cards that processes have open, with the links to find them.
+pub(in crate::vendor) fn record_clients(
+    recorder: &Recorder<'_>,
+    proc_root: &Path,
+    may_read: &dyn Fn(u32) -> bool,
+) {
+    let mut pids = list_numbers(proc_root);
+    pids.sort_unstable();
+    let mut left = MOST_RECORDED;
+    for pid in pids {
+        let process = PathBuf::from(pid.to_string());
+        let known = KnownProcess::read_first(&proc_root.join(&process), Duration::ZERO);
+        let readable = known
+            .descriptors
+            .iter()
+            .filter(|(_, minor)| may_read(*minor));
+        for (descriptor, _) in readable.take(left) {
+            let place = process.join("fd").join(descriptor.to_string());
+            if let Ok(target) = fs::read_link(proc_root.join(&place)) {
+                recorder.add_link(&place, target);
+                left -= 1;
+            }
+            let name = descriptor.to_string();
+            recorder.copy_parts(&process.join("fdinfo"), &[&name], keep_use);
+        }
+    }
+}
+
+/// Keeps the lines about the card. A program can give its client a name of its own.
+fn keep_use(info: &[u8]) -> Vec<FilePart> {
+    let text = String::from_utf8_lossy(info);
+    let is_use = |line: &&str| line.starts_with("drm-") && !line.starts_with("drm-client-name");
+    let lines = text.lines().filter(is_use);
+    let kept: String = lines.flat_map(|line| [line, "\n"]).collect();
+    vec![FilePart::Plain(kept.into_bytes())]
 }
 
 /// Returns the minor number of a node in `/dev/dri`.

@@ -174,6 +174,11 @@ fn remove_duplicates(reasons: impl Iterator<Item = ThrottleReason>) -> Vec<Throt
     all
 }
 
+/// Returns `true` if a card is a part of the processor.
+pub(super) fn is_integrated(card: &Card) -> bool {
+    card.bus_id == INTEGRATED
+}
+
 /// Identifies a card by files that do not wake it. `reason` is why the rest is absent.
 pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
     let name = card.name_by_id(Vendor::Intel);
@@ -198,7 +203,7 @@ impl IntelDevice {
         proc_root: &Path,
         clients: Arc<Clients>,
     ) -> Result<Self, DeviceError> {
-        let is_integrated = card.bus_id == INTEGRATED;
+        let is_integrated = is_integrated(card);
         let mut device = Self {
             identity: identify_card(card, index, &Absence::NotSupported),
             hwmon: None,

@@ -86,6 +86,11 @@ static KINDS: [ErrorKind; 8] = [
 #[derive(Debug)]
 pub(super) struct IntelErrors;
 
+/// Returns a parser of the drivers' messages.
+pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
+    Box::new(IntelErrors)
+}
+
 impl LogParser for IntelErrors {
     fn parse(&mut self, text: &str) -> Vec<LoggedError> {
         let parse = || {

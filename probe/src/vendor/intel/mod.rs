@@ -5,16 +5,18 @@
 // The driver's numbers can be anything.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+mod check;
 mod device;
 mod errors;
+mod recording;
 mod source;
 #[cfg(test)]
 mod tests;
 
-pub(super) use self::errors::ERRORS;
 pub use self::source::IntelSource;
 
-/// Returns the parser of the drivers' messages, for fuzzing.
-pub(super) fn log_parser() -> Box<dyn super::kernel_log::LogParser> {
-    Box::new(errors::IntelErrors)
-}
+pub(super) use self::{
+    check::{BINDING, check_card, find_cards},
+    errors::{ERRORS, log_parser},
+    recording::record_card,
+};

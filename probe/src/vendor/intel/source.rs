@@ -3,14 +3,15 @@
 use std::{path::Path, path::PathBuf, sync::Arc};
 
 use super::{
+    check::find_cards,
     device::{IntelDevice, identify_card},
-    errors::{DRIVERS, IntelErrors},
+    errors::IntelErrors,
 };
 use crate::{
     model::{Absence, Driver, Gpu, GpuLink, Platform, Reading, Vendor},
     vendor::{
         Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
-        drm::{Card, Clients, PowerState, find_cards},
+        drm::{Card, Clients, PowerState},
         kernel_log::KernelLog,
     },
 };
@@ -23,14 +24,12 @@ pub struct IntelSource {
 }
 
 impl IntelSource {
-    /// Finds the cards. Virtual functions, which are parts of a card for virtual machines, are left
-    /// out.
+    /// Finds the cards.
     ///
     /// # Errors
     /// Neither driver is loaded, or has a card.
     pub fn open(roots: &Roots) -> Result<Self, SourceError> {
-        let mut cards = find_cards(&roots.sys, &DRIVERS);
-        cards.retain(|card| !card.device.folder().join("physfn").exists());
+        let cards = find_cards(&roots.sys);
         if cards.is_empty() {
             return Err(SourceError::NoDriver(
                 "neither kernel driver i915 nor xe has a GPU: check that the machine has a GPU of \

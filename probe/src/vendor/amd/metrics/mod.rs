@@ -51,7 +51,7 @@ pub(super) enum MetricsError {
     Truncated { length: usize, size: usize },
     /// The layout of the table is unknown.
     #[error(
-        "gpu_metrics v{}.{} with {size} bytes is unknown to this version of gpumon; update gpumon",
+        "gpu_metrics v{}.{} with {size} bytes is unknown to this version of gpumon",
         version.format, version.content
     )]
     Unknown { version: Version, size: usize },

@@ -1,0 +1,151 @@
+//! Checks of AMD's drivers, for `gpumon doctor`.
+
+use std::path::Path;
+
+use super::{
+    kfd,
+    metrics::{self, Metrics, MetricsError},
+    source::DRIVER,
+};
+use crate::{
+    model::{Severity, Vendor},
+    vendor::{
+        DriverFinding,
+        drm::{self, Binding, Card, check_sensors},
+        log_advice,
+    },
+};
+
+/// The GPUs of AMD. Instinct GPUs are accelerators without a display.
+pub(in crate::vendor) static BINDING: Binding = Binding {
+    vendor: Vendor::Amd,
+    vendor_id: "0x1002",
+    classes: &["0x03", "0x12"],
+    drivers: &[DRIVER],
+    old_driver: Some((
+        "radeon",
+        "on GPUs of the series Radeon HD 7000 and later, start the kernel with \
+         `radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1`",
+    )),
+    integrated: None,
+};
+
+/// Returns the cards of AMD's driver, with the nodes in `/dev/dri` of their partitions.
+pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
+    let mut cards = drm::find_cards(sys_root, &[DRIVER]);
+    let nodes = kfd::find_nodes(&kfd::find_root(sys_root));
+    for card in &mut cards {
+        let own = nodes
+            .iter()
+            .filter(|node| node.bus_id().as_ref() == Some(&card.bus_id));
+        card.minors.extend(own.filter_map(kfd::Node::render_minor));
+        card.minors.sort_unstable();
+        card.minors.dedup();
+    }
+    cards
+}
+
+/// Checks the sensors of a card that is awake, and the version of its table.
+pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
+    let mut findings = Vec::new();
+    findings.extend(check_sensors(card, log_advice(Vendor::Amd)));
+    let table = card.device.read_bytes("gpu_metrics", metrics::LARGEST);
+    let error = table.ok().and_then(|bytes| Metrics::decode(&bytes).err());
+    // Old GPUs have an empty file.
+    findings.extend(
+        error
+            .filter(|error| *error != MetricsError::Empty)
+            .map(|error| DriverFinding {
+                check: "gpu_metrics",
+                severity: Severity::Warning,
+                text: format!("{}: {error}; its readings are absent", card.pci_address()),
+                cure: Some(
+                    "update gpumon; if that does not help, send it with `gpumon doctor --bundle`"
+                        .to_owned(),
+                ),
+            }),
+    );
+    findings
+}
+
+/// Checks that the topology of the compute driver is there, and whole.
+pub(in crate::vendor) fn check_topology(sys_root: &Path, cards: &[Card]) -> Option<DriverFinding> {
+    if cards.is_empty() {
+        return None;
+    }
+    let finding = |text: String, cure: &str| DriverFinding {
+        check: "compute",
+        severity: Severity::Notice,
+        text,
+        cure: Some(cure.to_owned()),
+    };
+    match kfd::count_hidden(sys_root) {
+        Err(_) => Some(finding(
+            "/sys/class/kfd cannot be read: partitions and programs with ROCm are not shown"
+                .to_owned(),
+            "use a kernel with CONFIG_HSA_AMD, and share /sys of the host with a container",
+        )),
+        Ok(0) => None,
+        Ok(hidden) => Some(finding(
+            format!(
+                "{hidden} GPUs of the topology belong to other containers or jobs: their \
+                 partitions and programs with ROCm are not shown"
+            ),
+            "run gpumon outside of the container or job to see all of them",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn card_with(root: &Path, files: &[(&str, &[u8])]) -> Card {
+        let device = root.join("class/drm/card0/device");
+        let event = b"DRIVER=amdgpu\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0\n";
+        for (name, content) in [("uevent", &event[..])].iter().chain(files) {
+            let file = device.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, content).unwrap();
+        }
+        find_cards(root).remove(0)
+    }
+
+    #[test]
+    fn unknown_table_and_missing_sensors_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let mut table = vec![0; 500];
+        table[..4].copy_from_slice(&[0xf4, 1, 1, 77]);
+        let findings = check_card(&card_with(root.path(), &[("gpu_metrics", &table)]));
+        let texts: Vec<_> = findings.iter().map(|own| own.text.as_str()).collect();
+        assert!(
+            texts[0].starts_with("0000:03:00.0 has no sensors"),
+            "{texts:?}"
+        );
+        assert!(
+            texts[1].contains("gpu_metrics v1.77 with 500 bytes is unknown"),
+            "{texts:?}"
+        );
+        assert!(findings[1].cure.as_ref().unwrap().contains("--bundle"));
+        let healthy = [
+            ("gpu_metrics", &b""[..]),
+            ("hwmon/hwmon3/name", b"amdgpu\n"),
+        ];
+        assert_eq!(check_card(&card_with(root.path(), &healthy)), []);
+    }
+
+    #[test]
+    fn missing_topology_matters_for_cards_alone() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(check_topology(root.path(), &[]), None);
+        let cards = [card_with(root.path(), &[])];
+        let finding = check_topology(root.path(), &cards).unwrap();
+        assert!(finding.text.contains("cannot be read"), "{finding:?}");
+        let node = root.path().join("class/kfd/kfd/topology/nodes/1");
+        fs::create_dir_all(&node).unwrap();
+        fs::write(node.join("gpu_id"), "4711\n").unwrap();
+        assert_eq!(check_topology(root.path(), &cards), None);
+    }
+}

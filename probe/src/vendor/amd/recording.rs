@@ -1,0 +1,156 @@
+//! Copies of the files of AMD's drivers, for reports of errors.
+
+use std::path::{Path, PathBuf};
+
+use crate::vendor::{
+    FilePart,
+    drm::{Card, PowerState, Recorder},
+};
+
+/// Files that the driver gives without waking the card.
+const ALWAYS: [&str; 4] = [
+    "product_name",
+    "product_number",
+    "vbios_version",
+    "mem_info_*",
+];
+
+/// Files for which the card must be awake. `pcie_bw` takes a second, and `xgmi_error` clears its
+/// counter, so that neither is read.
+const AWAKE: [&str; 10] = [
+    "gpu_busy_percent",
+    "mem_busy_percent",
+    "vcn_busy_percent",
+    "gpu_metrics",
+    "pp_dpm_*",
+    "current_compute_partition",
+    "current_memory_partition",
+    "available_compute_partition",
+    "pcie_replay_count",
+    "ras/features",
+];
+
+/// The end of the names of files with errors of a block.
+const ERRORS: &str = "_err_count";
+
+const TOPOLOGY: &str = "class/kfd/kfd/topology";
+const PROCESSES: &str = "class/kfd/kfd/proc";
+
+/// The properties of a node that identify a GPU, or all GPUs that are linked.
+const IDS: [&str; 2] = ["unique_id", "hive_id"];
+
+/// Copies the files of a card.
+pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
+    let device = &recorder.copy_card(card).device;
+    recorder.copy(device, &ALWAYS);
+    recorder.copy_parts(device, &["unique_id"], |id| split_value(id, &make_id));
+    recorder.copy_parts(device, &["serial_number"], |serial| {
+        split_value(serial, &|text| FilePart::Serial(text.to_owned()))
+    });
+    if card.power_state() == PowerState::Active {
+        recorder.copy(device, &AWAKE);
+        let blocks = device.join("ras");
+        let names = recorder.list(&blocks).into_iter();
+        for name in names.filter(|name| name.ends_with(ERRORS)) {
+            recorder.copy(&blocks, &[&name]);
+        }
+    }
+}
+
+/// Copies the files of the drivers themselves: the version, the topology and the processes that
+/// compute.
+pub(in crate::vendor) fn record_driver(recorder: &Recorder<'_>) {
+    recorder.copy(Path::new("module/amdgpu"), &["version"]);
+    let topology = Path::new(TOPOLOGY);
+    recorder.copy(topology, &["generation_id"]);
+    for node in list_folders(recorder, &topology.join("nodes")) {
+        recorder.copy(&node, &["gpu_id", "name"]);
+        recorder.copy_parts(&node, &["properties"], split_properties);
+        for bank in list_folders(recorder, &node.join("mem_banks")) {
+            recorder.copy(&bank, &["properties", "used_memory"]);
+        }
+        for link in list_folders(recorder, &node.join("io_links")) {
+            recorder.copy(&link, &["properties"]);
+        }
+    }
+    for process in list_folders(recorder, Path::new(PROCESSES)) {
+        recorder.copy(&process, &["vram_*"]);
+        for queue in list_folders(recorder, &process.join("queues")) {
+            recorder.copy(&queue, &["gpuid"]);
+        }
+        for name in recorder.list(&process) {
+            if name.starts_with("stats_") {
+                recorder.copy(&process.join(name), &["cu_occupancy", "evicted_ms"]);
+            }
+        }
+    }
+}
+
+fn list_folders(recorder: &Recorder<'_>, folder: &Path) -> Vec<PathBuf> {
+    let names = recorder.list(folder).into_iter();
+    names.map(|name| folder.join(name)).collect()
+}
+
+fn make_id(text: &str) -> FilePart {
+    FilePart::Id(text.to_ascii_lowercase())
+}
+
+/// Splits the content of a file with one value; zeros and an empty file mean none.
+fn split_value(content: &[u8], identify: &dyn Fn(&str) -> FilePart) -> Vec<FilePart> {
+    let text = String::from_utf8_lossy(content);
+    let value = text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0');
+    if value.bytes().all(|letter| letter == b'0') {
+        return vec![FilePart::Plain(content.to_vec())];
+    }
+    vec![identify(value), FilePart::Plain(b"\n".to_vec())]
+}
+
+/// Splits the properties of a node, which has IDs as decimal numbers.
+fn split_properties(content: &[u8]) -> Vec<FilePart> {
+    let text = String::from_utf8_lossy(content);
+    let mut parts = Vec::new();
+    for line in text.lines() {
+        let id = line.split_once(' ').filter(|(name, _)| IDS.contains(name));
+        let id = id.and_then(|(name, id)| Some((name, id.trim().parse::<u64>().ok()?)));
+        match id.filter(|(_, id)| *id != 0) {
+            Some((name, id)) => parts.extend([
+                FilePart::Plain(format!("{name} ").into_bytes()),
+                FilePart::Id(format!("{id:016x}")),
+                FilePart::Plain(b"\n".to_vec()),
+            ]),
+            None => parts.push(FilePart::Plain(format!("{line}\n").into_bytes())),
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn make_plain(text: &str) -> FilePart {
+        FilePart::Plain(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn ids_are_the_same_in_all_forms() {
+        let id = FilePart::Id("a1b2c3d4e5f60718".to_owned());
+        let whole = split_value(b"A1B2C3D4E5F60718\n", &make_id);
+        assert_eq!(whole, [id.clone(), make_plain("\n")]);
+        let number = 0xa1b2_c3d4_e5f6_0718_u64;
+        let properties = format!("simd_count 416\nunique_id {number}\nhive_id 0\n");
+        assert_eq!(
+            split_properties(properties.as_bytes()),
+            [
+                make_plain("simd_count 416\n"),
+                make_plain("unique_id "),
+                id,
+                make_plain("\n"),
+                make_plain("hive_id 0\n")
+            ]
+        );
+        for none in ["", "0000000000000000\n", "\0"] {
+            assert_eq!(split_value(none.as_bytes(), &make_id), [make_plain(none)]);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Checks of the kernel's drivers and their files, for `gpumon doctor`. Nothing here wakes a GPU.
+
+use std::{collections::BTreeMap, io, path::Path, time::Duration};
+
+use super::{
+    LoggedError, Roots, amd, describe_error,
+    drm::{Card, PowerState},
+    intel, kernel_log,
+    tasks::{Task, run_tasks},
+};
+use crate::model::{Severity, Vendor};
+
+/// A finding about a vendor's driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverFinding {
+    /// The subject, in a word or two.
+    pub check: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The finding, in a sentence.
+    pub text: String,
+    /// The cure, as a clause.
+    pub cure: Option<String>,
+}
+
+/// A file in `/dev` through which programs use a GPU. gpumon does not open it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceNode {
+    /// The path, such as `/dev/dri/renderD128`.
+    pub path: String,
+    /// The vendor of the GPU.
+    pub vendor: Vendor,
+}
+
+/// The lower minor numbers are those of `cardN`, with which programs draw.
+const FIRST_RENDER_MINOR: u32 = 128;
+
+/// The longest wait for a driver that reads a card.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Returns the cards of AMD's and Intel's drivers.
+fn find_cards(roots: &Roots) -> [(Vendor, Vec<Card>); 2] {
+    [
+        (Vendor::Amd, amd::find_cards(&roots.sys)),
+        (Vendor::Intel, intel::find_cards(&roots.sys)),
+    ]
+}
+
+/// Checks the drivers of AMD and Intel, and the files of their cards. A card that sleeps is not
+/// examined.
+pub fn check_drivers(roots: &Roots) -> Vec<DriverFinding> {
+    let [(_, amd_cards), (_, intel_cards)] = find_cards(roots);
+    let mut findings = amd::BINDING.check(&roots.sys, &amd_cards);
+    findings.extend(intel::BINDING.check(&roots.sys, &intel_cards));
+    findings.extend(amd::check_topology(&roots.sys, &amd_cards));
+    let mut tasks = make_tasks(amd_cards, amd::check_card);
+    tasks.extend(make_tasks(intel_cards, intel::check_card));
+    findings.extend(run_tasks(tasks, PATIENCE));
+    findings
+}
+
+fn make_tasks(
+    cards: Vec<Card>,
+    check: fn(&Card) -> Vec<DriverFinding>,
+) -> Vec<Task<DriverFinding>> {
+    let awake = cards
+        .into_iter()
+        .filter(|card| card.power_state() == PowerState::Active);
+    let task = |card| -> Task<DriverFinding> {
+        Box::new(move |send| check(&card).into_iter().for_each(send))
+    };
+    awake.map(task).collect()
+}
+
+/// Returns the files through which programs use the GPUs of AMD and Intel.
+pub fn device_nodes(roots: &Roots) -> Vec<DeviceNode> {
+    let mut nodes = Vec::new();
+    for (vendor, cards) in find_cards(roots) {
+        if vendor == Vendor::Amd && !cards.is_empty() {
+            let path = "/dev/kfd".to_owned();
+            nodes.push(DeviceNode { path, vendor });
+        }
+        let minors = cards.iter().flat_map(|card| card.minors.clone());
+        let minors = minors.filter(|minor| *minor >= FIRST_RENDER_MINOR);
+        nodes.extend(minors.map(|minor| DeviceNode {
+            path: format!("/dev/dri/renderD{minor}"),
+            vendor,
+        }));
+    }
+    nodes
+}
+
+/// Returns the errors of AMD's and Intel's drivers in the kernel's log, which is at `path`: each
+/// kind once for each GPU.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
+    let messages = kernel_log::past_messages(path)?;
+    let mut errors = Vec::new();
+    for mut parser in [amd::log_parser(), intel::log_parser()] {
+        errors.extend(messages.iter().flat_map(|message| parser.parse(message)));
+    }
+    let mut kinds: BTreeMap<(String, u32), Vec<LoggedError>> = BTreeMap::new();
+    for error in errors {
+        let kind = (error.pci_bus_id.clone(), error.error.code);
+        kinds.entry(kind).or_default().push(error);
+    }
+    let findings = kinds.iter().filter_map(|((bus_id, code), errors)| {
+        let info = describe_error(*code);
+        let severity = match info.severity {
+            Severity::Notice => return None,
+            // The condition of the GPU reports an error that lasts.
+            Severity::Warning | Severity::Critical if info.by_program => Severity::Notice,
+            Severity::Warning | Severity::Critical => Severity::Warning,
+        };
+        let times = match errors.len() {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        let last = errors
+            .last()
+            .and_then(|error| error.error.message.as_deref());
+        let text = format!(
+            "GPU at {bus_id}: {} ({times} in the log); the last message is `{}`",
+            info.name,
+            last.unwrap_or_default()
+        );
+        Some(DriverFinding {
+            check: "kernel log",
+            severity,
+            text,
+            cure: Some(info.advice.to_owned()),
+        })
+    });
+    Ok(findings.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use fake_drm::{Tree, products, scenario};
+
+    use super::*;
+    use crate::vendor::drm::testing::roots_of;
+
+    #[test]
+    fn machines_that_are_well_have_no_findings() {
+        for machine in scenario::ALL {
+            let tree = Tree::new();
+            (machine.build)(&tree);
+            let findings = check_drivers(&roots_of(&tree));
+            let findings = findings.into_iter().filter(|own| own.check != "compute");
+            assert_eq!(findings.collect::<Vec<_>>(), [], "{}", machine.name);
+        }
+    }
+
+    #[test]
+    fn checks_wake_no_sleeping_card() {
+        let cards = [
+            (products::make_radeon("0000:03:00.0"), true),
+            (products::make_arc_b580("0000:03:00.0"), false),
+        ];
+        for (card, is_amd) in cards {
+            let tree = Tree::new();
+            let files = tree.add_card(0, &card);
+            files.suspend_card();
+            let opened = files.watch();
+            check_drivers(&roots_of(&tree));
+            device_nodes(&roots_of(&tree));
+            let opened: Vec<_> = opened.take_gated(is_amd).into_iter().collect();
+            assert_eq!(opened, [""; 0]);
+        }
+    }
+
+    #[test]
+    fn partitions_have_device_nodes_of_their_own() {
+        let tree = Tree::new();
+        scenario::add_mi300x_in_cpx(&tree);
+        let nodes = device_nodes(&roots_of(&tree));
+        let paths: Vec<_> = nodes.iter().map(|node| node.path.as_str()).collect();
+        assert_eq!(paths[..2], ["/dev/kfd", "/dev/dri/renderD128"]);
+        assert_eq!((paths.len(), paths[16]), (17, "/dev/dri/renderD143"));
+    }
+}

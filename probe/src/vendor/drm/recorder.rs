@@ -1,0 +1,197 @@
+//! Copies of a card's files.
+
+use std::{
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+use super::{Card, PowerState};
+use crate::{
+    bounded,
+    vendor::{FileContent, FilePart, SystemFile},
+};
+
+/// The largest file that is copied.
+const LARGEST: usize = 64 << 10;
+
+/// Files of a PCI device that the kernel knows without waking it.
+const IDENTITY: [&str; 8] = [
+    "uevent",
+    "vendor",
+    "device",
+    "class",
+    "revision",
+    "subsystem_vendor",
+    "subsystem_device",
+    "numa_node",
+];
+
+/// The link of a PCI device, for which newer kernels wake it.
+const LINK: [&str; 4] = [
+    "current_link_speed",
+    "current_link_width",
+    "max_link_speed",
+    "max_link_width",
+];
+
+const POWER: [&str; 3] = ["runtime_status", "control", "autosuspend_delay_ms"];
+
+/// The sensors: the beginnings of the names of their files.
+const SENSORS: [&str; 9] = [
+    "name", "temp*", "power*", "freq*", "fan*", "pwm*", "in*", "energy*", "curr*",
+];
+
+/// Copies files below a root.
+pub(in crate::vendor) struct Recorder<'a> {
+    root: PathBuf,
+    /// The folder of the copies.
+    prefix: &'static str,
+    send: &'a dyn Fn(SystemFile),
+}
+
+impl<'a> Recorder<'a> {
+    /// Returns a recorder of files below `root`, which are sent as files below `prefix`.
+    pub(in crate::vendor) fn new(
+        root: &Path,
+        prefix: &'static str,
+        send: &'a dyn Fn(SystemFile),
+    ) -> Self {
+        Self {
+            root: root.to_owned(),
+            prefix,
+            send,
+        }
+    }
+
+    /// Copies files of a folder, which is relative to the root, as far as they are there. A name
+    /// can end with `*`.
+    pub(in crate::vendor) fn copy(&self, folder: &Path, names: &[&str]) {
+        self.copy_parts(folder, names, |content| {
+            vec![FilePart::Plain(content.to_vec())]
+        });
+    }
+
+    /// Copies files with the parts that `split` makes of their content.
+    pub(in crate::vendor) fn copy_parts(
+        &self,
+        folder: &Path,
+        names: &[&str],
+        split: impl Fn(&[u8]) -> Vec<FilePart>,
+    ) {
+        for name in self.find_names(folder, names) {
+            let path = folder.join(name);
+            let from = self.root.join(&path);
+            if !from.is_file() {
+                continue;
+            }
+            if let Ok(content) = bounded::read(from, LARGEST) {
+                self.add(&path, FileContent::Parts(split(&content)));
+            }
+        }
+    }
+
+    /// Adds a link. Its place is relative to the root.
+    pub(in crate::vendor) fn add_link(&self, place: &Path, target: PathBuf) {
+        self.add(place, FileContent::Link(target));
+    }
+
+    fn add(&self, place: &Path, content: FileContent) {
+        let path = Path::new(self.prefix).join(place);
+        (self.send)(SystemFile { path, content });
+    }
+
+    /// Returns the names of files in a folder, for names and patterns.
+    fn find_names(&self, folder: &Path, names: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        for name in names {
+            match name.strip_suffix('*') {
+                None => found.push((*name).to_owned()),
+                Some(beginning) => {
+                    let all = self.list(folder).into_iter();
+                    found.extend(all.filter(|own| own.starts_with(beginning)));
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns the names in a folder, in order.
+    pub(in crate::vendor) fn list(&self, folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten();
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let mut names: Vec<_> = names.filter_map(|name| name.into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    /// Copies the files of a card that all drivers have, and its sensors if it is awake. Returns
+    /// the folders of the card.
+    pub(in crate::vendor) fn copy_card(&self, card: &Card) -> CardFolders {
+        let folders = self.find_folders(card);
+        let device = &folders.device;
+        let is_awake = card.power_state() == PowerState::Active;
+        self.copy_pci_device(device, is_awake);
+        self.copy(&device.join("power"), &POWER);
+        for minor in card.render_minors() {
+            // Readers look for the folder alone.
+            let content = format!("226:{minor}\n").into_bytes();
+            let place = device.join(format!("drm/renderD{minor}/dev"));
+            self.add(&place, FileContent::Parts(vec![FilePart::Plain(content)]));
+        }
+        // A card can have a switch, whose upstream port is in the slot.
+        for bridge in device.ancestors().skip(1).take(2) {
+            if self.root.join(bridge).join("class").exists() {
+                self.copy_pci_device(bridge, is_awake);
+            }
+        }
+        if is_awake {
+            for sensors in self.list(&device.join("hwmon")) {
+                self.copy(&device.join("hwmon").join(sensors), &SENSORS);
+            }
+        }
+        folders
+    }
+
+    fn copy_pci_device(&self, folder: &Path, is_awake: bool) {
+        self.copy(folder, &IDENTITY);
+        if is_awake {
+            self.copy(folder, &LINK);
+        }
+    }
+
+    /// Finds the folders of a card below the root. The card's link to its PCI device is copied too.
+    fn find_folders(&self, card: &Card) -> CardFolders {
+        let below = |path: &Path| path.strip_prefix(&self.root).map(Path::to_owned).ok();
+        let place = below(card.folder()).unwrap_or_default();
+        let link = place.join("device");
+        let real = self.root.canonicalize().ok().and_then(|root| {
+            let device = card.device.folder().canonicalize().ok()?;
+            device.strip_prefix(root).map(Path::to_owned).ok()
+        });
+        let device = match real {
+            Some(real) if real != link => {
+                self.add_link(&link, relative_to(&place, &real));
+                real
+            }
+            _ => link,
+        };
+        CardFolders {
+            card: place,
+            device,
+        }
+    }
+}
+
+/// The folders of a card, relative to the root.
+pub(in crate::vendor) struct CardFolders {
+    /// `class/drm/cardN`.
+    pub(in crate::vendor) card: PathBuf,
+    /// The folder of the PCI device.
+    pub(in crate::vendor) device: PathBuf,
+}
+
+/// Returns the path from a folder to a target; both are relative to the same root.
+fn relative_to(folder: &Path, target: &Path) -> PathBuf {
+    let up = folder.components().map(|_| Component::ParentDir);
+    up.collect::<PathBuf>().join(target)
+}

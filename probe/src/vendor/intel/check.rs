@@ -1,0 +1,36 @@
+//! Checks of Intel's drivers, for `gpumon doctor`.
+
+use std::path::Path;
+
+use super::{device::is_integrated, errors::DRIVERS};
+use crate::{
+    model::Vendor,
+    vendor::{
+        DriverFinding,
+        drm::{self, Binding, Card, check_sensors},
+    },
+};
+
+/// The GPUs of Intel. Accelerators of another class are no GPUs.
+pub(in crate::vendor) static BINDING: Binding = Binding {
+    vendor: Vendor::Intel,
+    vendor_id: "0x8086",
+    classes: &["0x03"],
+    drivers: &DRIVERS,
+    old_driver: None,
+    integrated: Some(":00:02.0"),
+};
+
+/// Returns the cards of Intel's drivers. Virtual functions, which are parts of a card for virtual
+/// machines, are left out.
+pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
+    let mut cards = drm::find_cards(sys_root, &DRIVERS);
+    cards.retain(|card| !card.device.folder().join("physfn").exists());
+    cards
+}
+
+/// Checks the sensors of a card. An integrated GPU has none.
+pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
+    let missing = (!is_integrated(card)).then(|| check_sensors(card, "update the kernel"));
+    missing.flatten().into_iter().collect()
+}

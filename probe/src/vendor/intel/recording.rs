@@ -1,0 +1,31 @@
+//! Copies of the files of Intel's drivers, for reports of errors.
+
+use crate::vendor::drm::{Card, PowerState, Recorder};
+
+/// Files of an engine of `xe`, by their folders. All wake the card.
+const XE: [(&str, &[&str]); 3] = [
+    (
+        "freq0",
+        &[
+            "act_freq", "cur_freq", "rp0_freq", "rpn_freq", "min_freq", "max_freq",
+        ],
+    ),
+    ("freq0/throttle", &["status", "reasons", "reason_*"]),
+    ("gtidle", &["name", "idle_status", "idle_residency_ms"]),
+];
+
+/// Files of an engine of `i915`. All wake the card.
+const I915: [&str; 3] = ["rps_*", "rc6_*", "throttle_reason_*"];
+
+/// Copies the files of a card.
+pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
+    let folders = recorder.copy_card(card);
+    if card.power_state() != PowerState::Active {
+        return;
+    }
+    recorder.copy(&folders.card.join("gt/gt0"), &I915);
+    let engine = folders.device.join("tile0/gt0");
+    for (folder, names) in XE {
+        recorder.copy(&engine.join(folder), names);
+    }
+}

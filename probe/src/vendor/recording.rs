@@ -1,0 +1,245 @@
+//! Copies of the files from which the GPUs of AMD and Intel are read, for reports of errors.
+//!
+//! The copies have the paths of the originals, so that they can be read in their place. Nothing is
+//! read that wakes a GPU, changes a counter or takes a second.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    Roots, amd,
+    drm::{Card, PowerState, Recorder, record_clients},
+    intel,
+    tasks::{Task, run_tasks},
+};
+
+/// A copy of a file of the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemFile {
+    /// The path below `/sys` or `/proc`, behind `sysfs` or `procfs`.
+    pub path: PathBuf,
+    /// The content of the file, or the target of the link.
+    pub content: FileContent,
+}
+
+/// The content of a file, or the target of a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileContent {
+    /// The parts of a file, in their order.
+    Parts(Vec<FilePart>),
+    /// The target of a symbolic link.
+    Link(PathBuf),
+}
+
+/// A part of a file. All but plain parts identify a GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilePart {
+    /// Bytes that identify nobody.
+    Plain(Vec<u8>),
+    /// An ID in 16 hexadecimal digits, however the file has it.
+    Id(String),
+    /// A serial number.
+    Serial(String),
+}
+
+/// The longest wait for the drivers.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Copies the files of all cards of AMD and Intel, and of the processes that have one open.
+pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
+    let amd_cards = amd::find_cards(&roots.sys);
+    let intel_cards = intel::find_cards(&roots.sys);
+    if amd_cards.is_empty() && intel_cards.is_empty() {
+        return Vec::new();
+    }
+    let mut tasks = vec![make_processes_task(&roots.proc, &amd_cards, &intel_cards)];
+    if !amd_cards.is_empty() {
+        let sys = roots.sys.clone();
+        tasks.push(Box::new(move |send| {
+            amd::record_driver(&Recorder::new(&sys, "sysfs", send));
+        }));
+    }
+    let records = amd_cards
+        .into_iter()
+        .map(|card| (card, amd::record_card as fn(&Recorder<'_>, &Card)));
+    let records = records.chain(
+        intel_cards
+            .into_iter()
+            .map(|card| (card, intel::record_card as fn(&Recorder<'_>, &Card))),
+    );
+    tasks.extend(records.map(|(card, record)| -> Task<SystemFile> {
+        let sys = roots.sys.clone();
+        Box::new(move |send| record(&Recorder::new(&sys, "sysfs", send), &card))
+    }));
+    let mut files = run_tasks(tasks, PATIENCE);
+    // Cards can share a bridge.
+    let mut known = BTreeSet::new();
+    files.retain(|file| known.insert(file.path.clone()));
+    files
+}
+
+/// Returns the task that copies what the kernel shows of processes with an awake card.
+fn make_processes_task(
+    proc_root: &Path,
+    amd_cards: &[Card],
+    intel_cards: &[Card],
+) -> Task<SystemFile> {
+    let cards: Vec<_> = amd_cards.iter().chain(intel_cards).cloned().collect();
+    let proc_root = proc_root.to_owned();
+    Box::new(move |send| {
+        let may_read = move |minor| {
+            let mut own = cards.iter().filter(|card| card.minors.contains(&minor));
+            own.next()
+                .is_some_and(|card| card.power_state() == PowerState::Active)
+        };
+        let recorder = Recorder::new(&proc_root, "procfs", send);
+        recorder.copy(Path::new(""), &["meminfo"]);
+        // PIDs of a container are not those of the drivers.
+        let namespace = Path::new("self/ns/pid");
+        if let Ok(target) = fs::read_link(proc_root.join(namespace)) {
+            recorder.add_link(namespace, target);
+        }
+        record_clients(&recorder, &proc_root, &may_read);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, os::unix::fs::symlink};
+
+    use fake_drm::{Client, Process, Tree, products, scenario};
+
+    use super::*;
+    use crate::{
+        model::{Gpu, GpuDetails, GpuSample},
+        vendor::{
+            SourceChoice,
+            drm::testing::{read, read_details, recorded_cards, roots_of},
+        },
+    };
+
+    fn record(tree: &Tree) -> Vec<SystemFile> {
+        record_files(&roots_of(tree))
+    }
+
+    fn write_copy(file: &SystemFile, folder: &Path) -> io::Result<()> {
+        let place = folder.join(&file.path);
+        fs::create_dir_all(place.parent().unwrap())?;
+        match &file.content {
+            FileContent::Link(target) => symlink(target, place),
+            FileContent::Parts(parts) => {
+                let bytes = parts.iter().flat_map(|part| match part {
+                    FilePart::Plain(bytes) => bytes.clone(),
+                    FilePart::Id(text) | FilePart::Serial(text) => text.clone().into(),
+                });
+                fs::write(place, bytes.collect::<Vec<_>>())
+            }
+        }
+    }
+
+    type Readings = (Gpu, Option<(GpuSample, GpuDetails)>);
+
+    /// Reads all GPUs that are awake; none if there is no driver.
+    fn read_all(choice: &SourceChoice, roots: &Roots) -> Vec<Readings> {
+        let Ok(source) = choice.open(roots) else {
+            return Vec::new();
+        };
+        let read_one = |index| {
+            let Ok(mut device) = source.open(index) else {
+                return (source.identify_asleep(index).unwrap(), None);
+            };
+            let sample = read(&mut *device).unwrap();
+            let details = read_details(&mut *device);
+            (device.identity(), Some((sample, details)))
+        };
+        (0..source.device_count().unwrap()).map(read_one).collect()
+    }
+
+    /// Checks that a copy of a machine's files has the same readings.
+    #[track_caller]
+    fn check_copy(name: &str, tree: &Tree) {
+        let folder = tempfile::tempdir().unwrap();
+        for file in record(tree) {
+            write_copy(&file, folder.path()).unwrap();
+        }
+        let copy = Roots {
+            sys: folder.path().join("sysfs"),
+            proc: folder.path().join("procfs"),
+            ..Roots::default()
+        };
+        for choice in [SourceChoice::Amd, SourceChoice::Intel] {
+            let original = read_all(&choice, &roots_of(tree));
+            assert_eq!(read_all(&choice, &copy), original, "{name}");
+        }
+    }
+
+    #[test]
+    fn copies_of_machines_have_equal_readings() {
+        for machine in scenario::ALL {
+            let tree = Tree::new();
+            (machine.build)(&tree);
+            check_copy(machine.name, &tree);
+        }
+        let tree = Tree::new();
+        tree.add_card(0, &products::make_radeon("0000:03:00.0").behind_switch());
+        check_copy("a card with a switch", &tree);
+    }
+
+    #[test]
+    fn copies_of_recorded_boards_have_equal_readings() {
+        for (name, card) in [recorded_cards("amd"), recorded_cards("intel")].concat() {
+            let tree = Tree::new();
+            tree.add_recorded(&card);
+            check_copy(&name, &tree);
+        }
+    }
+
+    #[test]
+    fn forbidden_files_and_program_names_are_not_copied() {
+        let tree = Tree::new();
+        let card = products::make_mi300x("0000:83:00.0");
+        let files = tree.add_card(1, &card);
+        files.write(&[("pcie_bw", "1 2 3"), ("xgmi_error", "0")]);
+        let client = Client::new("amdgpu", card.address(), 7).with("drm-client-name", "secret");
+        tree.add_process(&Process::new(77, "python3").open_card(129, &client));
+        let opened = files.watch();
+        let copies = record(&tree);
+        let opened = opened.take();
+        assert!(opened.contains("gpu_metrics"), "{opened:?}");
+        assert!(!opened.contains("pcie_bw") && !opened.contains("xgmi_error"));
+        let has = |place: &str| copies.iter().any(|file| file.path == Path::new(place));
+        let descriptor = copies
+            .iter()
+            .find(|file| file.path.starts_with("procfs/77/fd"));
+        let number = descriptor.unwrap().path.file_name().unwrap();
+        assert!(has(&format!("procfs/77/fdinfo/{}", number.display())));
+        assert!(!format!("{copies:?}").contains("secret"));
+    }
+
+    #[test]
+    fn recording_wakes_no_sleeping_card() {
+        for (card, is_amd) in [
+            (products::make_radeon("0000:03:00.0"), true),
+            (products::make_arc_b580("0000:03:00.0"), false),
+        ] {
+            let tree = Tree::new();
+            let files = tree.add_card(0, &card);
+            files.suspend_card();
+            let client = Client::new("amdgpu", card.address(), 7);
+            tree.add_process(&Process::new(77, "python3").open_card(128, &client));
+            let opened = files.watch();
+            let copies = record(&tree);
+            assert_eq!(
+                opened.take_gated(is_amd).into_iter().collect::<Vec<_>>(),
+                [""; 0]
+            );
+            let has = |end: &str| copies.iter().any(|file| file.path.ends_with(end));
+            assert!(has("uevent") && has("power/runtime_status") && !has("fdinfo/3"));
+        }
+        assert_eq!(record(&Tree::new()), []);
+    }
+}
