@@ -7,7 +7,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 
-use super::File;
+use super::{Content, File};
 
 /// The folder in it. The archive's own name may be that of somebody.
 const FOLDER: &str = "gpumon-bundle";
@@ -17,14 +17,21 @@ pub(super) fn pack(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     for file in files {
         let mut header = tar::Header::new_gnu();
-        header.set_size(file.text.len() as u64);
-        header.set_mode(0o644);
         header.set_mtime(at_s);
-        archive.append_data(
-            &mut header,
-            format!("{FOLDER}/{}", file.name),
-            file.text.as_bytes(),
-        )?;
+        let name = format!("{FOLDER}/{}", file.name);
+        match &file.content {
+            Content::Bytes(bytes) => {
+                header.set_size(bytes.len() as u64);
+                header.set_mode(0o644);
+                archive.append_data(&mut header, name, bytes.as_slice())?;
+            }
+            Content::Link(target) => {
+                header.set_entry_type(tar::EntryType::Symlink);
+                header.set_size(0);
+                header.set_mode(0o777);
+                archive.append_link(&mut header, name, target)?;
+            }
+        }
     }
     archive.into_inner()?.finish()
 }

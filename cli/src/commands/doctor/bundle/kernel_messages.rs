@@ -1,4 +1,4 @@
-//! What the NVIDIA driver has written to the kernel's log.
+//! The messages of the GPU drivers in the kernel's log.
 
 use gpumon_probe::vendor::{KERNEL_LOG, kernel_messages};
 
@@ -12,7 +12,7 @@ pub(super) fn read(machine: &Machine) -> Result<Vec<String>, String> {
     let messages = kernel_messages(&machine.path(KERNEL_LOG));
     let messages = messages.map_err(|error| format!("{KERNEL_LOG} cannot be read: {error}"))?;
     if messages.is_empty() {
-        return Err("no message of the NVIDIA driver".to_owned());
+        return Err("no message of a GPU driver".to_owned());
     }
     Ok(messages[messages.len().saturating_sub(MOST_LINES)..].to_vec())
 }

@@ -1,12 +1,14 @@
 //! `gpumon doctor --bundle`: what a bug report needs, in one archive, without what identifies anybody.
 //!
-//! - [`versions`], [`environment`] and [`kernel_messages`] are read here; findings, sample and server come from outside.
+//! - [`versions`], [`environment`], [`kernel_messages`] and [`system_files`] are read here;
+//!   findings, sample and server come from outside.
 //! - [`scrub`] replaces names, [`archive`] writes.
 
 mod archive;
 mod environment;
 mod kernel_messages;
 mod scrub;
+mod system_files;
 mod versions;
 
 use std::{
@@ -29,8 +31,9 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct BundleArgs {
-    /// Write an archive for a bug report: versions, findings, a sample, the server's state, messages of the driver. Names,
-    /// IDs, paths and addresses are replaced; the default file is gpumon-bundle-DATE.tar.gz
+    /// Write an archive for a bug report: versions, findings, a sample, the server's state,
+    /// messages of the drivers, and the files of AMD's and Intel's drivers. Names, IDs, paths and
+    /// addresses are replaced; the default file is gpumon-bundle-DATE.tar.gz
     #[arg(long, value_name = "FILE", conflicts_with = "json", value_hint = clap::ValueHint::FilePath)]
     // So it has a value, none, or is not there.
     #[allow(clippy::option_option)]
@@ -43,8 +46,31 @@ pub(super) struct BundleArgs {
 
 /// One file of the archive.
 struct File {
-    name: &'static str,
-    text: String,
+    /// The path in the archive.
+    name: String,
+    content: Content,
+}
+
+enum Content {
+    Bytes(Vec<u8>),
+    /// The target of a symbolic link.
+    Link(PathBuf),
+}
+
+impl File {
+    fn with_text(name: &str, text: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            content: Content::Bytes(text.into_bytes()),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match &self.content {
+            Content::Bytes(bytes) => bytes.len(),
+            Content::Link(_) => 0,
+        }
+    }
 }
 
 /// What is known of the machine.
@@ -137,6 +163,7 @@ fn files(
     for message in &messages {
         scrubber.learn_from(message);
     }
+    let system_files = system_files::read(machine, &mut scrubber);
     let mut objects = [
         versions::versions(machine, driver, environment),
         sample(driver),
@@ -152,39 +179,16 @@ fn files(
             .collect::<String>()
     };
     let mut files = vec![
-        File {
-            name: "doctor.txt",
-            text: plain(&report.text()),
-        },
-        File {
-            name: "doctor.json",
-            text: format!("{:#}\n", json!(report)),
-        },
-        File {
-            name: "versions.json",
-            text: versions,
-        },
-        File {
-            name: "sample.json",
-            text: sample,
-        },
-        File {
-            name: "server.json",
-            text: server,
-        },
-        File {
-            name: "kernel-log.txt",
-            text: lines(messages),
-        },
-        File {
-            name: "environment.txt",
-            text: lines(environment::reported(environment)),
-        },
+        File::with_text("doctor.txt", plain(&report.text())),
+        File::with_text("doctor.json", format!("{:#}\n", json!(report))),
+        File::with_text("versions.json", versions),
+        File::with_text("sample.json", sample),
+        File::with_text("server.json", server),
+        File::with_text("kernel-log.txt", lines(messages)),
+        File::with_text("environment.txt", lines(environment::reported(environment))),
     ];
-    files.extend(settings.map(|text| File {
-        name: "config.toml",
-        text,
-    }));
+    files.extend(settings.map(|text| File::with_text("config.toml", text)));
+    files.extend(system_files);
     (files, scrubber.counts())
 }
 
@@ -225,8 +229,27 @@ fn state(server: &Result<Response, NoServer>) -> Value {
 
 fn list(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usize>) -> String {
     let mut list = format!("Contents of {}:\n", path.display());
-    for File { name, text } in files {
-        let _ = writeln!(list, "  {name:16} {:>9}", byte_size(text.len() as f64));
+    // A folder has hundreds of small files.
+    let mut folders: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for file in files {
+        let size = file.size();
+        match file.name.split_once('/') {
+            Some((folder, _)) => {
+                let (count, sum) = folders.entry(folder).or_default();
+                (*count, *sum) = (*count + 1, *sum + size);
+            }
+            None => {
+                let _ = writeln!(list, "  {:16} {:>9}", file.name, byte_size(size as f64));
+            }
+        }
+    }
+    for (folder, (count, size)) in folders {
+        let size = byte_size(size as f64);
+        let _ = writeln!(
+            list,
+            "  {:16} {size:>9}  {count} files",
+            format!("{folder}/")
+        );
     }
     list += "Replaced in them:\n";
     for (kind, count) in counts {
@@ -296,16 +319,20 @@ mod tests {
             settings: Some("top.theme = \"light\"\n".to_owned()),
         };
         let (files, counts) = files(collected, &environment);
-        let file = |name| &files.iter().find(|file| file.name == name).unwrap().text;
+        let text = |file: &File| match &file.content {
+            Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Content::Link(target) => target.display().to_string(),
+        };
+        let file = |name| text(files.iter().find(|file| file.name == name).unwrap());
         assert_eq!(
-            *file("kernel-log.txt"),
+            file("kernel-log.txt"),
             "10 NVRM: GPU at PCI:0000:3b:00: GPU-id-1\n20 NVRM: GPU Board Serial Number: serial-1\n\
              30 NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=program-1, Ch 00000008\n\
              40 NVRM: API mismatch: the client 'program-2' (pid 1005)\n\
              50 NVRM: user-1's postgres from address-1\n"
         );
         assert_eq!(
-            *file("environment.txt"),
+            file("environment.txt"),
             "CUDA_VISIBLE_DEVICES=GPU-id-1\nNVIDIA_API_KEY is set\n"
         );
         assert!(
@@ -326,10 +353,11 @@ mod tests {
             "10.1.2.3",
             "/home",
         ];
-        for (File { name, text }, secret) in files
+        for (file, secret) in files
             .iter()
             .flat_map(|file| secrets.map(|secret| (file, secret)))
         {
+            let (name, text) = (&file.name, text(file));
             assert!(
                 !text.to_lowercase().contains(secret),
                 "{secret} is in {name}: {text}"

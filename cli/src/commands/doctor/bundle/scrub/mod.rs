@@ -50,6 +50,8 @@ fn is_public(kind: NameKind, name: &str) -> bool {
         NameKind::Program => PUBLIC_PROGRAMS
             .split(' ')
             .any(|program| program == versionless()),
+        // The slot of a GPU without a UUID.
+        NameKind::Id => name.starts_with("pci-"),
         NameKind::Path => {
             ["libcublas.so", "libcuda.so", "libnvidia-ml.so"].contains(&versionless())
         }
@@ -68,7 +70,7 @@ pub(super) struct Scrubber {
 impl Scrubber {
     /// Has this looked for in texts.
     pub(super) fn add_name(&mut self, kind: NameKind, original: &str) {
-        let (_, original) = split_prefix(kind, original);
+        let Split { original, .. } = split_name(kind, original);
         if original.is_empty() || is_public(kind, &original) {
             return;
         }
@@ -84,14 +86,19 @@ impl Scrubber {
 
     /// The placeholder of an original.
     pub(super) fn name(&mut self, kind: NameKind, original: &str) -> String {
-        let (prefix, original) = split_prefix(kind, original);
+        let whole = original;
+        let Split {
+            prefix,
+            original,
+            suffix,
+        } = split_name(kind, whole);
         if original.is_empty() || is_public(kind, &original) {
-            return format!("{prefix}{original}");
+            return whole.to_owned();
         }
         let numbers = self.numbers.entry(kind).or_default();
         let next = numbers.len() + 1;
         let number = numbers.entry(original).or_insert(next);
-        format!("{prefix}{}-{number}", label_kind(kind).0)
+        format!("{prefix}{}-{number}{suffix}", label_kind(kind).0)
     }
 
     /// Replaces the names in values, so that they are known, and then known names in all other
@@ -139,6 +146,16 @@ impl Scrubber {
             .split_once("the client '")
             .and_then(|(_, name)| name.rsplit_once("' (pid "));
         self.add_name(NameKind::Program, client.unwrap_or_default().0);
+        // AMD writes `process X pid N thread Y pid N`, and Intel `in X [N]`.
+        for (before, behind) in [("process ", " pid "), (" thread ", " pid "), (" in ", " [")] {
+            let name = message.split_once(before).map(|(_, rest)| rest);
+            let name = name.and_then(|rest| rest.split_once(behind));
+            let name = name.filter(|(name, rest)| {
+                name.len() <= LONGEST_COMM
+                    && rest.starts_with(|letter: char| letter.is_ascii_digit())
+            });
+            self.add_name(NameKind::Program, name.unwrap_or_default().0);
+        }
         let serial = message
             .split_once("Serial Number:")
             .and_then(|(_, behind)| behind.split_whitespace().next());
@@ -231,13 +248,35 @@ fn escape_sequence(text: &str) -> Option<usize> {
         .then_some("\u{1b}[".len() + last + 1)
 }
 
-/// What of an original is no part of the secret, and the rest as it is compared: `GPU-` of a UUID tells its kind.
-fn split_prefix(kind: NameKind, original: &str) -> (&str, String) {
+/// The parts of a name. Those around the secret part stay.
+struct Split<'a> {
+    /// `GPU-` in front of a UUID, which is its kind.
+    prefix: &'a str,
+    /// The secret part in the form in which it is compared.
+    original: String,
+    /// `.1` behind the UUID of a GPU, which is a partition of the GPU.
+    suffix: &'a str,
+}
+
+fn split_name(kind: NameKind, name: &str) -> Split<'_> {
     if kind != NameKind::Id {
-        return ("", original.to_owned());
+        return Split {
+            prefix: "",
+            original: name.to_owned(),
+            suffix: "",
+        };
     }
-    let (prefix, core) = original.split_at(uuid_prefix(original));
-    (prefix, core.to_ascii_lowercase())
+    let (prefix, rest) = name.split_at(uuid_prefix(name));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let end = rest
+        .rfind('.')
+        .filter(|end| prefix == "GPU-" && is_number(&rest[end + 1..]));
+    let (core, suffix) = rest.split_at(end.unwrap_or(rest.len()));
+    Split {
+        prefix,
+        original: core.to_ascii_lowercase(),
+        suffix,
+    }
 }
 
 /// The length of what in front of a UUID tells whose it is.

@@ -147,17 +147,23 @@ fn names_in_messages_of_the_driver_become_known() {
         "pid=8, name=<unknown>, x",
         "pid=9, name=<zoe, x",
         "API mismatch: the client 'it's me' (pid 1005)",
+        "Process information: process train.py pid 12 thread a worker pid 13",
+        "GPU HANG: ecode 12:1:85dffffb, in my game [77]",
     ] {
         scrubber.learn_from(message);
     }
     assert_eq!(
+        scrubber.text("process train.py pid 12 thread a worker pid 13, in my game [77]"),
+        "process program-1 pid 12 thread program-2 pid 13, in program-3 [77]"
+    );
+    assert_eq!(
         scrubber.text("name=my, prog, Ch 00000008; <unknown>"),
-        "name=program-1, Ch 00000008; <unknown>"
+        "name=program-4, Ch 00000008; <unknown>"
     );
     assert_eq!(scrubber.text("Board 1320221"), "Board serial-1");
     assert_eq!(
         scrubber.text("<zoe, 'it's me' (pid 1005)"),
-        "program-2, 'program-3' (pid 1005)"
+        "program-5, 'program-6' (pid 1005)"
     );
 }
 
@@ -195,5 +201,30 @@ fn keys_and_words_stay_where_they_are_somebody_s_name() {
     assert_eq!(
         object["events"][2],
         json!({ "what": "mark", "text": "text-2", "user": "user-1" })
+    );
+}
+
+#[test]
+fn partitions_keep_the_id_of_their_gpu() {
+    let mut scrubber = Scrubber::default();
+    let id = "a1b2c3d4e5f60718";
+    let mut object = json!([
+        { "uuid": format!("GPU-{id}") },
+        { "uuid": format!("GPU-{id}.1") },
+        { "uuid": "PCI-0000:03:00.0" },
+    ]);
+    scrubber.scrub_json(std::slice::from_mut(&mut object));
+    let uuids: Vec<_> = object
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| &gpu["uuid"])
+        .collect();
+    assert_eq!(uuids, ["GPU-id-1", "GPU-id-1.1", "PCI-0000:03:00.0"]);
+    assert_eq!(scrubber.name(NameKind::Id, id), "id-1");
+    let text = format!("{id} and GPU-{id}.1 at PCI-0000:03:00.0");
+    assert_eq!(
+        scrubber.text(&text),
+        "id-1 and GPU-id-1.1 at PCI-0000:03:00.0"
     );
 }
