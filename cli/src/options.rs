@@ -111,7 +111,8 @@ impl SourceArgs {
         })
     }
 
-    fn roots(&self) -> Roots {
+    /// Returns the places in which drivers are found.
+    pub(crate) fn roots(&self) -> Roots {
         let usual = Roots::default();
         Roots {
             nvml_lib: self.library(),

@@ -1,11 +1,16 @@
 //! A machine with GPUs of NVIDIA, AMD and Intel.
 
-use std::{fs, process::Output};
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::Output,
+};
 
-use fake_drm::{Tree, scenario};
+use fake_drm::{Metrics, Tree, scenario};
+use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::support::{Fake, Server, eventually, stderr};
+use crate::support::{Fake, Server, eventually, stderr, stdout};
 
 /// The MI300X.
 const UUID: &str = "GPU-aaaaaaa000083000";
@@ -243,5 +248,116 @@ fn workloads_refuse_gpus_of_other_vendors() {
             said.contains(what) && said.contains("--backend cpu"),
             "{said}"
         );
+    }
+}
+
+/// Every finding of a check, with its verdict.
+fn list_findings(report: &Value, check: &str) -> Vec<String> {
+    let checks = report["checks"].as_array().unwrap().iter();
+    let own = checks.filter(|found| found["check"] == check);
+    own.map(|found| format!("{}: {}", found["verdict"], found["finding"]))
+        .collect()
+}
+
+#[test]
+fn doctor_checks_drivers_of_all_vendors() {
+    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
+    let unbound = tree.sys().join("bus/pci/devices/0000:85:00.0");
+    fs::create_dir_all(&unbound).unwrap();
+    fs::write(unbound.join("vendor"), "0x1002\n").unwrap();
+    fs::write(unbound.join("class"), "0x030000\n").unwrap();
+    let mut table = Metrics::new(1, 8).bytes();
+    table[3] = 42;
+    let file = tree.sys().join("class/drm/card1/device/gpu_metrics");
+    fs::write(file, table).unwrap();
+    let output = run_with(&fake, &tree, &["doctor", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let drivers = list_findings(&report, "driver").join("\n");
+    for words in [
+        "\"warning\": \"the GPU of AMD at 0000:85:00.0 has no kernel driver (amdgpu)",
+        "\"note\": \"gpumon was tested on recorded data of AMD's GPUs, and never yet on a",
+        "recorded data of Intel's GPUs",
+    ] {
+        assert!(drivers.contains(words), "{drivers}");
+    }
+    let metrics = list_findings(&report, "gpu_metrics").join("\n");
+    assert!(
+        metrics.contains("0000:83:00.0: gpu_metrics v1.42 with"),
+        "{metrics}"
+    );
+    let files = list_findings(&report, "device files").join("\n");
+    assert!(files.contains("/dev/dri/renderD129"), "{files}");
+    let gpu = list_findings(&report, "gpu 1").join("\n");
+    assert!(gpu.contains("AMD Instinct MI300X"), "{gpu}");
+}
+
+/// The boards, the samples and the details of a source, without times and IDs.
+fn read_gpus(fake: &Fake, sysfs: &Path, source: &str) -> Value {
+    let mut command = fake.gpumon(&["--source", source, "--json"]);
+    let output = command.env("GPUMON_SYSFS", sysfs).output().unwrap();
+    let mut answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut parts = Vec::new();
+    for place in ["/inventory/gpus", "/sample/gpus", "/details"] {
+        let gpus = answer.pointer_mut(place).unwrap().as_array_mut().unwrap();
+        for gpu in gpus {
+            for key in ["at_ms", "uuid"] {
+                gpu[key].take();
+            }
+            if gpu["board"].is_object() {
+                gpu["board"]["serial"].take();
+            }
+            // The process runs, and its own memory is that of this moment.
+            let processes = gpu.get_mut("processes").and_then(Value::as_array_mut);
+            for process in processes.into_iter().flatten() {
+                process["host_memory_bytes"].take();
+            }
+            parts.push(gpu.take());
+        }
+    }
+    Value::from(parts)
+}
+
+#[test]
+fn bundle_is_read_like_the_machine() {
+    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
+    let id = UUID.strip_prefix("GPU-").unwrap();
+    let number = u64::from_str_radix(id, 16).unwrap();
+    let node = "class/kfd/kfd/topology/nodes/2/properties";
+    let properties = fs::read_to_string(tree.sys().join(node)).unwrap();
+    let lines = properties.lines().map(|line| match line.split_once(' ') {
+        Some(("unique_id", _)) => format!("unique_id {number}\n"),
+        _ => format!("{line}\n"),
+    });
+    fs::write(tree.sys().join(node), lines.collect::<String>()).unwrap();
+    let archive = fake.path("bundle.tar.gz");
+    let arguments = ["doctor", "--yes", "--bundle", archive.to_str().unwrap()];
+    let output = run_with(&fake, &tree, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let list = stdout(&output);
+    assert!(list.contains("sysfs/") && list.contains(" files"), "{list}");
+    let folder = tempfile::tempdir().unwrap();
+    let open = || tar::Archive::new(GzDecoder::new(File::open(&archive).unwrap()));
+    open().unpack(folder.path()).unwrap();
+    let copy = folder.path().join("gpumon-bundle/sysfs");
+    for source in ["amd", "intel"] {
+        let original = read_gpus(&fake, &tree.sys(), source);
+        assert_eq!(read_gpus(&fake, &copy, source), original, "{source}");
+    }
+    // The same ID has the same placeholder in all files.
+    let read = |name: &str| fs::read_to_string(copy.join(name)).unwrap();
+    let placeholder = read("class/drm/card1/device/unique_id");
+    assert!(read(node).contains(&format!("unique_id {placeholder}")));
+    let sample = fs::read_to_string(folder.path().join("gpumon-bundle/sample.json")).unwrap();
+    let sample: Value = serde_json::from_str(&sample).unwrap();
+    let uuid = format!("GPU-{}", placeholder.trim());
+    assert_eq!(sample["inventory"]["gpus"][1]["uuid"], uuid);
+    for entry in open().entries().unwrap() {
+        let mut text = Vec::new();
+        std::io::copy(&mut entry.unwrap(), &mut text).unwrap();
+        let text = String::from_utf8_lossy(&text).to_lowercase();
+        for secret in [id, &number.to_string(), "6921000083000"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
     }
 }

@@ -141,7 +141,7 @@ fn find_closed(
 }
 
 /// Checks permissions without opening the file, because opening a device file wakes its GPU.
-fn find_obstacle(machine: &Machine, path: &str, wanted: Access) -> Option<Obstacle> {
+pub(super) fn find_obstacle(machine: &Machine, path: &str, wanted: Access) -> Option<Obstacle> {
     obstacle_from_error(access(machine.path(path), wanted).err()?)
 }
 

@@ -1,8 +1,8 @@
 //! Each GPU: whether it answers, its settings, and what is the matter with it.
 
 use gpumon_probe::{
-    model::{Absence, ConditionKind, Gpu, GpuDetails, GpuSample, Health, RecoveryAction, Severity},
-    vendor::{Explanation, explain_absence, reset_advice},
+    model::{Absence, ConditionKind, Gpu, GpuDetails, GpuSample, Health, RecoveryAction, Vendor},
+    vendor::{Explanation, explain_absence, log_advice, reset_advice},
 };
 
 use super::{
@@ -20,7 +20,7 @@ pub(super) fn check(machine: &Machine, answer: &Answer) -> Vec<Finding> {
         let sample = answer.gpus().find(|sample| sample.index == gpu.index);
         findings.push(health(machine, gpu, sample));
         let Some(sample) = sample else { continue };
-        findings.extend(conditions(sample));
+        findings.extend(conditions(gpu.vendor, sample));
         if let (Health::Ok, Some(details)) = (&sample.health, answer.details.get(&gpu.index)) {
             findings.extend(persistence(machine, details));
             findings.extend(mig(machine, gpu, sample, details));
@@ -36,19 +36,23 @@ pub(super) fn name(index: u32) -> String {
 
 fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
     let check = name(gpu.index);
-    let reset = reset_advice(machine.surroundings());
+    let reset = reset_advice(gpu.vendor, machine.surroundings());
     let model = gpu
         .name
         .value()
         .map_or("a GPU of unknown name", String::as_str);
     let silent = |sample: &GpuSample| {
-        gpu.uuid.is_none() && sample.utilization.gpu_percent.absence() == Some(&Absence::NoAnswer)
+        let readings = [
+            sample.utilization.gpu_percent.absence(),
+            sample.memory.total_bytes.absence(),
+        ];
+        readings == [Some(&Absence::NoAnswer); 2]
     };
     match sample.map(|sample| (&sample.health, silent(sample))) {
         Some((Health::Ok, false)) => Finding::ok(check, model),
         None | Some((Health::Ok, true)) => {
             let text = "the driver has not responded within a few seconds";
-            Finding::problem(check, text, format!("see `dmesg | grep -i nvrm`; {reset}"))
+            Finding::problem(check, text, format!("{}; {reset}", log_advice(gpu.vendor)))
         }
         Some((Health::Asleep { .. }, _)) => Finding::note(
             check,
@@ -59,6 +63,18 @@ fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
             format!("{model}: a call to the driver does not come back"),
             reset,
         ),
+        Some((
+            Health::Failed {
+                meaning, advice, ..
+            },
+            _,
+        )) if gpu.vendor != Vendor::Nvidia => {
+            Finding::problem(check, format!("{model} cannot be read: {meaning}"), advice)
+        }
+        Some((Health::Lost { .. }, _)) if gpu.vendor != Vendor::Nvidia => {
+            let text = format!("{model} is no longer there");
+            Finding::problem(check, text, log_advice(gpu.vendor))
+        }
         Some((Health::Lost { .. }, _)) => failed(machine, check, model, &Absence::GpuLost),
         Some((Health::Failed { reason, .. }, _)) => failed(machine, check, model, reason),
     }
@@ -71,7 +87,7 @@ fn failed(machine: &Machine, check: String, model: &str, reason: &Absence) -> Fi
         return Finding::problem(
             check,
             format!("{model} cannot be opened: {reason}"),
-            "see `dmesg | grep -i nvrm`",
+            log_advice(Vendor::Nvidia),
         );
     };
     let obstacle = device_files::find_closed_files(machine)
@@ -96,13 +112,9 @@ fn failed(machine: &Machine, check: String, model: &str, reason: &Absence) -> Fi
     }
 }
 
-fn conditions(sample: &GpuSample) -> impl Iterator<Item = Finding> {
-    sample.conditions.iter().map(|condition| {
-        let verdict = match condition.severity {
-            Severity::Notice => Verdict::Note,
-            Severity::Warning => Verdict::Warning,
-            Severity::Critical => Verdict::Problem,
-        };
+fn conditions(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item = Finding> {
+    sample.conditions.iter().map(move |condition| {
+        let verdict = Verdict::from(condition.severity);
         let finding = Finding::new(name(sample.index), verdict, &condition.text);
         match condition.kind {
             ConditionKind::EccUncorrected { .. }
@@ -110,7 +122,7 @@ fn conditions(sample: &GpuSample) -> impl Iterator<Item = Finding> {
             | ConditionKind::RowRemap { failed: false, .. }
             | ConditionKind::RecoveryNeeded {
                 action: RecoveryAction::GpuReset | RecoveryAction::DrainAndReset,
-            } => finding.with_cure(RESET),
+            } if vendor == Vendor::Nvidia => finding.with_cure(RESET),
             _ => finding,
         }
     })
@@ -167,8 +179,7 @@ fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -
             ),
             reason => {
                 let cure = explain_absence(reason, machine.surroundings());
-                let cure =
-                    cure.map_or("see `dmesg | grep -i nvrm`", |explanation| explanation.cure);
+                let cure = cure.map_or(log_advice(Vendor::Nvidia), |explanation| explanation.cure);
                 (
                     format!("MIG is enabled, and its devices cannot be listed: {reason}"),
                     cure.to_owned(),
@@ -232,7 +243,7 @@ fn mig_permission(machine: &Machine) -> String {
 mod tests {
     use std::{fs, path::Path};
 
-    use gpumon_probe::model::{Condition, Mode, Reading};
+    use gpumon_probe::model::{Condition, Mode, Reading, Severity};
 
     use super::*;
 
@@ -388,7 +399,7 @@ mod tests {
                 text: "text".to_owned(),
                 kind,
             }];
-            let found = conditions(&sample).next().unwrap();
+            let found = conditions(Vendor::Nvidia, &sample).next().unwrap();
             assert_eq!((found.verdict, found.cure.is_some()), (verdict, has_cure));
         }
     }

@@ -35,11 +35,16 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
         .drivers
         .iter()
         .filter(|own| own.vendor != Vendor::Nvidia);
-    let others = others.map(|own| {
-        Finding::ok(
-            "driver",
-            format!("{} {}", own.vendor.name(), known(&own.version)),
-        )
+    let others = others.flat_map(|own| {
+        let vendor = own.vendor.name();
+        let tested = format!(
+            "gpumon was tested on recorded data of {vendor}'s GPUs, and never yet on a real board"
+        );
+        let send = "if a value is wrong, send it with `gpumon doctor --bundle`";
+        [
+            Finding::ok("driver", format!("{vendor} {}", known(&own.version))),
+            Finding::note("driver", tested).with_cure(send),
+        ]
     });
     let Some(nvidia) = platform.find_driver(Vendor::Nvidia) else {
         return others.collect();

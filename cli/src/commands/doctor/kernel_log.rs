@@ -10,17 +10,20 @@ use rustix::process::geteuid;
 
 use super::{finding::Finding, machine::Machine};
 
-pub(super) fn check(machine: &Machine) -> Vec<Finding> {
-    vec![match check_kernel_log(&machine.path(KERNEL_LOG)) {
-        Ok(()) => Finding::ok("kernel log", "readable, so that every Xid is seen"),
+pub(super) fn check(machine: &Machine, uses_nvidia: bool) -> Finding {
+    let missed = if uses_nvidia {
+        "Xids which NVML does not report (79, 119, 120)"
+    } else {
+        "errors of the drivers"
+    };
+    match check_kernel_log(&machine.path(KERNEL_LOG)) {
+        Ok(()) => Finding::ok("kernel log", "readable, so that every error is seen"),
         Err(error) => Finding::note(
             "kernel log",
-            format!(
-                "{KERNEL_LOG} cannot be read ({error}), so that Xids which NVML does not report (79, 119, 120) are missed"
-            ),
+            format!("{KERNEL_LOG} cannot be read ({error}), so that {missed} are missed"),
         )
         .with_cure(cure(machine.surroundings(), &error, geteuid().is_root())),
-    }]
+    }
 }
 
 fn cure(surroundings: Surroundings, error: &io::Error, is_root: bool) -> &'static str {

@@ -5,23 +5,42 @@ use std::{fs, path::PathBuf};
 use gpumon_probe::{
     bounded,
     surroundings::{Surroundings, is_wsl},
+    vendor::Roots,
 };
 
-pub(super) struct Machine(PathBuf);
+pub(super) struct Machine {
+    root: PathBuf,
+    /// The places in which drivers are found, which variables can change.
+    roots: Roots,
+}
 
 impl Machine {
-    pub(super) fn this() -> Self {
-        Self("/".into())
+    pub(super) fn with_roots(roots: Roots) -> Self {
+        Self {
+            root: "/".into(),
+            roots,
+        }
     }
 
     #[cfg(test)]
     pub(super) fn below(root: &std::path::Path) -> Self {
-        Self(root.to_owned())
+        Self {
+            root: root.to_owned(),
+            roots: Roots {
+                sys: root.join("sys"),
+                proc: root.join("proc"),
+                ..Roots::default()
+            },
+        }
+    }
+
+    pub(super) fn roots(&self) -> &Roots {
+        &self.roots
     }
 
     /// Where a path of the machine lies.
     pub(super) fn path(&self, path: &str) -> PathBuf {
-        self.0.join(path.trim_start_matches('/'))
+        self.root.join(path.trim_start_matches('/'))
     }
 
     pub(super) fn exists(&self, path: &str) -> bool {
@@ -70,11 +89,11 @@ impl Machine {
 
     /// Whether it is Windows' Linux, where the driver is Windows' own.
     pub(super) fn is_wsl(&self) -> bool {
-        is_wsl(&self.0)
+        is_wsl(&self.root)
     }
 
     pub(super) fn surroundings(&self) -> Surroundings {
-        Surroundings::below(&self.0)
+        Surroundings::below(&self.root)
     }
 
     /// Returns `true` if this process is part of a job of Slurm, which may open only its own GPUs.

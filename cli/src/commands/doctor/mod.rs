@@ -3,8 +3,7 @@
 //! - [`finding`] is what a check found, [`report`] how it is printed.
 //! - [`machine`] is the file system around the driver.
 //! - The checks: [`package`], [`installation`], [`device_files`], [`surroundings`], [`gpus`],
-//!   [`kernel_log`],
-//!   [`settings`], [`server`], [`benchmarks`], and [`readings`].
+//!   [`kernel_drivers`], [`kernel_log`], [`settings`], [`server`], [`benchmarks`] and [`readings`].
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
 mod benchmarks;
@@ -13,6 +12,7 @@ mod device_files;
 mod finding;
 mod gpus;
 mod installation;
+mod kernel_drivers;
 mod kernel_log;
 mod machine;
 mod package;
@@ -89,13 +89,20 @@ const SAMPLES: u32 = 4;
 pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
     source.source.check()?;
     let bundle = args.bundle.file()?;
-    let machine = Machine::this();
+    let machine = Machine::with_roots(source.roots());
     let driver = read(source);
     let server = server::ask(&args.server);
     let settings = Settings::read(source.config.as_deref());
     let data_dir = args.data_dir.or(settings.data_dir()).folder();
     let report = Report::new(
-        checks(&machine, &driver, &settings, data_dir.as_deref(), &server),
+        checks(
+            &machine,
+            &source.source,
+            &driver,
+            &settings,
+            data_dir.as_deref(),
+            &server,
+        ),
         driver.answer().map(Readings::of).unwrap_or_default(),
     );
     if let Some(path) = bundle {
@@ -147,6 +154,7 @@ fn read(source: &SourceArgs) -> Driver {
 /// All that was found, in the order in which one thing rests on the other.
 fn checks(
     machine: &Machine,
+    source: &SourceChoice,
     driver: &Driver,
     settings: &Settings,
     data_dir: Option<&Path>,
@@ -158,8 +166,11 @@ fn checks(
         if driver.uses_nvidia() {
             findings.extend(device_files::check(machine));
         }
+        if let SourceChoice::Auto | SourceChoice::Amd | SourceChoice::Intel = source {
+            findings.extend(kernel_drivers::check(machine));
+        }
         findings.extend(surroundings::check(machine, driver));
-        findings.extend(kernel_log::check(machine));
+        findings.push(kernel_log::check(machine, driver.uses_nvidia()));
     }
     if let Some(answer) = driver.answer() {
         findings.extend(gpus::check(machine, answer));
