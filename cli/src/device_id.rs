@@ -55,7 +55,7 @@ fn find_gpu(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     if matches!(name, GpuName::Uuid(_)) {
         return None;
     }
-    let gpu = gpus.iter().find(|gpu| name.matches(gpu))?;
+    let gpu = gpus.iter().find(|gpu| name.is_name_of(gpu))?;
     Some(DeviceId {
         gpu: gpu.index,
         mig: None,

@@ -3,9 +3,9 @@
 
     tests/conformance/amdgpu_top.py [--amdgpu-top PATH] [--gpumon PATH] [--fake-drm PATH] [TABLE...]
 
-Needs root, since the files of a fake machine take the place of /sys in a mount namespace. Tables of
-real cards can be given as files. amdgpu_top knows the versions up to 1.5, 2.4 and 3.0, and reads the
-other files of a card only through the driver.
+Needs root, since the files of a fake machine replace /sys in a mount namespace. Tables of real
+cards can be given as files. amdgpu_top knows the versions up to 1.5, 2.4 and 3.0. It reads the
+other files of a card through the driver alone.
 """
 
 from __future__ import annotations

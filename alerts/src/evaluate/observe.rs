@@ -31,9 +31,9 @@ pub(super) fn places<'a>(
         let none = (is_absence && gpus.is_empty()).then_some(Place::Machine);
         return Box::new(gpus.iter().map(|gpu| Place::Gpu(gpu.index)).chain(none));
     }
-    let is_named = |gpu: &&Gpu| check.gpus.iter().any(|name| name.matches(gpu));
+    let is_named = |gpu: &&Gpu| check.gpus.iter().any(|name| name.is_name_of(gpu));
     let named = gpus.iter().filter(is_named);
-    let is_missing = move |name: &&GpuName| !gpus.iter().any(|gpu| name.matches(gpu));
+    let is_missing = move |name: &&GpuName| !gpus.iter().any(|gpu| name.is_name_of(gpu));
     let missing = check
         .gpus
         .iter()

@@ -51,7 +51,7 @@ const UUIDS: [(&str, &str); 2] = [("gpu-", "-"), ("pci-", "-:.")];
 
 impl GpuName {
     /// Returns `true` if this is a name of the GPU.
-    pub fn matches(&self, gpu: &Gpu) -> bool {
+    pub fn is_name_of(&self, gpu: &Gpu) -> bool {
         match self {
             Self::Index(index) => gpu.index == *index,
             Self::OfVendor(vendor, index) => {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::model::{Absence, Reading};
 
-    fn radeon(uuid: &str) -> Gpu {
+    fn make_radeon(uuid: &str) -> Gpu {
         Gpu {
             vendor: Vendor::Amd,
             vendor_index: Some(0),
@@ -136,13 +136,14 @@ mod tests {
         }
     }
 
-    fn matches(name: &str, gpu: &Gpu) -> bool {
-        name.parse::<GpuName>().is_ok_and(|name| name.matches(gpu))
+    fn is_named(name: &str, gpu: &Gpu) -> bool {
+        name.parse::<GpuName>()
+            .is_ok_and(|name| name.is_name_of(gpu))
     }
 
     #[test]
     fn gpu_matches_each_of_its_names() {
-        let gpu = radeon("GPU-a1b2c3d4e5f60718");
+        let gpu = make_radeon("GPU-a1b2c3d4e5f60718");
         for name in [
             "2",
             "amd:0",
@@ -154,7 +155,7 @@ mod tests {
             "1b:00.0",
             "00000000:1b:0.0",
         ] {
-            assert!(matches(name, &gpu), "{name}");
+            assert!(is_named(name, &gpu), "{name}");
         }
         for name in [
             "0",
@@ -165,11 +166,11 @@ mod tests {
             "0001:1b:00.0",
             "1b:00.1",
         ] {
-            assert!(!matches(name, &gpu), "{name}");
+            assert!(!is_named(name, &gpu), "{name}");
             assert!(name.parse::<GpuName>().is_ok(), "{name}");
         }
-        let without_id = radeon("PCI-0000:1b:00.0");
-        assert!(matches("pci-0000:1B:00.0", &without_id) && matches("PCI-0000:1b", &without_id));
+        let without_id = make_radeon("PCI-0000:1b:00.0");
+        assert!(is_named("pci-0000:1B:00.0", &without_id) && is_named("PCI-0000:1b", &without_id));
     }
 
     #[test]

@@ -28,6 +28,7 @@ export const ERROR_TITLES: Readonly<Partial<Record<number, () => string>>> = {
   100015: () => trans.__("page fault"),
   100016: () => trans.__("GPU hang"),
   100017: () => trans.__("GPU reset"),
+  100018: () => trans.__("unreadable metrics"),
   200000: () => trans.__("GPU stopped"),
   200001: () => trans.__("hardware error"),
   200002: () => trans.__("GPU hang"),

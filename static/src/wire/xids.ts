@@ -475,6 +475,11 @@ export const XIDS: readonly Xid[] = [
     advice: () => trans.__("Start the programs that used the GPU again. If it happens again, update driver and firmware."),
   },
   {
+    codes: [100018],
+    meaning: () => trans.__("gpumon cannot read the table in which the GPU's firmware gives its readings."),
+    advice: () => trans.__("Update gpumon. Readings that only this table has are absent."),
+  },
+  {
     codes: [200000],
     meaning: () => trans.__("The driver has given up the GPU after an error."),
     advice: () => trans.__("Load the driver again or reboot the machine. If it happens again, update the firmware."),

@@ -313,7 +313,10 @@ fn find_gpu(name: &str, driver: &Arc<dyn ReadDriver>) -> Result<Option<ListedGpu
         }
         // CUDA counts in an order of its own.
         Ok(GpuName::Index(_)) | Err(_) => None,
-        Ok(name) => driver.list_gpus().into_iter().find(|gpu| name.matches(gpu)),
+        Ok(name) => driver
+            .list_gpus()
+            .into_iter()
+            .find(|gpu| name.is_name_of(gpu)),
     };
     match known {
         Some(gpu) if gpu.vendor != Vendor::Nvidia => {

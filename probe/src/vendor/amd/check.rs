@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     kfd,
-    metrics::{self, Metrics, MetricsError},
+    metrics::{Metrics, MetricsError},
     source::DRIVER,
 };
 use crate::{
@@ -49,7 +49,7 @@ pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
 pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
     let mut findings = Vec::new();
     findings.extend(check_sensors(card, log_advice(Vendor::Amd)));
-    let table = card.device.read_bytes("gpu_metrics", metrics::LARGEST);
+    let table = card.device.read_bytes("gpu_metrics");
     let error = table.ok().and_then(|bytes| Metrics::decode(&bytes).err());
     // Old GPUs have an empty file.
     findings.extend(

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     model::{Absence, Bar1, Fan, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace},
     vendor::{
-        Device, DeviceError, DriverError, ReadDepth,
+        Device, DeviceError, DriverError, MachineMemory, ReadDepth,
         drm::{Attributes, Card, Clients, Hwmon, Port, PowerState, Usage, generation_of},
     },
 };
@@ -53,6 +53,7 @@ const FAN_NOISE_RPM: u64 = 100;
 /// The parts of the machine that all its GPUs share.
 pub(super) struct Machine {
     pub(super) sys_root: PathBuf,
+    pub(super) proc_root: PathBuf,
     /// The folder of the compute driver.
     pub(super) kfd_root: PathBuf,
     pub(super) clients: Arc<Clients>,
@@ -295,9 +296,19 @@ impl AmdDevice {
             _ => one.clone(),
         };
         let (all, in_use) = (both(&total, &gtt_total), both(&used, &gtt_used));
-        sample.memory.free_bytes = match (&all, &in_use) {
-            (Ok(total), Ok(used)) => Reading::Now(total.saturating_sub(*used)),
-            (Err(reason), _) | (_, Err(reason)) => Reading::Absent(reason.clone()),
+        let unused = |total: &Result<u64, Absence>, used: &Result<u64, Absence>| {
+            let (total, used) = (total.clone()?, used.clone()?);
+            Ok(total.saturating_sub(used))
+        };
+        let free = unused(&total, &used);
+        sample.memory.free_bytes = if is_unified {
+            // Other programs can take the memory that the GPU may still map.
+            let machine = MachineMemory::read(&self.machine.proc_root);
+            let available = machine.map_or(u64::MAX, |own| own.available_bytes);
+            let mappable = unused(&gtt_total, &gtt_used).map(|bytes| bytes.min(available));
+            both(&free, &mappable).into()
+        } else {
+            free.into()
         };
         sample.memory.total_bytes = all.into();
         sample.memory.used_bytes = in_use.into();

@@ -64,6 +64,7 @@ impl AmdSource {
         Ok(Self {
             machine: Arc::new(Machine {
                 sys_root: roots.sys.clone(),
+                proc_root: roots.proc.clone(),
                 kfd_root,
                 clients: Clients::new(roots.proc.clone(), may_read),
                 sees_host_pids: is_first_pid_namespace(&roots.proc) != Some(false),
