@@ -33,7 +33,7 @@ fn processes(machine: &Machine, answer: &Answer) -> Finding {
         .collect();
     let strange = processes
         .iter()
-        .filter(|process| !machine.exists(&format!("/proc/{}", process.pid)));
+        .filter(|process| !machine.roots().proc.join(process.pid.to_string()).exists());
     let strange: Vec<_> = strange.map(|process| process.pid.to_string()).collect();
     let cure = "in a container, share the host's PIDs (docker run --pid=host, or hostPID: true in the pod)";
     let unlisted = answer
