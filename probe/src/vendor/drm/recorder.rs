@@ -161,8 +161,8 @@ impl<'a> Recorder<'a> {
 
     /// Finds the folders of a card below the root. The card's link to its PCI device is copied too.
     fn find_folders(&self, card: &Card) -> CardFolders {
-        let below = |path: &Path| path.strip_prefix(&self.root).map(Path::to_owned).ok();
-        let place = below(card.folder()).unwrap_or_default();
+        let name = card.folder().file_name().unwrap_or_default();
+        let place = Path::new("class/drm").join(name);
         let link = place.join("device");
         let real = self.root.canonicalize().ok().and_then(|root| {
             let device = card.device.folder().canonicalize().ok()?;
