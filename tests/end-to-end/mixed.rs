@@ -307,6 +307,10 @@ fn read_gpus(fake: &Fake, sysfs: &Path, source: &str) -> Value {
             if gpu["board"].is_object() {
                 gpu["board"]["serial"].take();
             }
+            // The machine's free memory is that of this moment.
+            if gpu["memory_kind"] == "unified" {
+                gpu["memory"]["free_bytes"].take();
+            }
             // The process runs, and its own memory is that of this moment.
             let processes = gpu.get_mut("processes").and_then(Value::as_array_mut);
             for process in processes.into_iter().flatten() {
