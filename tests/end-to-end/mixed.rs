@@ -216,6 +216,19 @@ fn sleeping_card_is_selected_by_vendor() {
 }
 
 #[test]
+fn hanging_card_is_selected_by_vendor() {
+    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
+    tree.block_reads(&tree.sys().join("class/drm/card1/device/gpu_metrics"));
+    let answer = print_with(&fake, &tree, &["-i", "amd:0", "--json"]);
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let gpu = &answer["inventory"]["gpus"][0];
+    assert_eq!(
+        (&gpu["vendor"], &gpu["uuid"]),
+        (&"amd".into(), &UUID.into())
+    );
+}
+
+#[test]
 fn command_gets_variables_of_selected_vendor() {
     let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
     let locks = tempfile::tempdir().unwrap();

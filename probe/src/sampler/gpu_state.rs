@@ -66,12 +66,12 @@ struct PendingQuery {
 }
 
 impl GpuState {
-    /// A GPU of which only the index is known.
-    pub(super) fn new(index: u32, settings: &ConditionSettings) -> Self {
-        let reason = Absence::NoAnswer;
+    /// Returns a GPU that has not answered.
+    pub(super) fn new(gpu: Gpu, settings: &ConditionSettings) -> Self {
+        let (index, uuid) = (gpu.index, gpu.uuid.clone());
         Self {
-            gpu: Gpu::unidentified(index, &reason),
-            last: GpuSample::absent(index, None, now_ms(), Health::Ok, &reason),
+            gpu,
+            last: GpuSample::absent(index, uuid, now_ms(), Health::Ok, &Absence::NoAnswer),
             omitted: Vec::new(),
             details: None,
             error: None,
@@ -94,7 +94,11 @@ impl GpuState {
         let Gpu { index, uuid, .. } = gpu.clone();
         let last = GpuSample::absent(index, uuid, now_ms(), health.clone(), &Absence::NoAnswer);
         Self {
-            gpu,
+            gpu: Gpu {
+                // The driver may count differently, and does not list a GPU that is missing.
+                vendor_index: self.gpu.vendor_index,
+                ..gpu
+            },
             last,
             shown: health,
             ..self
@@ -303,7 +307,11 @@ impl GpuState {
         let is_unknown = self.gpu.uuid.is_none() && self.gpu.pci_bus_id.value().is_none();
         let changed = is_unknown && why.is_some_and(|known| known != reason);
         if changed {
-            self.gpu = Gpu::unidentified(self.gpu.index, reason);
+            self.gpu = Gpu {
+                vendor: self.gpu.vendor,
+                vendor_index: self.gpu.vendor_index,
+                ..Gpu::unidentified(self.gpu.index, reason)
+            };
         }
         changed
     }
@@ -402,6 +410,11 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
+    fn new_state() -> GpuState {
+        let gpu = Gpu::unidentified(3, &Absence::NoAnswer);
+        GpuState::new(gpu, &ConditionSettings::default())
+    }
+
     fn compose(state: &mut GpuState, now_ms: u64, events: &mut Vec<(u64, EventKind)>) -> GpuSample {
         let (sample, new) = state.compose(INTERVAL);
         events.extend(new.into_iter().map(|what| (now_ms, what)));
@@ -433,7 +446,7 @@ mod tests {
 
     #[test]
     fn a_lost_gpu_keeps_its_index_and_the_time_it_was_lost() {
-        let mut state = GpuState::new(3, &ConditionSettings::default());
+        let mut state = new_state();
         let mut events = Vec::new();
         answers(&mut state);
         assert_eq!(compose(&mut state, 1, &mut events).health, Health::Ok);
@@ -457,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_gpu_that_was_never_read_says_why_and_one_that_was_stays_who_it_is() {
-        let mut state = GpuState::new(3, &ConditionSettings::default());
+        let mut state = new_state();
         let refused = || {
             let (meaning, advice) = ("refused".to_owned(), "ask".to_owned());
             Outcome::Failed(DeviceError::Failed {
@@ -494,7 +507,7 @@ mod tests {
             gpu,
             health: Health::Lost { since_ms: 7 },
         };
-        let mut state = GpuState::new(3, &ConditionSettings::default()).continued(known);
+        let mut state = new_state().continued(known);
         let mut events = Vec::new();
         lost(&mut state);
         let sample = compose(&mut state, 1, &mut events);
@@ -509,7 +522,7 @@ mod tests {
 
     #[test]
     fn a_gpu_that_takes_long_to_open_does_not_hang_yet() {
-        let mut state = GpuState::new(3, &ConditionSettings::default());
+        let mut state = new_state();
         let mut events = Vec::new();
         state.mark_pending();
         state.pending.as_mut().unwrap().since -= 5 * INTERVAL;
@@ -525,7 +538,7 @@ mod tests {
 
     #[test]
     fn a_gpu_hangs_after_an_interval_without_an_answer_and_shows_its_last_readings() {
-        let mut state = GpuState::new(3, &ConditionSettings::default());
+        let mut state = new_state();
         let mut events = Vec::new();
         answers(&mut state);
         state.mark_pending();

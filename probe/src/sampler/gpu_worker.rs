@@ -143,7 +143,8 @@ impl GpuWorker {
     /// Identifies a GPU that sleeps, unless it was identified before.
     fn identify_asleep(&mut self) -> Option<Box<Gpu>> {
         if self.reported.is_none() {
-            self.reported = self.source.identify_asleep(self.index);
+            let gpu = self.source.identify_closed(self.index, &Absence::Asleep);
+            self.reported = gpu.uuid.is_some().then_some(gpu);
             return self.reported.clone().map(Box::new);
         }
         None

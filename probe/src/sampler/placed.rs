@@ -12,7 +12,7 @@ use std::{
 
 use super::{Options, deadline::OPENING, threads::spawn};
 use crate::{
-    model::{Health, KnownGpu},
+    model::{Absence, Health, KnownGpu},
     vendor::{MachineSource, Source, SourceError},
 };
 
@@ -60,13 +60,16 @@ pub fn identify_gpus(
     for index in 0..count {
         let (source, sys_root, sender) = (Arc::clone(source), sys_root.to_owned(), sender.clone());
         spawn(&format!("identify-{index}"), move || {
-            let is_asleep = source.is_asleep(index, &sys_root);
-            let identity = if is_asleep {
-                source.identify_asleep(index)
+            let opened = if source.is_asleep(index, &sys_root) {
+                None
             } else {
-                source.open(index).ok().map(|mut device| device.identity())
+                source.open(index).ok()
             };
-            let _ = sender.send((index, identity.and_then(|gpu| gpu.uuid)));
+            let gpu = opened.map_or_else(
+                || source.identify_closed(index, &Absence::NoAnswer),
+                |mut device| device.identity(),
+            );
+            let _ = sender.send((index, gpu.uuid));
         })?;
     }
     drop(sender);
@@ -132,7 +135,7 @@ impl DriverIndices {
 mod tests {
     use super::*;
     use crate::{
-        model::{Absence, Gpu},
+        model::Gpu,
         vendor::{DeviceError, SourceChoice},
     };
 

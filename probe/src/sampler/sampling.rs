@@ -19,7 +19,8 @@ use crate::{
     benchmarks::BelowBaselines,
     derive::{ErrorFilter, HostRates},
     model::{
-        Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, now_ms,
+        Absence, Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record,
+        Sample, now_ms,
     },
     vendor::{DeviceError, DriverError, Notice, Source, SourceError, describe_error},
 };
@@ -76,7 +77,8 @@ impl Sampling {
         // Read once: later on, this thread must not wait for the driver.
         let platform = source.platform();
         let state = |index| {
-            let state = GpuState::new(index, &options.conditions);
+            let gpu = source.identify_closed(index, &Absence::NoAnswer);
+            let state = GpuState::new(gpu, &options.conditions);
             match options.known_gpus.get(index as usize) {
                 Some(known) => state.continued(known.clone()),
                 None if options.known_gpus.is_empty() => state,

@@ -6,7 +6,7 @@ use super::{
     AnswersReader, Device, DeviceError, DriverError, ErrorLog, Notice, ReadDepth, Reporter, Source,
     SourceError,
 };
-use crate::model::{Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
+use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
 /// The GPUs of one or several drivers, each at an index of its own, in any order.
 pub(crate) struct MachineSource {
@@ -122,10 +122,14 @@ impl Source for MachineSource {
             .is_some_and(|(source, index)| source.is_asleep(index, sys_root))
     }
 
-    fn identify_asleep(&self, index: u32) -> Option<Gpu> {
-        let (source, driver_index) = self.place(index)?;
-        let gpu = source.identify_asleep(driver_index)?;
-        Some(Gpu { index, ..gpu })
+    fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
+        match self.place(index) {
+            Some((source, driver_index)) => Gpu {
+                index,
+                ..source.identify_closed(driver_index, reason)
+            },
+            None => Gpu::unidentified(index, reason),
+        }
     }
 
     /// The first driver that reports events. Of the drivers that gpumon knows, only NVIDIA's does;
@@ -249,6 +253,8 @@ mod tests {
         let identity = |index| all.open(index).unwrap().identity();
         let own: Vec<_> = (0..5).map(|index| identity(index).vendor_index).collect();
         assert_eq!(own, [0, 1, 0, 1, 2].map(Some));
+        let closed = all.identify_closed(4, &Absence::Asleep);
+        assert_eq!((closed.index, closed.vendor_index), (4, Some(2)));
         assert_eq!(identity(4).index, 4);
         let links = all.links(&[0, 1, 2, 3]);
         let pairs: Vec<_> = links.iter().map(|link| (link.a, link.b)).collect();

@@ -39,7 +39,7 @@ use machine_memory::MachineMemory;
 
 use std::path::Path;
 
-use crate::model::{Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
+use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
 /// A driver, real or simulated.
 pub trait Source: Send + Sync {
@@ -63,11 +63,13 @@ pub trait Source: Send + Sync {
     /// wake it, and asks the system, never the driver. `sys_root` is `/sys` but in tests.
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool;
 
-    /// Identifies a GPU that the system has switched off, without waking it; `None` if the driver
-    /// cannot.
-    fn identify_asleep(&self, index: u32) -> Option<Gpu> {
-        let _ = index;
-        None
+    /// Returns the identity of a GPU that is not open, as far as the system has it without asking
+    /// the driver or waking the GPU. The rest is absent for this reason.
+    fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
+        Gpu {
+            vendor_index: Some(index),
+            ..Gpu::unidentified(index, reason)
+        }
     }
 
     /// Waits for what the driver reports by itself; `None` where it reports nothing.

@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{Gpu, GpuDetails, GpuSample},
+        model::{Absence, Gpu, GpuDetails, GpuSample},
         vendor::{
             SourceChoice,
             drm::testing::{read, read_details, recorded_cards, roots_of},
@@ -150,7 +150,7 @@ mod tests {
         };
         let read_one = |index| {
             let Ok(mut device) = source.open(index) else {
-                return (source.identify_asleep(index).unwrap(), None);
+                return (source.identify_closed(index, &Absence::Asleep), None);
             };
             let sample = read(&mut *device).unwrap();
             let details = read_details(&mut *device);

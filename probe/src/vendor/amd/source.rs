@@ -155,9 +155,11 @@ impl Source for AmdSource {
         found.is_some_and(|found| found.card.power_state() == PowerState::Asleep)
     }
 
-    fn identify_asleep(&self, index: u32) -> Option<Gpu> {
-        let card = &self.find_card(index)?.card;
-        Some(board::identify_card(card, index, &Absence::Asleep))
+    fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
+        self.find_card(index).map_or_else(
+            || Gpu::unidentified(index, reason),
+            |found| board::identify_card(&found.card, index, reason),
+        )
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {

@@ -95,9 +95,11 @@ impl Source for IntelSource {
         card.is_some_and(|card| card.power_state() == PowerState::Asleep)
     }
 
-    fn identify_asleep(&self, index: u32) -> Option<Gpu> {
-        let card = self.find_card(index)?;
-        Some(identify_card(card, index, &Absence::Asleep))
+    fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
+        self.find_card(index).map_or_else(
+            || Gpu::unidentified(index, reason),
+            |card| identify_card(card, index, reason),
+        )
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {

@@ -127,7 +127,7 @@ fn sleeping_card_is_identified_and_not_read() {
     assert!(source.is_asleep(0, Path::new("/sys")));
     assert!(matches!(source.open(0), Err(DeviceError::Asleep)));
     assert_eq!(read(&mut *device), Err(DeviceError::Asleep));
-    let gpu = source.identify_asleep(0).unwrap();
+    let gpu = source.identify_closed(0, &Absence::Asleep);
     assert_eq!(gpu.uuid.as_deref(), Some("PCI-0000:03:00.0"));
     assert_eq!(opened.take_gated(false), BTreeSet::new());
     machine.files.resume_card();

@@ -6,7 +6,7 @@ use fake_drm::{Card, CardFiles, Metrics, Tree, products, scenario};
 
 use super::AmdSource;
 use crate::{
-    model::{Gpu, MemoryKind, Reading, ThrottleReason},
+    model::{Absence, Gpu, MemoryKind, Reading, ThrottleReason},
     vendor::{
         Device, DeviceError, Source, SourceError,
         drm::testing::{read, read_details, roots_of},
@@ -155,7 +155,7 @@ fn sleeping_card_is_identified_and_not_read() {
     assert!(source.is_asleep(0, Path::new("/sys")));
     assert!(matches!(source.open(0), Err(DeviceError::Asleep)));
     assert_eq!(read(&mut *device), Err(DeviceError::Asleep));
-    let gpu = source.identify_asleep(0).unwrap();
+    let gpu = source.identify_closed(0, &Absence::Asleep);
     assert_eq!(gpu.uuid.as_deref(), Some("GPU-aaaaaaa000003000"));
     assert_eq!(opened.take_gated(true), BTreeSet::new());
     machine.files.resume_card();
