@@ -12,7 +12,9 @@ use std::{
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::support::{Fake, Server, Tty, eventually, gpumon, refused, stderr, stdout};
+use crate::support::{
+    Fake, Server, Tty, copy_program, eventually, gpumon, refused, stderr, stdout,
+};
 
 /// Every byte of the archive, and its files by name.
 fn opened(path: &Path) -> (Vec<u8>, BTreeMap<String, String>) {
@@ -86,7 +88,7 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
     let settings = "# hunter2\n[serve]\nalerts = \"hunter3\"\n[top]\ntheme = \"light\"\nhunter3 = \"hunter4\"\n";
     fs::write(folder.join("gpumon/config.toml"), settings).unwrap();
     let program = folder.join("se[cr]et+x");
-    fs::copy("/bin/sleep", &program).unwrap();
+    copy_program("/bin/sleep", &program);
     let mut process = Command::new(&program)
         .args(["600", "0.001"])
         .stdin(Stdio::null())

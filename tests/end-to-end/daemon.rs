@@ -11,7 +11,9 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, eventually, gpumon, refused, refused_with, stderr, stdout};
+use crate::support::{
+    Fake, Server, copy_program, eventually, gpumon, refused, refused_with, stderr, stdout,
+};
 
 /// A user who is not root, and owns nothing.
 const NOBODY: u32 = 65_534;
@@ -150,7 +152,7 @@ fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
     let runtime = tempfile::tempdir().unwrap();
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let program = runtime.path().join("gpumon");
-    fs::copy(env!("CARGO_BIN_EXE_gpumon"), &program).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_gpumon"), &program);
     // Root's usual socket is the machine's only one, so that a test that runs as root does this as somebody else.
     let is_root = rustix::process::geteuid().is_root();
     if is_root {

@@ -13,7 +13,8 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    Fake, Server, ask_socket, ask_with, eventually, refused, refused_with, signal, stderr, stdout,
+    Fake, Server, ask_socket, ask_with, copy_program, eventually, refused, refused_with, signal,
+    stderr, stdout,
 };
 
 /// A user who is not root, and owns nothing.
@@ -167,7 +168,7 @@ fn a_second_server_goes_on_without_the_usual_socket_and_leaves_the_first_its_own
     // Root's usual socket is the machine's only one, so that a test that runs as root does this as somebody else.
     let is_root = fs::metadata(runtime.path()).unwrap().uid() == 0;
     let program = runtime.path().join("gpumon");
-    fs::copy(env!("CARGO_BIN_EXE_gpumon"), &program).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_gpumon"), &program);
     if is_root {
         chown(runtime.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     }

@@ -7,7 +7,7 @@ use std::{
     process,
 };
 
-use crate::support::{Fake, gpumon, refused_with, stderr, stdout};
+use crate::support::{Fake, copy_program, gpumon, refused_with, stderr, stdout};
 
 #[test]
 fn eight_gpus_through_the_real_library_path_are_all_in_the_table_and_in_json() {
@@ -224,7 +224,7 @@ fn a_process_may_call_itself_anything() {
     let odd = folder
         .path()
         .join(std::ffi::OsStr::from_bytes(b"\xff\xfebad"));
-    std::fs::copy("/bin/sleep", &odd).unwrap();
+    copy_program("/bin/sleep", &odd);
     let mut sleeper = process::Command::new(&odd).arg("600").spawn().unwrap();
     let scenario = format!(
         "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",

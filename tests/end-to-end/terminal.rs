@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Fake, Terminal, gpumon, stdout};
+use crate::support::{Fake, Terminal, copy_program, gpumon, stdout};
 
 const ESCAPE: char = '\u{1b}';
 
@@ -104,7 +104,7 @@ fn a_name_of_wide_letters_does_not_break_the_lines() {
     let odd = folder
         .path()
         .join("訓練データを長い名前で読み込むプログラム🦀".repeat(2));
-    std::fs::copy("/bin/sleep", &odd).unwrap();
+    copy_program("/bin/sleep", &odd);
     let mut sleeper = Command::new(&odd).arg("600").spawn().unwrap();
     let fake = Fake::new(&format!(
         "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",

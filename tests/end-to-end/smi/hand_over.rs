@@ -13,7 +13,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::support::{Fake, eventually, stderr, stdout};
+use crate::support::{Fake, copy_program, eventually, stderr, stdout};
 
 const GPUMON: &str = env!("CARGO_BIN_EXE_gpumon");
 
@@ -270,7 +270,7 @@ fn copies_and_scripts_that_start_gpumon_do_not_run_each_other_for_ever() {
     let fake = Fake::new("gpus = 1");
     let copies = ["one", "two"].map(|name| folder(&fake, name));
     for copy in &copies {
-        fs::copy(GPUMON, copy).unwrap();
+        copy_program(GPUMON, copy);
     }
     let wrapper = folder(&fake, "wrapper");
     script(&wrapper, &format!("exec '{GPUMON}' smi \"$@\""));

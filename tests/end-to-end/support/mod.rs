@@ -13,7 +13,8 @@ mod tls;
 mod tty;
 
 use std::{
-    path::PathBuf,
+    ffi::OsStr,
+    path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
@@ -82,6 +83,13 @@ impl Fake {
         assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
+}
+
+/// Copies a program by another process. A file that this process writes can stay open in a child of
+/// another test, and then it cannot be executed ("Text file busy").
+pub(crate) fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(status.success(), "{}", to.display());
 }
 
 /// `gpumon` with these arguments, and nothing of this machine's settings.
