@@ -46,15 +46,15 @@ pub fn read(path: impl AsRef<Path>, limit: usize) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// The file cannot be opened or read.
-pub fn attribute(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    attribute_of(File::open(path)?)
+pub fn read_attribute(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    read_attribute_from(File::open(path)?)
 }
 
 /// Returns the content of an open attribute of sysfs.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn attribute_of(mut file: File) -> io::Result<Vec<u8>> {
+pub fn read_attribute_from(mut file: File) -> io::Result<Vec<u8>> {
     let mut page = [0; VALUE];
     let length = loop {
         match file.read(&mut page) {

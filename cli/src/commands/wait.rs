@@ -61,8 +61,8 @@ pub(crate) struct WaitArgs {
 
     /// Number of GPUs to select at once
     ///
-    /// With more than one, NVIDIA's MIG devices are not candidates, because a process can use only
-    /// one of them.
+    /// A process can use only one MIG device, so MIG devices are not selected if more than one is
+    /// needed.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     gpus: u16,
 

@@ -146,8 +146,8 @@ impl Visible {
     }
 }
 
-/// Returns the GPUs of a vendor as its library counts them. `ROCr` counts AMD's partitions as GPUs,
-/// CUDA a divided GPU as one.
+/// Returns the GPUs of a vendor in the order in which its library numbers them. AMD's `ROCr`
+/// numbers each partition; CUDA gives a divided GPU one number.
 fn list_devices(gpus: &[Gpu], vendor: Vendor) -> Vec<DeviceId> {
     let mut own: Vec<_> = gpus
         .iter()

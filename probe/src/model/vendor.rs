@@ -52,7 +52,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the name of a part of a GPU that programs use as a GPU of its own.
+    /// Returns the name of a part of a GPU that programs see as a separate GPU.
     pub fn partition_name(self) -> &'static str {
         match self {
             Self::Nvidia => "MIG instance",

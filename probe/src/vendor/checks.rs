@@ -46,8 +46,7 @@ fn find_cards(roots: &Roots) -> [(Vendor, Vec<Card>); 2] {
     ]
 }
 
-/// Checks the drivers of AMD and Intel, and the files of their cards. A card that sleeps is not
-/// examined.
+/// Checks the drivers of AMD and Intel, and the files of all cards that are awake.
 pub fn check_drivers(roots: &Roots) -> Vec<DriverFinding> {
     let [(_, amd_cards), (_, intel_cards)] = find_cards(roots);
     let mut findings = amd::BINDING.check(&roots.sys, &amd_cards);

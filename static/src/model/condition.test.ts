@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { GIB, gpu, NOW, throttled, unifiedGpu } from '../testing/frames';
+import { GIB, gpu, NOW, throttled, makeUnifiedGpu } from '../testing/frames';
 import type { Condition, GpuSample } from '../wire';
 import { alertsOf, describeThrottling, worstLevel, severityLevel } from './condition';
 
@@ -52,11 +52,11 @@ describe('the conditions of a GPU', () => {
       text: '',
     };
     const text = (now: GpuSample): string | undefined => alertsOf(now, NOW)[0]?.text;
-    expect(text(unifiedGpu(0, 99, { conditions: [full] }))).toMatch(
+    expect(text(makeUnifiedGpu(0, 99, { conditions: [full] }))).toMatch(
       /^Memory nearly full: .* may fail\. The CPU uses the same memory: close other programs/,
     );
     expect(text(gpu(0, { conditions: [full] }))).toMatch(/may fail\.$/);
-    expect(text(unifiedGpu(0, 99, { conditions: [xid] }))).not.toContain('CPU');
+    expect(text(makeUnifiedGpu(0, 99, { conditions: [xid] }))).not.toContain('CPU');
   });
 
   it('are told apart from clocks that are reduced as they should be', () => {

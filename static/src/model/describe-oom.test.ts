@@ -8,7 +8,7 @@ import {
   NOW,
   process,
   sample,
-  unifiedGpu,
+  makeUnifiedGpu,
 } from '../testing/frames';
 import type { GpuSample, Process, Sample } from '../wire';
 import { fullerSample, describeOom, type OomDescription } from './describe-oom';
@@ -169,7 +169,7 @@ describe('a failure for want of memory', () => {
 });
 
 it('unified memory is explained with the system', () => {
-  const description = words({}, [unifiedGpu(0, 85, { processes: [notebook('train', 85)] })]);
+  const description = words({}, [makeUnifiedGpu(0, 85, { processes: [notebook('train', 85)] })]);
   expect(description?.text).toContain('with 15.0 GiB of 120 GiB free on GPU 0.');
   expect(description?.title).toMatch(/^Free memory: what the system had available at /);
   expect(description?.holders.at(-1)).toMatchObject({

@@ -9,7 +9,7 @@ import { heldBytes, holderName, ownKernel } from './holder-name';
 import { ColorSlots } from './color-slots';
 import { holderRows, textOf, type HolderRow, type PathOf } from './holders';
 import { shareOf } from './kernel-share';
-import { describeUnified, isUnified, systemBytes, systemName, unifiedAdvice } from './memory';
+import { describeUnified, isUnified, bytesOfSystem, systemName, unifiedAdvice } from './memory';
 import type { OomError } from './oom-error';
 import { valueOf } from './reading';
 
@@ -168,7 +168,7 @@ function holdersOf(gpu: GpuState, { kernelId, pathOf }: OomSnapshot): OomHolder[
       kernelId: null,
     });
   }
-  const system = gpu.now === null ? null : systemBytes(gpu.now);
+  const system = gpu.now === null ? null : bytesOfSystem(gpu.now);
   if (system !== null) {
     named.push({
       key: 'system',

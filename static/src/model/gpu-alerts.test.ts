@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, NOW, sample, unifiedGpu } from '../testing/frames';
+import { GIB, gpu, inventory, NOW, sample, makeUnifiedGpu } from '../testing/frames';
 import type { Condition, GpuSample } from '../wire';
 import { gpusOf } from './gpu';
 import { gpuAlerts } from './gpu-alerts';
@@ -21,6 +21,6 @@ it('forecast of unified memory has its own advice', () => {
       gpuAlerts(one, [], { memoryHorizon_ms: 60_000, firing: [] }, NOW).map(({ title }) => title),
     );
   const advice = /close other programs/;
-  expect(titleOf(unifiedGpu(0, 90, { conditions: [FILLING] }))[0]).toMatch(advice);
+  expect(titleOf(makeUnifiedGpu(0, 90, { conditions: [FILLING] }))[0]).toMatch(advice);
   expect(titleOf(gpu(0, { conditions: [FILLING] }))[0]).not.toMatch(advice);
 });

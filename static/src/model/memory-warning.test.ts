@@ -1,6 +1,15 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { GIB, gpu, hello, inventory, NOW, process, sample, unifiedGpu } from '../testing/frames';
+import {
+  GIB,
+  gpu,
+  hello,
+  inventory,
+  NOW,
+  process,
+  sample,
+  makeUnifiedGpu,
+} from '../testing/frames';
 import type { Condition, Process } from '../wire';
 import { MemoryWarnings, type MemoryWarning } from './memory-warning';
 import { Store } from './store';
@@ -74,7 +83,7 @@ describe('a warning about memory', () => {
   });
 
   it('of unified memory names the system, too', () => {
-    const now = unifiedGpu(0, 80, {
+    const now = makeUnifiedGpu(0, 80, {
       processes: [notebook('train', 80)],
       conditions: [filling('train', 1.5)],
     });

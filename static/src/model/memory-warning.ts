@@ -8,7 +8,7 @@ import { gpusOf, type GpuState } from './gpu';
 import { heldBytes, holderName, ownKernel } from './holder-name';
 import { ColorSlots } from './color-slots';
 import { holderRows, type HolderRow, type PathOf } from './holders';
-import { systemBytes, systemName } from './memory';
+import { bytesOfSystem, systemName } from './memory';
 import { describeForecast, forecastOf } from './memory-forecast';
 import type { Store } from './store';
 
@@ -69,7 +69,7 @@ export class MemoryWarnings {
     const matter = foreseen?.text ?? (full === undefined ? '' : describeCondition(full, []));
     const holders = [
       ...rows.map((row) => [brief(row), heldBytes(row)] as const),
-      [systemName(), (gpu.now && systemBytes(gpu.now)) ?? 0] as const,
+      [systemName(), (gpu.now && bytesOfSystem(gpu.now)) ?? 0] as const,
     ];
     const text = withHolders(
       trans.__('GPU %1: %2', gpu.index, matter),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, NOW, process, sample, unifiedGpu } from '../testing/frames';
+import { GIB, gpu, inventory, NOW, process, sample, makeUnifiedGpu } from '../testing/frames';
 import type { GpuSample } from '../wire';
 import { ColorSlots } from './color-slots';
 import { gpusOf } from './gpu';
@@ -9,7 +9,7 @@ import {
   describeAvailable,
   describeUnified,
   memorySegments,
-  systemBytes,
+  bytesOfSystem,
   takenBytes,
   unifiedAdvice,
 } from './memory';
@@ -30,7 +30,7 @@ function withPlainSpaces(text: string): string {
 }
 
 describe('unified memory', () => {
-  const now = unifiedGpu(0, 41, { processes: [process(1, { memory_bytes: 33 * GIB })] });
+  const now = makeUnifiedGpu(0, 41, { processes: [process(1, { memory_bytes: 33 * GIB })] });
   const withoutUse = { ...now, memory: { ...now.memory, used_bytes: HIDDEN } };
 
   it('is used by the system, too', () => {
@@ -55,7 +55,7 @@ describe('unified memory', () => {
   it('without available amount shows its use', () => {
     const blind = { ...now, memory: { ...now.memory, free_bytes: HIDDEN } };
     expect(segmentsOf(blind)).toEqual(['holder 33', 'other 8']);
-    expect([takenBytes(blind), systemBytes(blind), describeAvailable(blind)]).toEqual([
+    expect([takenBytes(blind), bytesOfSystem(blind), describeAvailable(blind)]).toEqual([
       null,
       null,
       '',
@@ -64,7 +64,7 @@ describe('unified memory', () => {
 
   it('of an APU has no known rest', () => {
     const apu = { ...now, memory: { ...now.memory, free_bytes: 79 * GIB } };
-    expect(systemBytes(apu)).toBeNull();
+    expect(bytesOfSystem(apu)).toBeNull();
     expect(withPlainSpaces(describeUnified(apu))).toBe(
       'Unified memory, shared with the CPU: 41.0 GiB used by the GPU, 79.0 GiB available',
     );

@@ -43,7 +43,10 @@ export function takenBytes(gpu: GpuSample): number | null {
  * Returns the unified memory that the rest of the system uses, in bytes; `null` if it is not known.
  * The driver of AMD's APUs only counts the GPU's own part.
  */
-export function systemBytes(gpu: GpuSample, used = valueOf(gpu.memory.used_bytes)): number | null {
+export function bytesOfSystem(
+  gpu: GpuSample,
+  used = valueOf(gpu.memory.used_bytes),
+): number | null {
   const taken = isUnified(gpu) ? takenBytes(gpu) : null;
   return taken === null || used === null || taken <= used ? null : taken - used;
 }
@@ -76,7 +79,7 @@ export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segm
     left -= bytes;
   }
   add('other', 'other', trans.__('not attributed to a process'), left);
-  add('system', 'system', systemName(), systemBytes(gpu, used) ?? 0);
+  add('system', 'system', systemName(), bytesOfSystem(gpu, used) ?? 0);
   const reserved = isUnified(gpu) ? 0 : (valueOf(memory.reserved_bytes) ?? 0);
   add(
     'reserved',
@@ -103,7 +106,7 @@ export function describeUnified(gpu: GpuSample | null): string {
     return '';
   }
   const used = valueOf(gpu.memory.used_bytes);
-  const system = systemBytes(gpu);
+  const system = bytesOfSystem(gpu);
   const parts = [
     used === null ? null : trans.__('%1 used by the GPU', memorySize(used)),
     system === null ? null : trans.__('%1 by the rest of the system', memorySize(system)),

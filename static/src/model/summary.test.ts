@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { gpu, inventory, NOW, sample, throttled, unifiedGpu } from '../testing/frames';
+import { gpu, inventory, NOW, sample, throttled, makeUnifiedGpu } from '../testing/frames';
 import { watts } from '../lib/format';
 import { Timeline } from '../lib/timeline';
 import type { GpuSample } from '../wire';
@@ -34,9 +34,9 @@ it('leaves unified memory out next to device memory', () => {
     summary(...gpus)
       .find((part) => part.includes('/'))
       ?.replaceAll('\u00a0', ' ');
-  expect(memory(unifiedGpu(0, 41))).toBe('41.0 / 120 GiB unified');
-  expect(memory(unifiedGpu(0, 41), unifiedGpu(1, 2))).toBe('43.0 / 120 GiB unified');
-  expect(memory(gpu(0), unifiedGpu(1, 2))).toBe('78.0 / 140 GiB');
+  expect(memory(makeUnifiedGpu(0, 41))).toBe('41.0 / 120 GiB unified');
+  expect(memory(makeUnifiedGpu(0, 41), makeUnifiedGpu(1, 2))).toBe('43.0 / 120 GiB unified');
+  expect(memory(gpu(0), makeUnifiedGpu(1, 2))).toBe('78.0 / 140 GiB');
 });
 
 it('of a past moment says what the lines say of it, and nothing of now', () => {

@@ -115,7 +115,7 @@ export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample 
 }
 
 /** A GPU with 120 GiB of unified memory. The rest of the system uses 20 GiB. */
-export function unifiedGpu(
+export function makeUnifiedGpu(
   index: number,
   used_gib: number,
   changes: Partial<GpuSample> = {},

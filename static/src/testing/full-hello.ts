@@ -11,7 +11,17 @@ import type {
   Vendor,
 } from '../wire';
 import { details, nvLink } from './details';
-import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample, unifiedGpu } from './frames';
+import {
+  GIB,
+  gpu,
+  hello,
+  inventory,
+  migDevice,
+  NOW,
+  process,
+  sample,
+  makeUnifiedGpu,
+} from './frames';
 
 /** A cost that a notebook has stored. */
 export const STORED: StoredCost = {
@@ -231,7 +241,7 @@ export function gpus(): GpuSample[] {
       activity: { absent: 'not_supported' },
       throttle_reasons: ['display_clock_setting'],
     }),
-    unifiedGpu(7, 41, {
+    makeUnifiedGpu(7, 41, {
       conditions: [CONDITIONS.memory_nearly_full, CONDITIONS.memory_filling],
       mig_devices: [migDevice(1)],
       processes: [process(20, { mig: { gpu_instance: 1, compute_instance: 0 } })],

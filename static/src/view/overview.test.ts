@@ -14,7 +14,7 @@ import {
   process,
   sample,
   throttled,
-  unifiedGpu,
+  makeUnifiedGpu,
 } from '../testing/frames';
 import type { Event, GpuSample } from '../wire';
 import { Overview } from './overview';
@@ -117,9 +117,9 @@ describe('a reading', () => {
   it('of unified memory follows the available amount', () => {
     const isNear = (): boolean =>
       find('[data-metric="memory"] .gpumon-value').hasAttribute('data-near-limit');
-    show(unifiedGpu(0, 75));
+    show(makeUnifiedGpu(0, 75));
     expect(isNear()).toBe(false);
-    show(unifiedGpu(0, 76));
+    show(makeUnifiedGpu(0, 76));
     expect(isNear()).toBe(true);
   });
 
@@ -220,7 +220,7 @@ describe('a GPU', () => {
   });
 
   it('shows the available unified memory', () => {
-    show(unifiedGpu(0, 41), gpu(1));
+    show(makeUnifiedGpu(0, 41), gpu(1));
     const [unified, own] = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-available')];
     expect(unified?.textContent.replaceAll('\u00a0', ' ')).toBe(
       'Unified memory: 59.0 GiB available',

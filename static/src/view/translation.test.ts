@@ -7,7 +7,7 @@ import { loadXids } from '../model/xid';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
 import { pseudoTranslator, untranslated, textsOf } from '../testing/pseudo-locale';
-import { GIB, inventory, NOW, sample, unifiedGpu } from '../testing/frames';
+import { GIB, inventory, NOW, sample, makeUnifiedGpu } from '../testing/frames';
 import { COST, gpus, fullHello, STORED } from '../testing/full-hello';
 import { CellLine } from './cell-line';
 import { Chip } from './chip';
@@ -163,7 +163,7 @@ describe('in another language', () => {
       gpu: 0,
       says_gpu: true,
     };
-    const unified = unifiedGpu(0, 41, { processes: gpus()[0]?.processes ?? [] });
+    const unified = makeUnifiedGpu(0, 41, { processes: gpus()[0]?.processes ?? [] });
     for (const [asked_bytes, shown] of [
       [90 * GIB, gpus()],
       [null, gpus()],

@@ -9,7 +9,7 @@ use crate::tree::{self, Tree};
 pub struct Process {
     pid: u32,
     name: String,
-    /// The targets of its descriptors from number 3, and the `fdinfo` of those that are cards.
+    /// The targets and the `fdinfo` of its open files, from descriptor 3 on.
     descriptors: Vec<(String, String)>,
 }
 

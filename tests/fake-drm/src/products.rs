@@ -194,7 +194,7 @@ pub fn make_radeon(address: &str) -> Card {
     card.with_bytes("gpu_metrics", table.bytes())
 }
 
-/// Returns the graphics part of a Ryzen AI Max (Strix Halo), with 512 MiB of VRAM of its own.
+/// Returns the GPU of a Ryzen AI Max (Strix Halo), which has 512 MiB of VRAM.
 pub fn make_strix_halo(address: &str) -> Card {
     let table = Metrics::new(3, 0)
         .with("temperature_gfx", &[5100])
@@ -218,7 +218,7 @@ pub fn make_strix_halo(address: &str) -> Card {
         .with_bytes("gpu_metrics", table.bytes())
 }
 
-/// Returns the graphics part of a laptop's Ryzen (Phoenix), with 4 GiB of VRAM of its own.
+/// Returns the GPU of a laptop's Ryzen (Phoenix), which has 4 GiB of VRAM.
 pub fn make_phoenix(address: &str) -> Card {
     let table = Metrics::new(2, 1)
         .with("temperature_gfx", &[4100])

@@ -59,12 +59,12 @@ impl Tree {
         }
     }
 
-    /// Returns the folder in place of `/sys`.
+    /// Returns the folder that replaces `/sys`.
     pub fn sys(&self) -> PathBuf {
         self.root.join("sys")
     }
 
-    /// Returns the folder in place of `/proc`.
+    /// Returns the folder that replaces `/proc`.
     pub fn proc(&self) -> PathBuf {
         self.root.join("proc")
     }

@@ -163,7 +163,7 @@ mod tests {
     const EVENT: &str = "DRIVER=amdgpu\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0\n";
 
     /// A machine with a card of AMD that is awake.
-    fn machine_with(root: &Path, files: &[(&str, &str)]) -> Machine {
+    fn make_machine(root: &Path, files: &[(&str, &str)]) -> Machine {
         let device = "sys/class/drm/card0/device";
         let card = [
             (&*format!("{device}/uevent"), EVENT),
@@ -186,7 +186,7 @@ mod tests {
         let nodes = |machine: &Machine| device_nodes(machine.roots());
         for (mark, words) in [("etc/none", "dmesg"), (".dockerenv", "--device /dev/kfd")] {
             let root = tempfile::tempdir().unwrap();
-            let machine = machine_with(root.path(), &[(mark, "")]);
+            let machine = make_machine(root.path(), &[(mark, "")]);
             let finding = check_nodes(&machine, &nodes(&machine)).unwrap();
             assert_eq!(finding.verdict, Verdict::Note);
             assert!(
@@ -196,7 +196,7 @@ mod tests {
             assert!(finding.cure.unwrap().contains(words), "{mark}");
         }
         let root = tempfile::tempdir().unwrap();
-        let machine = machine_with(root.path(), &NODES);
+        let machine = make_machine(root.path(), &NODES);
         let finding = check_nodes(&machine, &nodes(&machine)).unwrap();
         assert_eq!(finding.verdict, Verdict::Ok);
         let closed = fs::Permissions::from_mode(0o000);
@@ -217,7 +217,7 @@ mod tests {
     fn access_cure_depends_on_surroundings_and_vendor() {
         let cure = |mark: &str, obstacle, vendor| {
             let root = tempfile::tempdir().unwrap();
-            explain_access(&machine_with(root.path(), &[(mark, "")]), obstacle, vendor)
+            explain_access(&make_machine(root.path(), &[(mark, "")]), obstacle, vendor)
         };
         let container = cure(".dockerenv", Obstacle::Mode, Vendor::Intel);
         assert!(container.contains("`--device /dev/dri`"), "{container}");
@@ -229,9 +229,9 @@ mod tests {
     fn invisible_processes_are_noted() {
         let root = tempfile::tempdir().unwrap();
         let mounts = |options: &str| format!("22 27 0:21 / /proc rw - proc proc rw{options}\n");
-        let machine = machine_with(root.path(), &[("proc/self/mountinfo", &mounts(""))]);
+        let machine = make_machine(root.path(), &[("proc/self/mountinfo", &mounts(""))]);
         assert_eq!(check_processes(&machine, false), None);
-        let machine = machine_with(
+        let machine = make_machine(
             root.path(),
             &[("proc/self/mountinfo", &mounts(",hidepid=2"))],
         );
@@ -250,7 +250,7 @@ mod tests {
              4,4,40,-;{line} 3 correctable hardware errors detected in umc block\n"
         );
         let files = [NODES[0], NODES[1], ("dev/kmsg", log.as_str())];
-        let findings = check(&machine_with(root.path(), &files));
+        let findings = check(&make_machine(root.path(), &files));
         let of_log: Vec<_> = findings
             .iter()
             .filter(|own| own.check == "kernel log")

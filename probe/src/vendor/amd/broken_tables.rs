@@ -11,7 +11,7 @@ const IN_A_ROW: u32 = 3;
 /// The time after which an error that has not ended is reported again.
 const AGAIN_AFTER: Duration = Duration::from_mins(5);
 
-/// The tables of a GPU that could not be decoded.
+/// The `gpu_metrics` tables of a GPU that could not be decoded.
 #[derive(Debug, Default)]
 pub(super) struct BrokenTables {
     in_a_row: u32,

@@ -19,7 +19,7 @@ const UNUSED_EVERY: Duration = Duration::from_secs(5);
 /// occupies none.
 const MEAN_OF: usize = 5;
 
-/// The use of a node by a process.
+/// A process's use of one GPU of the compute driver.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ComputeProcess {
     pub(super) pid: u32,

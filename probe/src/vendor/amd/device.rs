@@ -185,7 +185,7 @@ impl AmdDevice {
         if self.topology.is_read && !self.is_thorough {
             return;
         }
-        let generation = kfd::generation(&self.machine.kfd_root);
+        let generation = kfd::read_generation(&self.machine.kfd_root);
         // The profile is refused while the package is divided anew.
         let is_refused = self.topology.profile == Reading::Absent(Absence::NoAnswer);
         if self.topology.is_read && generation == self.topology.generation && !is_refused {

@@ -65,7 +65,7 @@ pub(super) fn count_hidden(sys_root: &Path) -> io::Result<usize> {
 }
 
 /// Returns the number that the kernel increments when the topology changes.
-pub(super) fn generation(root: &Path) -> Option<u64> {
+pub(super) fn read_generation(root: &Path) -> Option<u64> {
     Attributes::new(root.join("topology"))
         .read_number("generation_id")
         .ok()

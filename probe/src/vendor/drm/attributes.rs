@@ -92,9 +92,9 @@ impl Attributes {
             Some(folder) => {
                 let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
                 let file = openat(folder, name, flags, Mode::empty())?;
-                bounded::attribute_of(file.into())
+                bounded::read_attribute_from(file.into())
             }
-            None => bounded::attribute(self.folder.join(name)),
+            None => bounded::read_attribute(self.folder.join(name)),
         };
         read().map_err(|error| absence_of(&error))
     }

@@ -1,4 +1,4 @@
-//! Finds the clients of cards in procfs, and remembers where they were.
+//! Finds the processes that have a card open, and remembers the descriptors that they use.
 //!
 //! Processes that are known to have no card open are examined again in turns.
 
@@ -67,7 +67,7 @@ pub(super) struct Scan<'a> {
     pub(super) on_read: &'a dyn Fn(Option<u32>) -> bool,
 }
 
-/// Finds clients, and remembers where they were.
+/// Finds the processes that have a card open, and remembers the descriptors that they use.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     known: HashMap<u32, KnownProcess>,
@@ -156,7 +156,8 @@ impl Scanner {
 /// The ages of processes that are seen for the first time.
 struct Ages<'a> {
     proc_root: &'a Path,
-    /// The time of boot. Processes that come between two scans are new.
+    /// The boot time, in milliseconds since 1970, for the ages of processes; `None` after the first
+    /// scan, because processes that were not in it are new.
     booted_ms: Option<u64>,
 }
 

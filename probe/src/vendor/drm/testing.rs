@@ -21,7 +21,7 @@ pub(in crate::vendor) fn roots_of(tree: &Tree) -> Roots {
     }
 }
 
-/// Reads a sample at the time 1.
+/// Reads a sample, whose time is 1 ms.
 pub(in crate::vendor) fn read(device: &mut dyn Device) -> Result<GpuSample, DeviceError> {
     let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::NoAnswer);
     device.read(&mut sample, ReadDepth::Full)?;

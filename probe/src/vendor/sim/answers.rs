@@ -80,7 +80,7 @@ pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
                 of_mig_device(own, query)
             })
         }
-        None => of_shared_memory(identity, query)
+        None => answer_about_unified_memory(identity, query)
             .or_else(|| of_board(identity, query))
             .or_else(|| of_settings(gpu, identity, query))
             .or_else(|| of_links(gpu, identity, query))
@@ -98,7 +98,7 @@ pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
 
 /// Returns what is different about a GPU that shares the machine's memory, as a GB10 does. The
 /// driver reports one PCIe lane for it, though no PCIe link leads to it.
-fn of_shared_memory(identity: &GpuIdentity, query: Q) -> Option<Answer> {
+fn answer_about_unified_memory(identity: &GpuIdentity, query: Q) -> Option<Answer> {
     identity.unified_memory.then_some(())?;
     Some(match query {
         Q::PcieGeneration | Q::PcieWidth | Q::MaxPcieGeneration | Q::MaxPcieWidth => value(1),

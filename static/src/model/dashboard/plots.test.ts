@@ -8,7 +8,7 @@ import {
   NOW,
   process,
   sample,
-  unifiedGpu,
+  makeUnifiedGpu,
 } from '../../testing/frames';
 import type { GpuSample, Process, Vendor } from '../../wire';
 import { gpusOf } from '../gpu';
@@ -75,11 +75,11 @@ describe('the charts of a dashboard', () => {
   });
 
   it('name unified memory', () => {
-    expect(titles(sectionsFor([unifiedGpu(0, 41)])[0])[1]).toBe('Unified memory');
+    expect(titles(sectionsFor([makeUnifiedGpu(0, 41)])[0])[1]).toBe('Unified memory');
     const together = { layout: 'together' } as const;
     const of = (...gpus: GpuSample[]): string[] => titles(sectionsFor(gpus, together)[0]);
-    expect(of(unifiedGpu(0, 1), unifiedGpu(1, 1))).toContain('Unified memory');
-    expect(of(unifiedGpu(0, 1), gpu(1))).toContain('Memory');
+    expect(of(makeUnifiedGpu(0, 1), makeUnifiedGpu(1, 1))).toContain('Unified memory');
+    expect(of(makeUnifiedGpu(0, 1), gpu(1))).toContain('Memory');
   });
 
   it('keep those of a GPU that does not answer', () => {

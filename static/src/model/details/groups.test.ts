@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { details, nvLink } from '../../testing/details';
-import { gpu, inventory, NOW, sample, unifiedGpu } from '../../testing/frames';
+import { gpu, inventory, NOW, sample, makeUnifiedGpu } from '../../testing/frames';
 import type { GpuDetails, GpuSample, Inventory, Reading } from '../../wire';
 import { gpusOf, type GpuState } from '../gpu';
 import { takenAt, valueOf } from '../reading';
@@ -127,7 +127,7 @@ describe('a detail', () => {
 });
 
 it('unified memory has its own rows', () => {
-  const now = unifiedGpu(0, 41);
+  const now = makeUnifiedGpu(0, 41);
   expect(text('memory.free_bytes', { now })).toBe('59.0 GiB available');
   expect(text('memory.system_bytes', { now })).toBe('20.0 GiB');
   expect(text('memory.free_bytes')).toBeNull();

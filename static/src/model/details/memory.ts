@@ -11,7 +11,7 @@ import type {
   RetiredPages,
   SpareRows,
 } from '../../wire';
-import { describeAvailable, isUnified, systemBytes } from '../memory';
+import { describeAvailable, isUnified, bytesOfSystem } from '../memory';
 import { valueOf } from '../reading';
 import type { Level } from '../describe';
 import { formatReading, slow, together, type Detail, type DetailGroup } from './detail';
@@ -29,7 +29,7 @@ export const MEMORY = table((): DetailGroup => ({
       id: 'memory.system_bytes',
       label: trans.__('Rest of the system'),
       read: ({ now }) => {
-        const system = now && systemBytes(now);
+        const system = now && bytesOfSystem(now);
         return system === null ? null : memorySize(system);
       },
     },

@@ -35,7 +35,7 @@ pub(in crate::vendor::amd) enum Field {
     VcnActivity,
     /// The use of each JPEG engine, in percent.
     JpegActivity,
-    /// The power of the package, in watts.
+    /// The power of the whole package, in watts.
     SocketPower,
     /// Watts, of the graphics part of an APU.
     GfxPower,

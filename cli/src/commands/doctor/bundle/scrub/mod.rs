@@ -146,7 +146,7 @@ impl Scrubber {
             .split_once("the client '")
             .and_then(|(_, name)| name.rsplit_once("' (pid "));
         self.add_name(NameKind::Program, client.unwrap_or_default().0);
-        // AMD writes `process X pid N thread Y pid N`, and Intel `in X [N]`.
+        // AMD names programs in `process X pid N thread Y pid N`, and Intel in `in X [N]`.
         for (before, behind) in [("process ", " pid "), (" thread ", " pid "), (" in ", " [")] {
             let name = message.split_once(before).map(|(_, rest)| rest);
             let name = name.and_then(|rest| rest.split_once(behind));
