@@ -8,6 +8,10 @@ const KEPT_OPEN: Duration = Duration::from_millis(300);
 /// Many GPUs that are read at the same time wait for the same locks of the driver.
 const QUIET: Duration = Duration::from_millis(150);
 
+/// How long a tick waits for a thread that could run but has no CPU, and how often it looks.
+const STARVED: Duration = Duration::from_secs(2);
+const STEP: Duration = Duration::from_millis(50);
+
 /// How long the driver takes to open a GPU that it does not keep open, which it does at its first use.
 pub const OPENING: Duration = Duration::from_secs(2);
 
@@ -38,6 +42,16 @@ impl Deadline {
 
     pub(super) fn at(&self) -> Instant {
         self.at
+    }
+
+    /// Waits longer for threads that have no CPU to run on. Returns `false` if it has done so for
+    /// as long as it may.
+    pub(super) fn extend(&mut self, now: Instant) -> bool {
+        let is_extended = now < (self.begun + STARVED).min(self.latest);
+        if is_extended {
+            self.at = now + STEP;
+        }
+        is_extended
     }
 
     /// A GPU was read for the first time. Others are opened as slowly as it was, unless they hang.
@@ -83,5 +97,16 @@ mod tests {
             "one is in use, and the driver opens the rest now"
         );
         assert_eq!(until(&[9_000], true), 10_000);
+    }
+
+    #[test]
+    fn threads_without_cpu_get_two_seconds() {
+        let mut deadline = Deadline::after(Duration::from_secs(10));
+        let begun = deadline.begun;
+        deadline.on_first_read(true, begun);
+        let mut seconds = [0.3, 1.9, 2.0].map(|seconds| begun + Duration::from_secs_f64(seconds));
+        assert_eq!(seconds.map(|now| deadline.extend(now)), [true, true, false]);
+        seconds[1] += STEP;
+        assert_eq!(deadline.at(), seconds[1]);
     }
 }

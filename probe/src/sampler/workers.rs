@@ -2,12 +2,16 @@
 
 use std::{
     collections::BTreeSet,
+    path::Path,
     sync::{
         Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
         mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
     },
     time::{Duration, Instant},
 };
+
+use rustix::thread::gettid;
 
 use super::{
     Options,
@@ -21,12 +25,15 @@ use super::{
 use crate::{
     model::HostSample,
     owner::Finder,
+    process_stat::ProcessStat,
     vendor::{Source, SourceError},
 };
 
 /// One thread per GPU, and one for the host.
 pub(super) struct Workers {
     gpus: Vec<SyncSender<Query>>,
+    /// The kernel's ID of each GPU's thread; 0 until the thread runs.
+    threads: Vec<Arc<AtomicU32>>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
     /// The GPUs that were asked at this tick and have not answered.
@@ -48,13 +55,17 @@ impl Workers {
         // Simulated processes are not in `/proc`.
         let finder = (!is_simulated).then(|| Finder::new(&options.proc_root, options.commands));
         let budget = process_list::budget(count);
-        let gpus = (0..count)
-            .map(|index| {
+        let threads: Vec<Arc<AtomicU32>> = (0..count).map(|_| Arc::default()).collect();
+        let gpus = (0..)
+            .zip(&threads)
+            .map(|(index, thread)| {
+                let thread = Arc::clone(thread);
                 let (ask, asked) = mpsc::sync_channel(1);
                 let (source, options, sender) =
                     (Arc::clone(source), options.clone(), sender.clone());
                 let finder = finder.clone();
                 spawn(&format!("gpu-{index}"), move || {
+                    thread.store(gettid().as_raw_nonzero().get().cast_unsigned(), Relaxed);
                     let mut worker = GpuWorker::new(
                         source,
                         index,
@@ -72,6 +83,7 @@ impl Workers {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             gpus,
+            threads,
             sender,
             messages,
             pending: BTreeSet::new(),
@@ -126,12 +138,25 @@ impl Workers {
                     }
                     messages.push(message);
                 }
+                // On a busy machine, a thread that waits for a CPU does not hang in the driver.
+                Err(RecvTimeoutError::Timeout)
+                    if self.is_any_runnable() && deadline.extend(Instant::now()) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
         messages.extend(self.messages.try_iter());
         self.host.wait(deadline.at());
         messages
+    }
+
+    /// Returns whether the thread of a GPU that was asked runs, or could if there were a CPU.
+    fn is_any_runnable(&self) -> bool {
+        let threads = Path::new("/proc/self/task");
+        self.pending.iter().any(|index| {
+            let thread = self.threads[*index as usize].load(Relaxed);
+            let stat = ProcessStat::read_since_boot(threads, thread, None);
+            thread == 0 || stat.is_ok_and(|stat| stat.state == 'R')
+        })
     }
 
     /// The newest reading of the host.
