@@ -9,7 +9,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 use gpumon_probe::{
-    model::Record,
+    model::{EventKind, Reading, Record, Vendor},
     owner::CommandLines,
     sampler::{self, Options},
     vendor::SourceChoice,
@@ -343,6 +343,41 @@ fn records_of_collect_are_a_recording_also_compressed_by_somebody_else() {
     assert!(matches!(Recording::open(&plain).unwrap().cuts(), [cut] if cut.is_at_end));
     fs::write(&packed, &bytes[..bytes.len() - 30]).unwrap();
     assert!(Recording::open(&packed).is_ok(), "{}", message(&packed));
+}
+
+#[test]
+fn recording_of_0_2_0_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/version-0.2.0.gz");
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!((recording.samples(), recording.cuts()), (8, &[][..]));
+    let records: Vec<_> = records(&recording)
+        .iter()
+        .map(|record| Record::decode(record).unwrap())
+        .collect();
+    let [
+        Record::Inventory(inventory),
+        Record::Details(details),
+        Record::Sample(sample),
+        ..,
+    ] = &*records
+    else {
+        panic!("{records:?}")
+    };
+    let gpu = &inventory.gpus[0];
+    assert_eq!((gpu.vendor, gpu.vendor_index), (Vendor::Nvidia, None));
+    assert!(inventory.platform.find_driver(Vendor::Nvidia).is_some());
+    assert_eq!(details.modes.persistence, Reading::Now(true));
+    let sample = &sample.gpus[0];
+    assert_eq!(sample.power.draw_watts, Reading::Now(693.243));
+    let processes = sample.processes.value().unwrap();
+    assert_eq!(processes[0].memory_bytes, Reading::Now(98_817_854_864));
+    let has_condition = records.iter().any(|record| {
+        let Record::Event(event) = record else {
+            return false;
+        };
+        matches!(event.what, EventKind::ConditionBegan(_))
+    });
+    assert!(has_condition);
 }
 
 #[test]

@@ -80,6 +80,24 @@ fn each_type_of_toml_becomes_what_would_be_typed() {
 }
 
 #[test]
+fn settings_of_0_2_0_are_read() {
+    let mut heading = "";
+    let mut count = 0;
+    for line in include_str!("version-0.2.0.toml").lines() {
+        if line.starts_with('[') {
+            heading = line;
+        } else if line.contains(" = ") {
+            // Each key is read alone: some cannot be used together.
+            let parsed = read(&format!("{heading}\n{line}\n"));
+            assert!(parsed.mistakes.is_empty(), "{:?}", parsed.mistakes);
+            assert_eq!(parsed.entries.len(), 1, "{heading} {line}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 81);
+}
+
+#[test]
 fn an_unknown_key_is_named_with_its_place_and_the_nearest() {
     assert_eq!(
         mistake("sorce = \"sim\""),

@@ -15,13 +15,19 @@ use gpumon_history::{
     wanted::Wanted,
     writer::{Settings, Writer},
 };
-use gpumon_probe::model::EventKind;
+use gpumon_probe::{
+    model::{EventKind, JobKind},
+    usage::PERIOD_MS,
+};
 use rusqlite::Connection;
 
 use crate::support::bucket;
 
 /// A file of each version that there has been, the first first. They stay as they are.
 const VERSIONS: [&str; 1] = [include_str!("version-1.sql")];
+
+/// A file of 0.2.0, which has the same version as the first file and more tables.
+const OF_0_2_0: &str = include_str!("version-0.2.0.sql");
 
 const FIRST_MS: u64 = 1_800_000_000_000;
 
@@ -143,4 +149,38 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
             Ok(556.3)
         );
     }
+}
+
+#[test]
+fn database_of_0_2_0_keeps_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = Connection::open(folder.path().join(FILE)).unwrap();
+    connection.execute_batch(OF_0_2_0).unwrap();
+    drop(connection);
+    // A program that only reads comes first, and the file is written to afterwards.
+    for open in [Database::open_to_read, Database::open] {
+        let database = open(folder.path()).unwrap();
+        let jobs = database.jobs(None).unwrap();
+        assert!(
+            matches!(&jobs[..], [job] if job.kind == JobKind::Slurm && job.id == "4711"
+                && job.to_ms == FIRST_MS + 19_000 && !job.private),
+            "{jobs:?}"
+        );
+        let used = database.usage(FIRST_MS, FIRST_MS + PERIOD_MS).unwrap();
+        assert_eq!((used.owners.len(), used.unheld.gpu_seconds), (1, 1.5));
+        assert_eq!(used.owners[0].user.as_deref(), Some("ana"));
+        assert_eq!(used.owners[0].joules.map(|own| own.most), Some(9000.0));
+        let events = database.events(FIRST_MS, FIRST_MS + 60_000, 10).unwrap();
+        let cell = events.iter().find_map(|event| match &event.what {
+            EventKind::Cell(cell) => Some(cell),
+            _ => None,
+        });
+        let cell = cell.unwrap();
+        assert_eq!((cell.gpu_ms, cell.change_bytes), (Some(9806.0), None));
+        let conditions = database.conditions(FIRST_MS, FIRST_MS + 60_000).unwrap();
+        assert_eq!(conditions.len(), 1);
+    }
+    let new = tempfile::tempdir().unwrap();
+    drop(Database::open(new.path()).unwrap());
+    assert_eq!(shape(folder.path()), shape(new.path()));
 }
