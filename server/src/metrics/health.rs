@@ -64,8 +64,8 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
     let mut info = page.family(
         "gpumon_gpu_info",
         Gauge,
-        "Name, driver and PCI bus ID of the GPU, and the data source (nvml, amd, intel or \
-         simulated); always 1.",
+        "Name, driver and PCI bus ID of the GPU, and the data source (nvml, the vendor of another \
+         driver, or simulated); always 1.",
     );
     for told in &scrape.gpus {
         let source = source(told.gpu.vendor);
