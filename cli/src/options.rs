@@ -29,9 +29,16 @@ use crate::config::{self, Refusal};
 /// Where readings come from; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// Data source: auto, nvml, amd, intel, sim, sim:N for N simulated GPUs (1 to 64), or
-    /// sim:FILE.toml for a scenario
-    #[arg(long, global = true, env = SOURCE, default_value = "auto", value_name = "SOURCE", value_parser = parse_source, display_order = 900)]
+    #[arg(
+        long,
+        global = true,
+        help = SourceChoice::HELP,
+        env = SOURCE,
+        default_value = "auto",
+        value_name = "SOURCE",
+        value_parser = parse_source,
+        display_order = 900
+    )]
     pub(crate) source: SourceChoice,
 
     /// Path of the NVML library, if the loader does not find libnvidia-ml.so.1
@@ -251,7 +258,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, env = "GPUMON_SLURM_GPUS", default_value = SLURM_GPUS, value_name = "DIR")]
     slurm_gpus: PathBuf,
 
-    /// sysfs to read GPUs of AMD and Intel and the power state of a laptop GPU from
+    /// sysfs to read GPUs other than NVIDIA's and the power state of a laptop GPU from
     #[arg(
         long,
         env = SYSFS,

@@ -27,4 +27,5 @@ pub(crate) use self::{
     progress::Progress,
     reader::Reader,
     search::{Patience, Search, find},
+    visible::VISIBILITY_VARIABLES,
 };

@@ -22,6 +22,17 @@ const OPENCL: &str = "GPU_DEVICE_ORDINAL";
 const CUDA_ORDER: (&str, &str) = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 const LEVEL_ZERO_ORDER: (&str, &str) = ("ZE_ENABLE_PCI_ID_DEVICE_ORDER", "1");
 
+/// The variables that show GPUs to programs, with those that select the order of GPUs.
+pub(crate) const VISIBILITY_VARIABLES: [&str; 7] = [
+    CUDA,
+    CUDA_ORDER.0,
+    ROCR,
+    HIP,
+    OPENCL,
+    LEVEL_ZERO,
+    LEVEL_ZERO_ORDER.0,
+];
+
 /// The variables that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Visible {

@@ -45,6 +45,13 @@ pub enum SourceChoice {
 pub struct BadSource(String);
 
 impl SourceChoice {
+    /// The help of `--source`.
+    pub const HELP: &str = "Data source: auto, nvml, amd, intel, sim, sim:N for N simulated GPUs \
+                            (1 to 64), or sim:FILE.toml for a scenario";
+
+    /// The texts that a shell proposes for `--source`.
+    pub const PROPOSED: [&str; 6] = ["auto", "nvml", "amd", "intel", "sim", "sim:8"];
+
     /// How many GPUs a simulation may have.
     pub const SIM_MAX: u32 = Scenario::MAX_GPUS;
     const SIM_DEFAULT: u32 = 2;
@@ -59,6 +66,11 @@ impl SourceChoice {
             Self::SimScenario(path) => read_scenario(path).map(drop),
             Self::Auto | Self::Nvml | Self::Amd | Self::Intel | Self::Sim(_) => Ok(()),
         }
+    }
+
+    /// Returns `true` if GPUs can be read from files of kernel drivers.
+    pub fn reads_kernel_drivers(&self) -> bool {
+        matches!(self, Self::Auto | Self::Amd | Self::Intel)
     }
 
     /// Opens the source.

@@ -46,6 +46,15 @@ pub fn log_advice(vendor: Vendor) -> &'static str {
     }
 }
 
+/// Returns the options of a container that give it the device files of a vendor's GPUs. NVIDIA's
+/// container tools select the files themselves.
+pub fn container_devices(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Amd => "--device /dev/kfd --device /dev/dri",
+        Vendor::Nvidia | Vendor::Intel => "--device /dev/dri",
+    }
+}
+
 /// Returns the advice for a library of another version than the kernel's driver, as a clause.
 pub fn version_mismatch_advice(surroundings: Surroundings) -> &'static str {
     nvml::return_code::explain(nvml::query::Code::VERSION_MISMATCH.0, surroundings).cure

@@ -28,8 +28,8 @@ pub use choice::{BadSource, SourceChoice};
 pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub use error::{DeviceError, SourceError};
 pub use explain::{
-    Explanation, KERNEL_DRIVERS, check_kernel_log, describe_error, error_codes, explain_absence,
-    kernel_messages, log_advice, reset_advice, version_mismatch_advice,
+    Explanation, KERNEL_DRIVERS, check_kernel_log, container_devices, describe_error, error_codes,
+    explain_absence, kernel_messages, log_advice, reset_advice, version_mismatch_advice,
 };
 pub use recording::{FileContent, FilePart, SystemFile, record_files};
 pub use roots::Roots;

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use clap::{ValueEnum, ValueHint, builder::PossibleValuesParser};
 use clap_complete::{Shell, generate};
+use gpumon_probe::vendor::SourceChoice;
 
 use crate::{
     commands::{bench, oom, tutorials},
@@ -90,7 +91,7 @@ fn command(gpumon: &clap::Command) -> clap::Command {
         })
     })
     .mut_arg("source", |source| {
-        source.value_parser(["auto", "nvml", "amd", "intel", "sim", "sim:8"])
+        source.value_parser(SourceChoice::PROPOSED)
     })
     .mut_arg("nvml_lib", |library| {
         library.value_hint(ValueHint::FilePath)

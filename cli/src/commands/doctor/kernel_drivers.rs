@@ -1,13 +1,15 @@
-//! The kernel drivers of AMD and Intel: their cards, the files through which programs reach them,
-//! and their errors in the kernel's log.
+//! The kernel drivers that are read without a library: their cards, the files through which
+//! programs reach them, and their errors in the kernel's log.
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path};
 
 use gpumon_probe::{
     model::{Severity, Vendor},
     surroundings::hides_processes,
+    units::list,
     vendor::{
-        DeviceNode, DriverFinding, KERNEL_LOG, check_driver_log, check_drivers, device_nodes,
+        DeviceNode, DriverFinding, KERNEL_LOG, check_driver_log, check_drivers, container_devices,
+        device_nodes,
     },
 };
 use rustix::{fs::Access, process::geteuid};
@@ -25,9 +27,7 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
         .map(Finding::from)
         .collect();
     findings.extend(check_nodes(machine, &nodes));
-    if !nodes.is_empty() {
-        findings.extend(check_processes(machine, geteuid().is_root()));
-    }
+    findings.extend(check_processes(machine, &nodes, geteuid().is_root()));
     // Another check reports a log that cannot be read.
     let errors = check_driver_log(&machine.path(KERNEL_LOG)).unwrap_or_default();
     findings.extend(errors.into_iter().map(Finding::from));
@@ -91,10 +91,7 @@ fn check_nodes(machine: &Machine, nodes: &[DeviceNode]) -> Option<Finding> {
 
 /// Returns how programs get access to the GPUs of a vendor.
 fn explain_access(machine: &Machine, obstacle: Obstacle, vendor: Vendor) -> String {
-    let devices = match vendor {
-        Vendor::Amd => "--device /dev/kfd --device /dev/dri",
-        Vendor::Nvidia | Vendor::Intel => "--device /dev/dri",
-    };
+    let devices = container_devices(vendor);
     let is_container = machine.surroundings().container().is_some();
     match obstacle {
         _ if is_container => format!(
@@ -118,23 +115,33 @@ fn explain_access(machine: &Machine, obstacle: Obstacle, vendor: Vendor) -> Stri
 }
 
 /// Checks that the use of GPUs by other users' processes is visible: the drivers show it in procfs.
-fn check_processes(machine: &Machine, is_root: bool) -> Option<Finding> {
-    if is_root {
+fn check_processes(machine: &Machine, nodes: &[DeviceNode], is_root: bool) -> Option<Finding> {
+    if is_root || nodes.is_empty() {
         return None;
     }
+    let vendors: BTreeSet<_> = nodes.iter().map(|node| node.vendor).collect();
+    let names: Vec<_> = vendors.iter().map(|own| own.name().to_owned()).collect();
+    let names = list(&names);
     let root = "run gpumon as root, or give it CAP_SYS_PTRACE";
     let mounts = machine.text("/proc/self/mountinfo");
     if mounts.is_some_and(|text| hides_processes(&text)) {
-        let text = "/proc is mounted with hidepid: processes of other users on GPUs of AMD and \
-                    Intel are not listed";
+        let text = format!(
+            "/proc is mounted with hidepid: processes of other users on GPUs of {names} are not \
+             listed"
+        );
         let cure = format!("{root}, or add its user to the group in the mount option `gid`");
         return Some(Finding::note("processes", text).with_cure(cure));
     }
     let hidden = count_unreadable(&machine.roots().proc);
     (hidden > 0).then(|| {
+        let except = if vendors.contains(&Vendor::Amd) {
+            ", except for the memory of programs with ROCm"
+        } else {
+            ""
+        };
         let text = format!(
-            "{hidden} processes belong to other users: what they use of GPUs of AMD and Intel is \
-             unknown, except for the memory of programs with ROCm"
+            "{hidden} processes belong to other users: what they use of GPUs of {names} is \
+             unknown{except}"
         );
         Finding::note("processes", text).with_cure(root)
     })
@@ -230,14 +237,17 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mounts = |options: &str| format!("22 27 0:21 / /proc rw - proc proc rw{options}\n");
         let machine = make_machine(root.path(), &[("proc/self/mountinfo", &mounts(""))]);
-        assert_eq!(check_processes(&machine, false), None);
+        let nodes = device_nodes(machine.roots());
+        assert_eq!(check_processes(&machine, &nodes, false), None);
         let machine = make_machine(
             root.path(),
             &[("proc/self/mountinfo", &mounts(",hidepid=2"))],
         );
-        let finding = check_processes(&machine, false).unwrap();
+        let finding = check_processes(&machine, &nodes, false).unwrap();
         assert!(finding.text.contains("hidepid") && finding.verdict == Verdict::Note);
-        assert_eq!(check_processes(&machine, true), None);
+        assert!(finding.text.contains("GPUs of AMD are"), "{finding:?}");
+        assert_eq!(check_processes(&machine, &nodes, true), None);
+        assert_eq!(check_processes(&machine, &[], false), None);
     }
 
     #[test]

@@ -166,7 +166,7 @@ fn checks(
         if driver.uses_nvidia() {
             findings.extend(device_files::check(machine));
         }
-        if let SourceChoice::Auto | SourceChoice::Amd | SourceChoice::Intel = source {
+        if source.reads_kernel_drivers() {
             findings.extend(kernel_drivers::check(machine));
         }
         findings.extend(surroundings::check(machine, driver));

@@ -12,16 +12,14 @@ use super::{
     super::machine::Machine,
     scrub::{self, Scrubber},
 };
-use crate::json_text::NameKind;
+use crate::{json_text::NameKind, wait::VISIBILITY_VARIABLES};
 
-/// Variables whose values go in.
+/// Variables whose values go in, next to those that show GPUs to programs.
 const WITH_VALUE: &str = "\
-    CUDA_DEVICE_ORDER CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL \
     GPUMON_CONTROL GPUMON_LIBCUBLAS GPUMON_LIBCUDA GPUMON_LOCKS GPUMON_NVML_LIB \
-    GPUMON_SOURCE HIP_VISIBLE_DEVICES LANG LD_LIBRARY_PATH NO_COLOR \
+    GPUMON_SOURCE LANG LD_LIBRARY_PATH NO_COLOR \
     NVIDIA_DISABLE_REQUIRE NVIDIA_DRIVER_CAPABILITIES \
-    NVIDIA_REQUIRE_CUDA NVIDIA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES TERM XDG_RUNTIME_DIR \
-    ZE_AFFINITY_MASK ZE_FLAT_DEVICE_HIERARCHY";
+    NVIDIA_REQUIRE_CUDA NVIDIA_VISIBLE_DEVICES TERM XDG_RUNTIME_DIR ZE_FLAT_DEVICE_HIERARCHY";
 
 /// Of others with these beginnings, only that they are set: one is `NVIDIA_API_KEY`.
 const BY_NAME: [&str; 3] = ["CUDA_", "GPUMON_", "NVIDIA_"];
@@ -39,7 +37,8 @@ pub(super) fn read() -> BTreeMap<String, String> {
 /// `NAME=value`, a line each.
 pub(super) fn reported(environment: &BTreeMap<String, String>) -> Vec<String> {
     let lines = environment.iter().filter_map(|(name, value)| {
-        if WITH_VALUE.split(' ').any(|it| it == name) {
+        let has_value = WITH_VALUE.split(' ').any(|known| known == name);
+        if has_value || VISIBILITY_VARIABLES.contains(&name.as_str()) {
             return Some(format!("{name}={value}"));
         }
         BY_NAME

@@ -32,8 +32,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(super) struct BundleArgs {
     /// Write an archive for a bug report: versions, findings, a sample, the server's state,
-    /// messages of the drivers, and the files of AMD's and Intel's drivers. Names, IDs, paths and
-    /// addresses are replaced; the default file is gpumon-bundle-DATE.tar.gz
+    /// messages of the drivers, and the files from which GPUs other than NVIDIA's are read. Names,
+    /// IDs, paths and addresses are replaced; the default file is gpumon-bundle-DATE.tar.gz
     #[arg(long, value_name = "FILE", conflicts_with = "json", value_hint = clap::ValueHint::FilePath)]
     // So it has a value, none, or is not there.
     #[allow(clippy::option_option)]

@@ -1,4 +1,4 @@
-//! The files from which GPUs of AMD and Intel are read. `GPUMON_SYSFS` and `GPUMON_PROCFS` read
+//! The files from which GPUs other than NVIDIA's are read. `GPUMON_SYSFS` and `GPUMON_PROCFS` read
 //! their copies in the archive as if they were the machine's.
 
 use gpumon_probe::vendor::{FileContent, FilePart, record_files};
