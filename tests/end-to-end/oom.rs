@@ -325,7 +325,7 @@ fn a_collector_sees_memory_rise_and_fall() {
             machine.with_state(
                 machine
                     .cuda
-                    .gpumon(&["oom", "fill", "--hold", "1500ms", "--json"]),
+                    .gpumon(&["oom", "fill", "--hold", "3s", "--json"]),
             ),
         );
         let pid = child.id();
