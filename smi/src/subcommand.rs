@@ -1,18 +1,60 @@
-//! What a subcommand is: a function, and how it is typed.
+//! nvidia-smi's subcommands: those of gpumon, and the names of those that NVIDIA's own tool runs.
 
 use std::io::{self, Write};
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 
-use super::{Refusal, form::Form, switches::UsageError};
+use super::{Refusal, dmon, form::Form, nvlink, pmon, switches::UsageError, topo};
 
+/// How a subcommand is typed, and what it does.
 pub(crate) struct Subcommand {
     pub(super) form: &'static Form,
     run: Run,
 }
 
 /// Runs a subcommand with its arguments, and gives the exit code.
-pub(super) type Run = fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, Stop>;
+type Run = fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, Stop>;
+
+pub(super) static SUBCOMMANDS: [Subcommand; 4] = [
+    Subcommand::new(&dmon::FORM, dmon::run),
+    Subcommand::new(&pmon::FORM, pmon::run),
+    Subcommand::new(&topo::FORM, topo::run),
+    Subcommand::new(&nvlink::FORM, nvlink::run),
+];
+
+/// The other subcommands of nvidia-smi 580.
+const HANDED_OVER: [&str; 19] = [
+    "base-clocks",
+    "boost-slider",
+    "c2c",
+    "clocks",
+    "compute-policy",
+    "conf-compute",
+    "daemon",
+    "drain",
+    "encodersessions",
+    "fbcsessions",
+    "gpm",
+    "mig",
+    "pci",
+    "power-hint",
+    "power-profiles",
+    "power-smoothing",
+    "prm",
+    "replay",
+    "vgpu",
+];
+
+pub(crate) fn subcommand(name: &str) -> Option<&'static Subcommand> {
+    SUBCOMMANDS
+        .iter()
+        .find(|subcommand| subcommand.form.name == name)
+}
+
+/// Whether NVIDIA's own nvidia-smi runs the subcommand of this name.
+pub(crate) fn is_handed_over(name: &str) -> bool {
+    HANDED_OVER.contains(&name)
+}
 
 /// Why a subcommand did not come to its end.
 #[derive(Debug)]
@@ -23,7 +65,7 @@ pub(super) enum Stop {
 }
 
 impl Subcommand {
-    pub(super) const fn new(form: &'static Form, run: Run) -> Self {
+    const fn new(form: &'static Form, run: Run) -> Self {
         Self { form, run }
     }
 
@@ -81,7 +123,7 @@ impl From<UsageError<'_>> for Stop {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::subcommands::subcommand;
+    use crate::tests::scripted::ScriptedBackend;
 
     /// What a subcommand writes when it is typed so, and its exit code.
     pub(in super::super) fn typed(line: &str, driver: &dyn QueryBackend) -> (String, u8) {
@@ -113,8 +155,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_reader_that_has_gone_is_no_failure() {
-        let driver = crate::scripted::ScriptedBackend::default();
-        for name in ["topo", "nvlink", "mig", "dmon"] {
+        let driver = ScriptedBackend::default();
+        for name in ["topo", "nvlink", "pmon", "dmon"] {
             let code = subcommand(name)
                 .unwrap()
                 .run(&["-h".to_owned()], &driver, &mut Closed)
@@ -125,6 +167,42 @@ pub(super) mod tests {
 
     #[test]
     fn an_unknown_name_is_none() {
-        assert!(subcommand("bogus").is_none());
+        assert!(subcommand("bogus").is_none() && subcommand("mig").is_none());
+        assert!(is_handed_over("mig") && !is_handed_over("dmon"));
+    }
+
+    #[test]
+    fn every_subcommand_explains_itself_and_knows_no_other_switch() {
+        let driver = ScriptedBackend::default();
+        for (name, code_of_fault) in [("dmon", 0), ("pmon", 0), ("topo", 2), ("nvlink", 2)] {
+            let (help, code) = typed(&format!("{name} -h"), &driver);
+            assert!(
+                help.contains("[-h | --help]:") && code == 0,
+                "{name}: {help}"
+            );
+            let (text, code) = typed(&format!("{name} --bogus"), &driver);
+            assert!(
+                text.starts_with("Option \"--bogus\" is not recognized.\n"),
+                "{name}: {text}"
+            );
+            assert_eq!(code, code_of_fault, "{name}");
+        }
+    }
+
+    #[test]
+    fn switches_of_nvidias_tool_are_refused() {
+        for (line, text) in [
+            (
+                "nvlink -re",
+                "gpumon: 'nvlink -re' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n",
+            ),
+            (
+                "nvlink -ec",
+                "gpumon: 'nvlink -ec' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n",
+            ),
+        ] {
+            let refused = typed(line, &ScriptedBackend::default());
+            assert_eq!(refused, (text.to_owned(), 3));
+        }
     }
 }

@@ -21,17 +21,21 @@ use super::{
     timestamp::{self, TimestampColumns},
 };
 
-pub(super) static FORM: Form = Form::new("dmon", help::USAGE)
-    .monitor(help::ABOUT)
-    .takes(&["-i", "-d", "-c"])
-    .values(&[
+pub(super) static FORM: Form = Form {
+    name: "dmon",
+    about: help::ABOUT,
+    usage: help::USAGE,
+    takes: &["-i", "-d", "-c"],
+    values: &[
         ("-s", Values::Letters(columns::GROUPS)),
         ("--gpm-metrics", Values::Commas(gpm::metrics)),
         ("--gpm-options", Values::One(Levels::WORDS)),
         ("-o", Values::Letters(timestamp::LETTERS)),
         ("-f", Values::File),
         ("--format", Values::Commas(layout::words)),
-    ]);
+    ],
+    ..Form::EMPTY
+};
 
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (16, 600);
@@ -47,7 +51,7 @@ pub(super) fn run(
         .is_some_and(|letters| letters.contains('n'))
         && Release::running(driver) >= Release(610, 0)
     {
-        return Err(Refusal::no_mma_stall().into());
+        return Err(Refusal::handed_over("dmon -s n").into());
     }
     let shown = Shown::parse(&switches)?;
     let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;

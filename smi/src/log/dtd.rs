@@ -62,12 +62,12 @@ impl Dtd {
         }
     }
 
-    /// The declarations, and behind each the attribute that it must have, if it is one of these.
-    pub(super) fn text(&self, name: &str, with_id: &[&str]) -> String {
+    /// The declarations, and behind that of one element the attribute that it must have.
+    pub(super) fn text(&self, name: &str, with_id: &str) -> String {
         let mut out = format!("<!-- {name} -->\n");
         for (tag, model) in &self.elements {
             out.push_str(&wrapped(&format!("<!ELEMENT {tag} "), model));
-            if with_id.contains(tag) {
+            if *tag == with_id {
                 let _ = writeln!(out, "<!ATTLIST {tag} id CDATA #REQUIRED>");
             }
         }

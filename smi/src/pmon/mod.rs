@@ -20,14 +20,18 @@ use super::{
 /// The letters of all groups.
 const GROUPS: &str = "um";
 
-pub(super) static FORM: Form = Form::new("pmon", help::USAGE)
-    .monitor(help::ABOUT)
-    .takes(&["-i", "-d", "-c"])
-    .values(&[
+pub(super) static FORM: Form = Form {
+    name: "pmon",
+    about: help::ABOUT,
+    usage: help::USAGE,
+    takes: &["-i", "-d", "-c"],
+    values: &[
         ("-s", Values::Letters(GROUPS)),
         ("-o", Values::Letters(timestamp::LETTERS)),
         ("-f", Values::File),
-    ]);
+    ],
+    ..Form::EMPTY
+};
 
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (4, 10);

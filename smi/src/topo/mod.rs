@@ -15,10 +15,16 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuer
 use self::{matrix::Matrix, sysfs::Sysfs};
 use super::{Refusal, form::Form, select::select, subcommand::Stop, switches::Values};
 
-pub(super) static FORM: Form = Form::new("topo", help::HELP).takes(&["-i", "-c"]).values(&[
-    ("-n", Values::One(level::TYPED)),
-    ("-p2p", Values::One(p2p::CAPABILITIES)),
-]);
+pub(super) static FORM: Form = Form {
+    name: "topo",
+    usage: help::HELP,
+    takes: &["-i", "-c"],
+    values: &[
+        ("-n", Values::One(level::TYPED)),
+        ("-p2p", Values::One(p2p::CAPABILITIES)),
+    ],
+    ..Form::EMPTY
+};
 
 pub(super) fn run(
     arguments: &[String],

@@ -5,7 +5,6 @@ mod ecc;
 mod hand_over;
 mod releases;
 mod snapshots;
-mod subcommands;
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -21,7 +20,6 @@ use crate::support::{Fake, Server, signal, stderr, stdout};
 const FORMS: &[&str] = &[
     "",
     "-L",
-    "-B",
     "--version",
     "-q",
     "-q -x",
@@ -199,6 +197,16 @@ fn an_old_board_with_retired_pages_and_accounting() {
     let pascal = "name = \"Tesla P100-PCIE-16GB\"\narchitecture = \"pascal\"\naccounting = true\n\
         retired_pages = { single_bit = 2, double_bit = 1, pending = true }\necc_corrected = 5\necc_uncorrected = 1\n";
     snapshots::check("pascal", &machine(&[pascal], &process(0, "")), FORMS);
+}
+
+#[test]
+fn nvlink_info_of_three_boards() {
+    let scenario = "seed = 7\n[[gpu]]\nindex = 0\nnvlinks = 18\n[[gpu]]\nindex = 1\nmig = [\
+        { profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
+        { profile = \"1c.3g.71gb\", gpu_instance = 1, compute_instance = 1 }, \
+        { profile = \"1g.18gb\", gpu_instance = 7 }]\n\
+        [[gpu]]\nindex = 2\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\n";
+    snapshots::check("nvlink-info", scenario, &["nvlink -info"]);
 }
 
 #[test]
