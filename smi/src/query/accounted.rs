@@ -4,7 +4,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::cell::{Absent, Cell, at, whole_mebibytes};
 use super::common::Common;
-use super::field::{field, titled, untitled};
+use super::field::{computed, titled, untitled};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
@@ -12,12 +12,14 @@ pub(super) static TABLE: Table<Process> = Table {
     subjects: &[
         &[titled(
             "Accounted Graphics/Compute Processes",
-            "The processes of which the driver kept accounts: they have, or had, a graphics or compute context on the \
-             GPU.
+            "The processes of which the driver kept accounts: they have, or had, a graphics \
+         or compute context on the GPU.
 
 This switch takes one field or several, parted by commas, and a format.
 For example:
-nvidia-smi --query-accounted-apps=gpu_name,pid,time,gpu_util,mem_util,max_memory_usage --format=csv
+nvidia-smi \
+         --query-accounted-apps=gpu_name,pid,time,gpu_util,mem_util,max_memory_usage \
+         --format=csv
 
 These are the fields:",
             &[],
@@ -25,17 +27,36 @@ These are the fields:",
         Common::<Process>::SECTIONS,
         &[untitled(&[
             // The accounts of a virtual GPU's guest are kept apart, and no other process has such a number.
-            field("vgpu_instance", |_| Err(Absent::not_available()))
-                .about("The number of the virtual GPU that the process ran on."),
-            field("pid", |row: &Row<'_, Process>| Ok((*row.item)?.to_string())).about("The number of the process."),
-            field("gpu_utilization or gpu_util [%]", stat::<0>)
-                .about("Percent of its time in which the process ran something on the GPU."),
-            field("mem_utilization or mem_util [%]", stat::<1>)
-                .about("Percent of its time in which the process read or wrote the GPU's memory."),
-            field("max_memory_usage [MiB]", |row| Ok(whole_mebibytes(known(row, 2)?)))
-                .about("The most of the GPU's memory that the process ever had."),
-            field("time [ms]", stat::<3>)
-                .about("For how long the process had its context, in ms; 0 while it still has it."),
+            computed(
+                "vgpu_instance",
+                |_| Err(Absent::not_available()),
+                "The number of the virtual GPU that the process ran on.",
+            ),
+            computed(
+                "pid",
+                |row: &Row<'_, Process>| Ok((*row.item)?.to_string()),
+                "The number of the process.",
+            ),
+            computed(
+                "gpu_utilization or gpu_util [%]",
+                stat::<0>,
+                "Percent of its time in which the process ran something on the GPU.",
+            ),
+            computed(
+                "mem_utilization or mem_util [%]",
+                stat::<1>,
+                "Percent of its time in which the process read or wrote the GPU's memory.",
+            ),
+            computed(
+                "max_memory_usage [MiB]",
+                |row| Ok(whole_mebibytes(known(row, 2)?)),
+                "The most of the GPU's memory that the process ever had.",
+            ),
+            computed(
+                "time [ms]",
+                stat::<3>,
+                "For how long the process had its context, in ms; 0 while it still has it.",
+            ),
         ])],
     ],
     items: processes,
@@ -57,7 +78,7 @@ fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
 
 /// One of the numbers of [`Query::AccountingStats`].
 fn known(row: &Row<'_, Process>, place: usize) -> Result<i128, Absent> {
-    match at(row.ask(Query::AccountingStats((*row.item)?)), place)? {
+    match at(&row.ask(Query::AccountingStats((*row.item)?)), place)? {
         -1 => Err(Absent::not_available()),
         known => Ok(known),
     }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use gpumon_probe::vendor::nvml::query::Query;
 
 use super::cell::{Cell, text};
-use super::field::{Field, Section, field, untitled};
+use super::field::{Field, Section, computed, field, untitled};
 use super::row::Row;
 
 /// The fields, of rows that are about a `T` each.
@@ -15,11 +15,11 @@ impl<T: 'static> Common<T> {
     pub(super) const SECTIONS: &'static [Section<T>] = &[untitled(Self::FIELDS)];
 
     const FIELDS: &'static [Field<T>] = &[
-        field("timestamp", timestamp).about(TIMESTAMP),
-        field("gpu_name", name).about(NAME),
-        field("gpu_bus_id", bus_id).about(BUS_ID),
-        field("gpu_serial", serial).about(SERIAL),
-        field("gpu_uuid", uuid).about(UUID),
+        computed("timestamp", timestamp, TIMESTAMP),
+        field("gpu_name", Query::Name, text, NAME),
+        field("gpu_bus_id", Query::BusId, text, BUS_ID),
+        field("gpu_serial", Query::Serial, text, SERIAL),
+        field("gpu_uuid", Query::Uuid, text, UUID),
     ];
 }
 
@@ -28,10 +28,10 @@ pub(super) const TIMESTAMP: &str =
 pub(super) const NAME: &str = "What the GPU is sold as, letters and digits. Every product has it.";
 pub(super) const BUS_ID: &str =
     "Where on the PCI bus the GPU is, in hexadecimal: domain:bus:device.function.";
-pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and digits. It never changes, \
-                                 and no other board has it.";
-pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and digits. It is \
-                               printed on no label of the board.";
+pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and digits. It never \
+         changes, and no other board has it.";
+pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and digits. It \
+         is printed on no label of the board.";
 
 // It is a cell like any other.
 #[allow(clippy::unnecessary_wraps)]
@@ -42,20 +42,4 @@ pub(super) fn timestamp<T>(row: &Row<'_, T>) -> Cell {
         .now
         .strftime("%Y/%m/%d %H:%M:%S.%3f")
         .to_string())
-}
-
-pub(super) fn name<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Query::Name))
-}
-
-pub(super) fn bus_id<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Query::BusId))
-}
-
-pub(super) fn serial<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Query::Serial))
-}
-
-pub(super) fn uuid<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Query::Uuid))
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use gpumon_probe::vendor::nvml::query::{Answer, Query};
+
 use super::cell::Cell;
 use super::row::Row;
 use crate::release::Release;
@@ -13,25 +15,46 @@ pub(super) struct Field<T: 'static> {
     /// What it means, for the help. It has no empty line: programs that read the help take what stands in quotation
     /// marks below an empty line for a name.
     pub(super) about: &'static str,
-    /// Asks what it needs, and nothing else.
-    cell: fn(&Row<'_, T>) -> Cell,
+    value: Source<T>,
     since: Release,
     except: Range<Release>,
 }
 
-pub(super) const fn field<T>(spec: &'static str, cell: fn(&Row<'_, T>) -> Cell) -> Field<T> {
-    Field {
-        spec,
-        about: "",
-        cell,
-        since: Release(0, 0),
-        except: Release(0, 0)..Release(0, 0),
-    }
+enum Source<T: 'static> {
+    /// The answer to a query, in a form.
+    Answer(Query, fn(&Answer) -> Cell),
+    /// What a function makes of a row. It asks what it needs, and nothing else.
+    Computed(fn(&Row<'_, T>) -> Cell),
+}
+
+/// A field that shows the answer to a query.
+pub(super) const fn field<T>(
+    spec: &'static str,
+    query: Query,
+    format: fn(&Answer) -> Cell,
+    about: &'static str,
+) -> Field<T> {
+    Field::new(spec, Source::Answer(query, format), about)
+}
+
+/// A field that takes more than one answer.
+pub(super) const fn computed<T>(
+    spec: &'static str,
+    cell: fn(&Row<'_, T>) -> Cell,
+    about: &'static str,
+) -> Field<T> {
+    Field::new(spec, Source::Computed(cell), about)
 }
 
 impl<T> Field<T> {
-    pub(super) const fn about(self, about: &'static str) -> Self {
-        Self { about, ..self }
+    const fn new(spec: &'static str, value: Source<T>, about: &'static str) -> Self {
+        Self {
+            spec,
+            about,
+            value,
+            since: Release(0, 0),
+            except: Release(0, 0)..Release(0, 0),
+        }
     }
 
     /// The first release that has it.
@@ -71,7 +94,11 @@ impl<T> Field<T> {
     }
 
     pub(super) fn text(&self, row: &Row<'_, T>, units: bool) -> String {
-        match ((self.cell)(row), self.unit()) {
+        let cell = match self.value {
+            Source::Answer(query, format) => format(&row.ask(query)),
+            Source::Computed(cell) => cell(row),
+        };
+        match (cell, self.unit()) {
             (Ok(value), Some(unit)) if units => format!("{value} {unit}"),
             (Ok(value), _) => value,
             (Err(absent), _) => absent.to_string(),

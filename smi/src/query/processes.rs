@@ -4,21 +4,30 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
 use super::cell::{Absent, Cell, text, whole_mebibytes};
 use super::common::Common;
-use super::field::{field, titled, untitled};
+use super::field::{computed, titled, untitled};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
 pub(super) static TABLE: Table<Process> = Table {
     subjects: &[
-        &[titled("Active Compute Processes", "The processes that have a compute context on the GPU.", &[])],
+        &[titled(
+            "Active Compute Processes",
+            "The processes that have a compute context on the GPU.",
+            &[],
+        )],
         Common::<Process>::SECTIONS,
         &[untitled(&[
-            field("pid", |row: &Row<'_, Process>| Ok((*row.item)?.pid.to_string()))
-                .about("The number of the process that computes."),
-            field("process_name or name", name).about("The name of the process."),
-            field("used_gpu_memory or used_memory [MiB]", memory).about(
-                "How much of the GPU's memory the context takes. The driver of Windows does not know it in WDDM mode, \
-                 where Windows itself gives out the memory.",
+            computed(
+                "pid",
+                |row: &Row<'_, Process>| Ok((*row.item)?.pid.to_string()),
+                "The number of the process that computes.",
+            ),
+            computed("process_name or name", name, "The name of the process."),
+            computed(
+                "used_gpu_memory or used_memory [MiB]",
+                memory,
+                "How much of the GPU's memory the context takes. The driver of Windows does not \
+         know it in WDDM mode, where Windows itself gives out the memory.",
             ),
         ])],
     ],
@@ -53,7 +62,7 @@ fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
 
 fn name(row: &Row<'_, Process>) -> Cell {
     let pid = u32::try_from((*row.item)?.pid).map_err(|_| Code::UNKNOWN)?;
-    text(row.system(SystemQuery::ProcessName(pid)))
+    text(&row.system(SystemQuery::ProcessName(pid)))
 }
 
 fn memory(row: &Row<'_, Process>) -> Cell {

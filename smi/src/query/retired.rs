@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::cell::{Absent, Cell};
 use super::common::Common;
-use super::field::{field, untitled};
+use super::field::{computed, untitled};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
@@ -14,15 +14,19 @@ pub(super) static TABLE: Table<Page> = Table {
     subjects: &[
         Common::<Page>::SECTIONS,
         &[untitled(&[
-            field("retired_pages.address", |row: &Row<'_, Page>| {
-                Ok(format!("0x{:016x}", row.item.known?.address))
-            })
-            .about("Where the page is. With ECC turned on or off it can be another address."),
-            field("retired_pages.timestamp", time).about("When the page was taken out of use."),
-            field("retired_pages.cause", |row: &Row<'_, Page>| {
-                Ok(row.item.cause.to_owned())
-            })
-            .about(
+            computed(
+                "retired_pages.address",
+                |row: &Row<'_, Page>| Ok(format!("0x{:016x}", row.item.known?.address)),
+                "Where the page is. With ECC turned on or off it can be another address.",
+            ),
+            computed(
+                "retired_pages.timestamp",
+                time,
+                "When the page was taken out of use.",
+            ),
+            computed(
+                "retired_pages.cause",
+                |row: &Row<'_, Page>| Ok(row.item.cause.to_owned()),
                 "Why the page was taken out of use, one of two:
  - Double Bit ECC - an error of two bits, which cannot be corrected.
  - Single Bit ECC - several errors of a single bit.",

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::cell::Cell;
 use super::common::Common;
-use super::field::{field, titled, untitled};
+use super::field::{computed, titled, untitled};
 use super::row::{Gpu, Row};
 use super::table::Table;
 
@@ -13,14 +13,19 @@ pub(super) static TABLE: Table<Clocks> = Table {
     subjects: &[
         &[titled(
             "Supported Clocks",
-            "The pairs of memory and graphics clocks at which the GPU can run; what a hardware slowdown makes of them \
-             is not counted. No other pair can be given to --applications-clocks.",
+            "The pairs of memory and graphics clocks at which the GPU can run; what a \
+         hardware slowdown makes of them is not counted. No other pair can be given to \
+         --applications-clocks.",
             &[],
         )],
         Common::<Clocks>::SECTIONS,
         &[untitled(&[
-            field("memory or mem [MHz]", memory).about("The memory's clock."),
-            field("graphics or gr [MHz]", graphics).about("The clock of the graphics engine."),
+            computed("memory or mem [MHz]", memory, "The memory's clock."),
+            computed(
+                "graphics or gr [MHz]",
+                graphics,
+                "The clock of the graphics engine.",
+            ),
         ])],
     ],
     items: clocks,

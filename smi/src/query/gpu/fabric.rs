@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Absent, Cell, at};
-use super::super::field::{Section, field, untitled};
+use super::super::field::{Section, computed, untitled};
 use super::super::row::Row;
 use crate::release;
 
@@ -28,38 +28,61 @@ const CONFIGURATIONS: [&str; 8] = [
 ];
 
 pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
-    field("fabric.state", state).about("How far the GPU has come in joining the fabric."),
-    field("fabric.status", status)
-        .about("Whether joining it went well; only told once it is Completed."),
-    field("fabric.cliqueId", |row| Ok(joined(row, 2)?.to_string()))
-        .about("The number of the clique to which the GPU belongs, within which NVLink reaches."),
-    field("fabric.clusterUuid", cluster).about("The UUID of the cluster to which the GPU belongs."),
-    field("fabric.health.summary", summary)
-        .about("How well the GPU is in the fabric, in one word."),
-    field("fabric.health.bandwidth", |row| {
-        health(row, 0, 0x3, &["Degraded", "Full"])
-    })
-    .about("Whether the GPU has all of its bandwidth there."),
-    field("fabric.health.route_recovery_in_progress", |row| {
-        health(row, 2, 0x3, &HOLDS)
-    })
-    .about("Whether a route is being restored."),
-    field("fabric.health.route_unhealthy", |row| {
-        health(row, 4, 0x3, &HOLDS)
-    })
-    .about("Whether restoring a route has failed."),
-    field("fabric.health.access_timeout_recovery", |row| {
-        health(row, 6, 0x3, &HOLDS)
-    })
-    .about("Whether it recovers from an access that took too long."),
-    field("fabric.health.incorrect_configuration", |row| {
-        health(row, 8, 0xF, &CONFIGURATIONS)
-    })
-    .about("What is wrong with the fabric's configuration."),
-    field("fabric.health.partition_assigned", |row| {
-        health(row, 12, 0x3, &HOLDS)
-    })
-    .about("Whether the GPU has its partition of the fabric.")
+    computed(
+        "fabric.state",
+        state,
+        "How far the GPU has come in joining the fabric.",
+    ),
+    computed(
+        "fabric.status",
+        status,
+        "Whether joining it went well; only told once it is Completed.",
+    ),
+    computed(
+        "fabric.cliqueId",
+        |row| Ok(joined(row, 2)?.to_string()),
+        "The number of the clique to which the GPU belongs, within which NVLink reaches.",
+    ),
+    computed(
+        "fabric.clusterUuid",
+        cluster,
+        "The UUID of the cluster to which the GPU belongs.",
+    ),
+    computed(
+        "fabric.health.summary",
+        summary,
+        "How well the GPU is in the fabric, in one word.",
+    ),
+    computed(
+        "fabric.health.bandwidth",
+        |row| health(row, 0, 0x3, &["Degraded", "Full"]),
+        "Whether the GPU has all of its bandwidth there.",
+    ),
+    computed(
+        "fabric.health.route_recovery_in_progress",
+        |row| health(row, 2, 0x3, &HOLDS),
+        "Whether a route is being restored.",
+    ),
+    computed(
+        "fabric.health.route_unhealthy",
+        |row| health(row, 4, 0x3, &HOLDS),
+        "Whether restoring a route has failed.",
+    ),
+    computed(
+        "fabric.health.access_timeout_recovery",
+        |row| health(row, 6, 0x3, &HOLDS),
+        "Whether it recovers from an access that took too long.",
+    ),
+    computed(
+        "fabric.health.incorrect_configuration",
+        |row| health(row, 8, 0xF, &CONFIGURATIONS),
+        "What is wrong with the fabric's configuration.",
+    ),
+    computed(
+        "fabric.health.partition_assigned",
+        |row| health(row, 12, 0x3, &HOLDS),
+        "Whether the GPU has its partition of the fabric.",
+    )
     .except(release::BRANCH_590),
 ])];
 
@@ -72,7 +95,7 @@ fn no_reading() -> Absent {
 fn fabric(row: &Row<'_, ()>, place: usize) -> Result<i128, Absent> {
     match row.ask(Q::FabricInfo) {
         Err(Code::NOT_SUPPORTED) => Err(no_reading()),
-        answer => at(answer, place),
+        answer => at(&answer, place),
     }
 }
 
