@@ -101,12 +101,8 @@ pub(super) static NUMBERS: &[Item] = &[
         value("Chassis Serial Number", "chassis_serial_number", |at| {
             format_or_reason(platform(at, 2), |_| chassis(at))
         }),
-        value("Slot Number", "slot_number", |at| {
-            format_or_reason(platform(at, 4), in_chassis)
-        }),
-        value("Tray Index", "tray_index", |at| {
-            format_or_reason(platform(at, 5), in_chassis)
-        }),
+        place("Slot Number", "slot_number", &[4]),
+        place("Tray Index", "tray_index", &[5]),
         value("Host ID", "host_id", |at| {
             format_or_reason(platform(at, 6), count)
         }),
@@ -304,12 +300,12 @@ fn chassis(at: &Cursor<'_>) -> String {
 }
 
 /// A place in a chassis; a board that is in none says 255.
-fn in_chassis(number: i128) -> String {
-    if number == 255 {
-        ABSENT.to_owned()
-    } else {
-        count(number)
-    }
+const fn place(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
+    value(title, tag, |at| match platform(at, at.nth(0) as usize) {
+        Ok(255) => ABSENT.to_owned(),
+        place => format_or_reason(place, count),
+    })
+    .about(number)
 }
 
 /// A number of the last flush. Before the first one since the driver was loaded there is nothing to tell.

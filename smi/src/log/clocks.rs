@@ -13,40 +13,26 @@ use super::{
 
 pub(super) static ITEMS: &[Item] = &[
     group("Clocks", "clocks").of(Section::CLOCK).holds(&[
-        number("Graphics", "graphics_clock", Q::Clock(GRAPHICS), 0, mhz),
-        number("SM", "sm_clock", Q::Clock(SM), 0, mhz),
-        number("Memory", "mem_clock", Q::Clock(MEMORY), 0, mhz),
-        number("Video", "video_clock", Q::Clock(VIDEO), 0, mhz),
+        clock("Graphics", "graphics_clock", Q::Clock(GRAPHICS)),
+        clock("SM", "sm_clock", Q::Clock(SM)),
+        clock("Memory", "mem_clock", Q::Clock(MEMORY)),
+        clock("Video", "video_clock", Q::Clock(VIDEO)),
     ]),
     group("Applications Clocks", "applications_clocks")
         .of(Section::CLOCK)
         .holds(&[
-            number(
-                "Graphics",
-                "graphics_clock",
-                Q::ApplicationsClock(GRAPHICS),
-                0,
-                mhz,
-            ),
-            number("Memory", "mem_clock", Q::ApplicationsClock(MEMORY), 0, mhz),
+            clock("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS)),
+            clock("Memory", "mem_clock", Q::ApplicationsClock(MEMORY)),
         ]),
     group("Default Applications Clocks", "default_applications_clocks")
         .of(Section::CLOCK)
         .holds(&[
-            number(
+            clock(
                 "Graphics",
                 "graphics_clock",
                 Q::DefaultApplicationsClock(GRAPHICS),
-                0,
-                mhz,
             ),
-            number(
-                "Memory",
-                "mem_clock",
-                Q::DefaultApplicationsClock(MEMORY),
-                0,
-                mhz,
-            ),
+            clock("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY)),
         ]),
     group("Deferred Clocks", "deferred_clocks")
         .of(Section::CLOCK)
@@ -54,19 +40,17 @@ pub(super) static ITEMS: &[Item] = &[
     group("Max Clocks", "max_clocks")
         .of(Section::CLOCK)
         .holds(&[
-            number("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS), 0, mhz),
-            number("SM", "sm_clock", Q::MaxClock(SM), 0, mhz),
-            number("Memory", "mem_clock", Q::MaxClock(MEMORY), 0, mhz),
-            number("Video", "video_clock", Q::MaxClock(VIDEO), 0, mhz),
+            clock("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS)),
+            clock("SM", "sm_clock", Q::MaxClock(SM)),
+            clock("Memory", "mem_clock", Q::MaxClock(MEMORY)),
+            clock("Video", "video_clock", Q::MaxClock(VIDEO)),
         ]),
     group("Max Customer Boost Clocks", "max_customer_boost_clocks")
         .of(Section::CLOCK)
-        .holds(&[number(
+        .holds(&[clock(
             "Graphics",
             "graphics_clock",
             Q::CustomerBoostClock(GRAPHICS),
-            0,
-            mhz,
         )]),
     samples("SM Clock Samples", &[5]).only_of(Section::CLOCK),
     samples("Memory Clock Samples", &[6]).only_of(Section::CLOCK),
@@ -105,6 +89,10 @@ static MEMORY_CLOCKS: List = List {
     ],
     layout: Layout::Under(COLUMN),
 };
+
+const fn clock(title: &'static str, tag: &'static str, query: Q) -> Item {
+    number(title, tag, query, 0, mhz)
+}
 
 /// The `nvmlClockType_t`s.
 const GRAPHICS: u32 = 0;

@@ -44,17 +44,11 @@ pub(super) static ITEMS: &[Item] = &[
         )
         .when(tells_sources)
         .holds(&[
-            value("SRAM L2", "sram_l2", |at| format_sram_errors(at, 6, count)),
-            value("SRAM SM", "sram_sm", |at| format_sram_errors(at, 7, count)),
-            value("SRAM Microcontroller", "sram_microcontroller", |at| {
-                format_sram_errors(at, 9, count)
-            }),
-            value("SRAM PCIE", "sram_pcie", |at| {
-                format_sram_errors(at, 8, count)
-            }),
-            value("SRAM Other", "sram_other", |at| {
-                format_sram_errors(at, 10, count)
-            }),
+            sram("SRAM L2", "sram_l2", &[6]),
+            sram("SRAM SM", "sram_sm", &[7]),
+            sram("SRAM Microcontroller", "sram_microcontroller", &[9]),
+            sram("SRAM PCIE", "sram_pcie", &[8]),
+            sram("SRAM Other", "sram_other", &[10]),
         ]),
         number(
             "Channel Repair Pending",
@@ -97,13 +91,15 @@ static COUNTERS: &[Item] = &[
         if tells_sources(at) {
             format_sram_errors(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count)
         } else {
-            errors(at, CORRECTED, SRAM)
+            errors(at, CORRECTED as u32, SRAM as u32)
         }
     })
     .when(|at| !tells_locations(at)),
-    value("SRAM Uncorrectable", "sram_uncorrectable", |at| {
-        errors(at, UNCORRECTED, SRAM)
-    })
+    location(
+        "SRAM Uncorrectable",
+        "sram_uncorrectable",
+        &[UNCORRECTED, SRAM],
+    )
     .when(|at| !tells_locations(at) && !tells_sources(at)),
     value(
         "SRAM Uncorrectable Parity",
@@ -117,13 +113,13 @@ static COUNTERS: &[Item] = &[
         |at| format_sram_errors(at, if at.nth(0) == VOLATILE { 4 } else { 1 }, count),
     )
     .when(tells_sources),
-    value("DRAM Correctable", "dram_correctable", |at| {
-        errors(at, CORRECTED, DRAM)
-    })
-    .when(|at| !tells_locations(at)),
-    value("DRAM Uncorrectable", "dram_uncorrectable", |at| {
-        errors(at, UNCORRECTED, DRAM)
-    })
+    location("DRAM Correctable", "dram_correctable", &[CORRECTED, DRAM])
+        .when(|at| !tells_locations(at)),
+    location(
+        "DRAM Uncorrectable",
+        "dram_uncorrectable",
+        &[UNCORRECTED, DRAM],
+    )
     .when(|at| !tells_locations(at)),
     value("SRAM Threshold Exceeded", "sram_threshold_exceeded", |at| {
         format_sram_errors(at, 11, yes_no)
@@ -133,21 +129,13 @@ static COUNTERS: &[Item] = &[
 
 /// `about` is the counter and the `nvmlMemoryErrorType_t`.
 static LOCATIONS: &[Item] = &[
-    value("Device Memory", "device_memory", |at| {
-        errors(at, at.nth(1), 2)
-    }),
-    value("Register File", "register_file", |at| {
-        errors(at, at.nth(1), 3)
-    }),
-    value("L1 Cache", "l1_cache", |at| errors(at, at.nth(1), 0)),
-    value("L2 Cache", "l2_cache", |at| errors(at, at.nth(1), 1)),
-    value("Texture Memory", "texture_memory", |at| {
-        errors(at, at.nth(1), 4)
-    }),
-    value("Texture Shared", "texture_shm", |at| {
-        errors(at, at.nth(1), 5)
-    }),
-    value("CBU", "cbu", |at| errors(at, at.nth(1), 6)),
+    location("Device Memory", "device_memory", &[2]),
+    location("Register File", "register_file", &[3]),
+    location("L1 Cache", "l1_cache", &[0]),
+    location("L2 Cache", "l2_cache", &[1]),
+    location("Texture Memory", "texture_memory", &[4]),
+    location("Texture Shared", "texture_shm", &[5]),
+    location("CBU", "cbu", &[6]),
     value("Total", "total", |at| {
         at.format(Q::TotalEccErrors(at.argument(1), at.argument(0)), 0, count)
     }),
@@ -158,24 +146,31 @@ const AGGREGATE: i128 = 1;
 const CORRECTED: i128 = 0;
 const UNCORRECTED: i128 = 1;
 /// `NVML_MEMORY_LOCATION_DRAM`.
-const DRAM: u32 = 2;
+const DRAM: i128 = 2;
 /// `NVML_MEMORY_LOCATION_SRAM`.
-const SRAM: u32 = 7;
+const SRAM: i128 = 7;
 /// `NVML_DEVICE_ARCH_TURING`.
 const TURING: i128 = 6;
 
-/// Returns the errors of this type at this location, from the counter of the group.
-fn errors(at: &Cursor<'_>, kind: i128, location: u32) -> String {
+/// The errors at an `nvmlMemoryLocation_t`, the last number, of the type before it, from the counter of the group.
+const fn location(title: &'static str, tag: &'static str, about: &'static [i128]) -> Item {
+    value(title, tag, |at| errors(at, at.argument(1), at.argument(2))).about(about)
+}
+
+fn errors(at: &Cursor<'_>, kind: u32, location: u32) -> String {
     if_enabled(at, |at| {
-        at.format(
-            Q::MemoryErrors(kind as u32, at.argument(0), location),
-            0,
-            count,
-        )
+        at.format(Q::MemoryErrors(kind, at.argument(0), location), 0, count)
     })
 }
 
-/// Returns a number of [`Q::SramEccErrors`].
+/// The number of [`Q::SramEccErrors`] at a place.
+const fn sram(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        format_sram_errors(at, at.nth(0) as usize, count)
+    })
+    .about(place)
+}
+
 fn format_sram_errors(at: &Cursor<'_>, place: usize, format: fn(i128) -> String) -> String {
     if_enabled(at, |at| at.format(Q::SramEccErrors, place, format))
 }

@@ -26,37 +26,23 @@ pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
     }),
     group("Health", "health").holds(&[
         value("Summary", "summary", |at| {
-            joined(at, 4).map_or_else(
-                |word| word,
-                |summary| {
-                    named(
-                        summary,
-                        &[ABSENT, "Healthy", "Unhealthy", "Limited Capacity"],
-                    )
-                },
-            )
+            let words = [ABSENT, "Healthy", "Unhealthy", "Limited Capacity"];
+            format_or_reason(joined(at, 4), |summary| named(summary, &words))
         }),
         value("Bandwidth", "bandwidth", |at| {
             health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])
         }),
-        value(
+        condition(
             "Route Recovery in progress",
             "route_recovery_in_progress",
-            |at| health(at, 2, 0x3, TRUTH),
+            &[2],
         ),
-        value("Route Unhealthy", "route_unhealthy", |at| {
-            health(at, 4, 0x3, TRUTH)
-        }),
-        value("Access Timeout Recovery", "access_timeout_recovery", |at| {
-            health(at, 6, 0x3, TRUTH)
-        }),
+        condition("Route Unhealthy", "route_unhealthy", &[4]),
+        condition("Access Timeout Recovery", "access_timeout_recovery", &[6]),
         value("Incorrect Configuration", "incorrect_configuration", |at| {
             health(at, 8, 0xF, CONFIGURATIONS)
         }),
-        value("Partition Assigned", "partition_assigned", |at| {
-            health(at, 12, 0x3, TRUTH)
-        })
-        .except(BRANCH_590),
+        condition("Partition Assigned", "partition_assigned", &[12]).except(BRANCH_590),
     ]),
 ])];
 
@@ -72,8 +58,6 @@ pub(super) static CAPABILITIES: &[Item] =
 
 /// `NVML_GPU_FABRIC_STATE_COMPLETED`.
 const COMPLETED: i128 = 3;
-/// Two bits of the health mask: 0 is for what the GPU does not tell.
-const TRUTH: &[&str] = &[ABSENT, "True", "False"];
 /// `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`.
 const CONFIGURATIONS: &[&str] = &[
     ABSENT,
@@ -96,16 +80,19 @@ fn joined(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
 
 /// How joining ended, an `nvmlReturn_t`.
 fn status(code: i128) -> String {
-    u32::try_from(code).map_or_else(
-        |_| ABSENT.to_owned(),
-        |code| {
-            if code == 0 {
-                "Success".to_owned()
-            } else {
-                word(Code(code))
-            }
-        },
-    )
+    match u32::try_from(code) {
+        Ok(0) => "Success".to_owned(),
+        Ok(code) => word(Code(code)),
+        Err(_) => ABSENT.to_owned(),
+    }
+}
+
+/// Two bits of the health mask from this one on: 0 is for what the GPU does not tell.
+const fn condition(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        health(at, at.argument(0), 0x3, &[ABSENT, "True", "False"])
+    })
+    .about(bit)
 }
 
 fn health(at: &Cursor<'_>, shift: u32, width: i128, names: &[&str]) -> String {

@@ -54,6 +54,8 @@ pub(super) enum Source {
     Computed(fn(&Cursor<'_>) -> String),
     /// A number of an answer, in words.
     Number(Q, usize, fn(i128) -> String),
+    /// The same of the MIG device whose index is the first number of the row.
+    PartNumber(Q, usize, fn(i128) -> String),
     /// A field of this number and scope, in words.
     Field(u32, u32, fn(i128) -> String),
     /// The same of a field that may have a fraction.
@@ -67,6 +69,7 @@ impl Source {
         match *self {
             Self::Computed(make) => make(at),
             Self::Number(query, place, format) => at.format(query, place, format),
+            Self::PartNumber(query, place, format) => at.format_of_part(query, place, format),
             Self::Field(id, scope, format) => at.format_field(id, scope, format),
             Self::RealField(id, scope, format) => {
                 format_or_reason(at.real_field(id, scope), format)
@@ -207,6 +210,21 @@ pub(super) const fn number(
         title,
         tag,
         Content::Value(Source::Number(query, place, format)),
+    )
+}
+
+/// The same of a MIG device.
+pub(super) const fn of_part(
+    title: &'static str,
+    tag: &'static str,
+    query: Q,
+    place: usize,
+    format: fn(i128) -> String,
+) -> Item {
+    Item::new(
+        title,
+        tag,
+        Content::Value(Source::PartNumber(query, place, format)),
     )
 }
 

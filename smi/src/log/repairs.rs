@@ -58,22 +58,18 @@ static PAGES: List = List {
 };
 
 static ROWS: &[Item] = &[
-    value("Correctable Error", "remapped_row_corr", |at| {
-        row_count(at, 0)
-    }),
-    value(
+    rows("Correctable Error", "remapped_row_corr", &[0]),
+    rows(
         "Inactive Correctable Error",
         "remapped_row_corr_inactive",
-        |at| row_count(at, 1),
+        &[1],
     )
     .when(tells_inactive),
-    value("Uncorrectable Error", "remapped_row_unc", |at| {
-        row_count(at, 2)
-    }),
-    value(
+    rows("Uncorrectable Error", "remapped_row_unc", &[2]),
+    rows(
         "Inactive Uncorrectable Error",
         "remapped_row_unc_inactive",
-        |at| row_count(at, 3),
+        &[3],
     )
     .when(tells_inactive),
     value("Pending", "remapped_row_pending", |at| {
@@ -88,41 +84,11 @@ static ROWS: &[Item] = &[
         |at| at.number(Q::RowRemapperHistogram, 0).err(),
     )
     .holds(&[
-        number(
-            "Max",
-            "row_remapper_histogram_max",
-            Q::RowRemapperHistogram,
-            0,
-            banks,
-        ),
-        number(
-            "High",
-            "row_remapper_histogram_high",
-            Q::RowRemapperHistogram,
-            1,
-            banks,
-        ),
-        number(
-            "Partial",
-            "row_remapper_histogram_partial",
-            Q::RowRemapperHistogram,
-            2,
-            banks,
-        ),
-        number(
-            "Low",
-            "row_remapper_histogram_low",
-            Q::RowRemapperHistogram,
-            3,
-            banks,
-        ),
-        number(
-            "None",
-            "row_remapper_histogram_none",
-            Q::RowRemapperHistogram,
-            4,
-            banks,
-        ),
+        banks("Max", "row_remapper_histogram_max", 0),
+        banks("High", "row_remapper_histogram_high", 1),
+        banks("Partial", "row_remapper_histogram_partial", 2),
+        banks("Low", "row_remapper_histogram_low", 3),
+        banks("None", "row_remapper_histogram_none", 4),
     ]),
 ];
 
@@ -160,10 +126,16 @@ fn remapped(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     }
 }
 
-fn row_count(at: &Cursor<'_>, place: usize) -> String {
-    format_or_reason(remapped(at, place), count)
+/// A count at a place of [`remapped`].
+const fn rows(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        format_or_reason(remapped(at, at.nth(0) as usize), count)
+    })
+    .about(place)
 }
 
-fn banks(number: i128) -> String {
-    format!("{number} bank(s)")
+const fn banks(title: &'static str, tag: &'static str, place: usize) -> Item {
+    number(title, tag, Q::RowRemapperHistogram, place, |banks| {
+        format!("{banks} bank(s)")
+    })
 }

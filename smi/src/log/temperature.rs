@@ -32,41 +32,24 @@ pub(super) static ITEMS: &[Item] = &[
                 celsius,
             )
             .since(RELABELED),
-            value("GPU Shutdown Temp", "gpu_temp_max_threshold", |at| {
-                threshold(at, 0)
-            })
-            .when(|at| !by_margin(at)),
-            field(
+            degrees("GPU Shutdown Temp", "gpu_temp_max_threshold", &[0]),
+            margin(
                 "GPU Shutdown T.Limit Temp",
                 "gpu_temp_max_tlimit_threshold",
                 SHUTDOWN,
-                celsius,
-            )
-            .when(by_margin),
-            value("GPU Slowdown Temp", "gpu_temp_slow_threshold", |at| {
-                threshold(at, 1)
-            })
-            .when(|at| !by_margin(at)),
-            field(
+            ),
+            degrees("GPU Slowdown Temp", "gpu_temp_slow_threshold", &[1]),
+            margin(
                 "GPU Slowdown T.Limit Temp",
                 "gpu_temp_slow_tlimit_threshold",
                 SLOWDOWN,
-                celsius,
-            )
-            .when(by_margin),
-            value(
-                "GPU Max Operating Temp",
-                "gpu_temp_max_gpu_threshold",
-                |at| threshold(at, 3),
-            )
-            .when(|at| !by_margin(at)),
-            field(
+            ),
+            degrees("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", &[3]),
+            margin(
                 "GPU Max Operating T.Limit Temp",
                 "gpu_temp_max_gpu_tlimit_threshold",
                 GPU_MAX,
-                celsius,
-            )
-            .when(by_margin),
+            ),
             value("GPU Target Temperature", "gpu_target_temperature", target).until(RELABELED),
             value(
                 "GPU Target Temperature Specification",
@@ -75,25 +58,22 @@ pub(super) static ITEMS: &[Item] = &[
             )
             .since(RELABELED),
             field("Memory Current Temp", "memory_temp", MEMORY, celsius),
-            value(
+            degrees(
                 "Memory Max Operating Temp",
                 "gpu_temp_max_mem_threshold",
-                |at| threshold(at, 2),
-            )
-            .when(|at| !by_margin(at)),
-            field(
+                &[2],
+            ),
+            margin(
                 "Memory Max Operating T.Limit Temp",
                 "gpu_temp_max_mem_tlimit_threshold",
                 MEMORY_MAX,
-                celsius,
-            )
-            .when(by_margin),
+            ),
         ]),
     group("Supported GPU_TARGET_TEMP", "supported_gpu_target_temp")
         .only_of(Section::SUPPORTED_GPU_TARGET_TEMP)
         .holds(&[
-            value("Min", "gpu_target_temp_min", |at| threshold(at, 4)),
-            value("Max", "gpu_target_temp_max", |at| threshold(at, 6)),
+            limit("Min", "gpu_target_temp_min", &[4]),
+            limit("Max", "gpu_target_temp_max", &[6]),
         ]),
 ];
 
@@ -111,12 +91,26 @@ const MEMORY_MAX: u32 = 195;
 /// `NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT`.
 const GPU_MAX: u32 = 196;
 
+/// The limit of an `nvmlTemperatureThresholds_t`.
+const fn limit(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
+    value(title, tag, |at| threshold(at, at.argument(0))).about(kind)
+}
+
+/// A limit of boards that give it as degrees.
+const fn degrees(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
+    limit(title, tag, kind).when(|at| !by_margin(at))
+}
+
+/// A limit of boards that give it as degrees that are left.
+const fn margin(title: &'static str, tag: &'static str, id: u32) -> Item {
+    field(title, tag, id, celsius).when(by_margin)
+}
+
 /// Whether the board gives its limits as degrees that are left.
 fn by_margin(at: &Cursor<'_>) -> bool {
     at.field(SHUTDOWN, 0).is_ok()
 }
 
-/// The limit of this `nvmlTemperatureThresholds_t`.
 fn threshold(at: &Cursor<'_>, kind: u32) -> String {
     at.format(Q::TemperatureThreshold(kind), 0, celsius)
 }
