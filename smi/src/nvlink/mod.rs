@@ -1,7 +1,6 @@
 //! `nvlink`: the links of each GPU.
 
 mod headline;
-mod help;
 mod links;
 mod power;
 mod show;
@@ -21,7 +20,7 @@ use super::{
 
 pub(super) static FORM: Form = Form {
     name: "nvlink",
-    usage: help::HELP,
+    usage: include_str!("help.txt"),
     takes: &["-i", "-l"],
     values: &[("-gt", Values::One(&["d", "r"]))],
     may_take: &[

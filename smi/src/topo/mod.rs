@@ -1,6 +1,5 @@
 //! `topo`: how the GPUs, the CPUs and the network cards of a machine are connected.
 
-mod help;
 mod level;
 mod matrix;
 mod near;
@@ -17,7 +16,7 @@ use super::{Refusal, form::Form, select::select, subcommand::Stop, switches::Val
 
 pub(super) static FORM: Form = Form {
     name: "topo",
-    usage: help::HELP,
+    usage: include_str!("help.txt"),
     takes: &["-i", "-c"],
     values: &[
         ("-n", Values::One(level::TYPED)),
@@ -54,43 +53,40 @@ pub(super) fn run(
     if let Some(cpu) = cpu {
         output.write_all(near::gpus_of_cpu(driver, cpu).as_bytes())?;
     }
+    let single = |what: &str| match selected {
+        Some([gpu]) => Ok(*gpu),
+        _ => Err(Refusal::new(
+            2,
+            format!(
+                "{what} must be used in conjunction with the -i argument which must be a single identifier.\n\n"
+            ),
+        )),
+    };
     if let Some(level) = nearest {
-        let gpu = single(
-            selected,
-            "Nearest GPUs argument must be used in conjunction with the -i argument which must be a single identifier.",
-        )?;
+        let gpu = single("Nearest GPUs argument")?;
         output.write_all(near::gpus_of_gpu(driver, gpu, level)?.as_bytes())?;
     }
     if switches.has("-p") {
         output.write_all(near::path(driver, selected)?.as_bytes())?;
     }
     if switches.has("-C") {
-        let gpu = single(
-            selected,
-            "NUMA ID of nearest CPU must be used in conjunction with the -i argument which must be a single identifier.",
-        )?;
+        let nodes = topology.nodes_of_cpus(single("NUMA ID of nearest CPU")?);
         writeln!(
             output,
             "NUMA IDs of closest CPU: {}",
-            or_not_applicable(topology.nodes_of_cpus(gpu))
+            or_not_applicable(nodes)
         )?;
     }
     if switches.has("-M") {
-        let gpu = single(
-            selected,
-            "NUMA ID of nearest memory must be used in conjunction with the -i argument which must be a single identifier.",
-        )?;
+        let nodes = topology.nodes_of_memory(single("NUMA ID of nearest memory")?);
         writeln!(
             output,
             "NUMA IDs of closest memory: {}",
-            or_not_applicable(topology.nodes_of_memory(gpu))
+            or_not_applicable(nodes)
         )?;
     }
     if switches.has("-gnid") {
-        let gpu = single(
-            selected,
-            "GPU NUMA ID command must be used in conjunction with the -i argument which must be a single identifier.",
-        )?;
+        let gpu = single("GPU NUMA ID command")?;
         writeln!(output, "{}", topology.own_node(gpu))?;
     }
     if selected.is_some()
@@ -157,14 +153,6 @@ impl Topology<'_> {
     fn words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {
         let answer = self.driver.about(Subject::gpu(gpu), query).ok()?;
         Some(answer.numbers().iter().map(|word| *word as u64).collect())
-    }
-}
-
-/// How many GPUs there are, and which of a list is the only one.
-fn single(selected: Option<&[u32]>, otherwise: &str) -> Result<u32, Refusal> {
-    match selected {
-        Some([gpu]) => Ok(*gpu),
-        _ => Err(Refusal::new(2, format!("{otherwise}\n\n"))),
     }
 }
 
