@@ -100,13 +100,6 @@ impl<'a> Typed<'a> {
         self.find(asked).is_some()
     }
 
-    fn count(&self, asked: Flag) -> usize {
-        self.0
-            .iter()
-            .filter(|word| word.option.flag == asked)
-            .count()
-    }
-
     fn value(&self, asked: Flag) -> Option<&'a str> {
         self.find(asked)?.value
     }
@@ -118,12 +111,12 @@ impl<'a> Typed<'a> {
             .collect()
     }
 
-    /// The first word that is none of these.
-    fn other_than(&self, known: &[Flag]) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|word| !known.contains(&word.option.flag))
-            .map(|word| word.text)
+    /// The selective queries, with their fields.
+    fn queries(&self) -> impl Iterator<Item = (QueryKind, Option<&'a str>)> {
+        self.0.iter().filter_map(|word| match word.option.flag {
+            Flag::SelectiveQuery(kind) => Some((kind, word.value)),
+            _ => None,
+        })
     }
 
     fn pause(&self) -> Result<Option<Duration>, Refusal> {
@@ -182,13 +175,15 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
             return alone(typed, asked, command);
         }
     }
-    if let Some(word) = typed.find(Flag::HelpSelectiveQuery) {
-        return query_of(word.text, "--help-query-")
-            .map(Command::HelpQuery)
-            .ok_or_else(|| not_recognized(word.text));
+    let help = typed.0.iter().find_map(|word| match word.option.flag {
+        Flag::HelpSelectiveQuery(kind) => Some(kind),
+        _ => None,
+    });
+    if let Some(kind) = help {
+        return Ok(Command::HelpQuery(kind));
     }
-    if typed.has(Flag::SelectiveQuery) {
-        return selective(typed);
+    if let Some((kind, fields)) = typed.queries().next() {
+        return selective(typed, kind, fields);
     }
     if let Some(word) = typed.find(Flag::Format) {
         return Err(not_recognized(word.text));
@@ -197,14 +192,14 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
 }
 
 fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Refusal> {
-    if let Some(word) = typed.other_than(&[asked]) {
+    if let Some(word) = typed.0.iter().find(|word| word.option.flag != asked) {
         return Err(Refusal::error(
             2,
-            &format!("Option {word} is not valid for this command."),
+            &format!("Option {} is not valid for this command.", word.text),
             HELP,
         ));
     }
-    if typed.count(asked) > 1 {
+    if typed.0.len() > 1 {
         return Err(Refusal::error(
             2,
             "Only one command can be run at a time.",
@@ -214,47 +209,34 @@ fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Re
     Ok(command)
 }
 
-fn query_of(word: &str, prefix: &str) -> Option<QueryKind> {
-    let name = word.split_once('=').map_or(word, |(name, _)| name);
-    let named = name.strip_prefix(prefix)?;
-    QueryKind::ALL
-        .into_iter()
-        .find(|query| query.switch().strip_prefix("--query-") == Some(named))
-}
-
-fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {
-    const KNOWN: &[Flag] = &[
-        Flag::SelectiveQuery,
-        Flag::Format,
-        Flag::Id,
-        Flag::File,
-        Flag::Loop,
-        Flag::LoopMs,
-        Flag::ErrorOnWarning,
-    ];
-    if typed.count(Flag::SelectiveQuery) > 1 {
+fn selective(typed: &Typed<'_>, kind: QueryKind, fields: Option<&str>) -> Result<Command, Refusal> {
+    let is_known = |flag| {
+        matches!(
+            flag,
+            Flag::SelectiveQuery(_)
+                | Flag::Format
+                | Flag::Id
+                | Flag::File
+                | Flag::Loop
+                | Flag::LoopMs
+                | Flag::ErrorOnWarning
+        )
+    };
+    if typed.queries().count() > 1 {
         return Err(Refusal::new(
             2,
             "Only one --query-* switch can be used at a time.\n",
         ));
     }
-    if let Some(word) = typed.other_than(KNOWN) {
+    if let Some(word) = typed.0.iter().find(|word| !is_known(word.option.flag)) {
         return Err(Refusal::error(
             2,
-            &format!("Option {word} is not recognized."),
+            &format!("Option {} is not recognized.", word.text),
             HELP,
         ));
     }
-    let Some(word) = typed.find(Flag::SelectiveQuery) else {
-        return Err(not_recognized("--query-gpu"));
-    };
-    let query = query_of(word.text, "--query-").ok_or_else(|| not_recognized(word.text))?;
-    query::parse(
-        query,
-        word.value.unwrap_or_default(),
-        typed.value(Flag::Format),
-    )
-    .map(Command::Query)
+    let format = typed.value(Flag::Format);
+    query::parse(kind, fields.unwrap_or_default(), format).map(Command::Query)
 }
 
 fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {

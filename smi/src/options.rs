@@ -1,6 +1,6 @@
 //! nvidia-smi's options: short and long form, and whether a value follows; and those that NVIDIA's own tool handles.
 
-use super::{Refusal, switches::Arity};
+use super::{Refusal, query::QueryKind, switches::Arity};
 
 /// What an option means, whichever way it is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub(crate) enum Flag {
     LoopMs,
     Format,
     /// `--query-gpu` and its siblings.
-    SelectiveQuery,
-    HelpSelectiveQuery,
+    SelectiveQuery(QueryKind),
+    HelpSelectiveQuery(QueryKind),
     /// A warning is to show in the exit code, too.
     ErrorOnWarning,
 }
@@ -42,6 +42,24 @@ const fn opt(short: &'static str, long: &'static str, arity: Arity, flag: Flag) 
     }
 }
 
+const fn selective(kind: QueryKind) -> OptionDef {
+    opt(
+        "",
+        kind.switch(),
+        Arity::Required,
+        Flag::SelectiveQuery(kind),
+    )
+}
+
+const fn help(kind: QueryKind) -> OptionDef {
+    opt(
+        "",
+        kind.help_switch(),
+        Arity::None,
+        Flag::HelpSelectiveQuery(kind),
+    )
+}
+
 pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-h", "--help", Arity::None, Flag::Help),
     opt("", "--version", Arity::None, Flag::Version),
@@ -55,73 +73,18 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-l", "--loop", Arity::Optional, Flag::Loop),
     opt("-lms", "--loop-ms", Arity::Optional, Flag::LoopMs),
     opt("", "--format", Arity::Required, Flag::Format),
-    opt("", "--query-gpu", Arity::Required, Flag::SelectiveQuery),
-    opt(
-        "",
-        "--query-compute-apps",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--query-accounted-apps",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--query-retired-pages",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--query-remapped-rows",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--query-supported-clocks",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-gpu",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-compute-apps",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-accounted-apps",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-retired-pages",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-remapped-rows",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-supported-clocks",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
+    selective(QueryKind::Gpu),
+    selective(QueryKind::ComputeApps),
+    selective(QueryKind::AccountedApps),
+    selective(QueryKind::RetiredPages),
+    selective(QueryKind::RemappedRows),
+    selective(QueryKind::SupportedClocks),
+    help(QueryKind::Gpu),
+    help(QueryKind::ComputeApps),
+    help(QueryKind::AccountedApps),
+    help(QueryKind::RetiredPages),
+    help(QueryKind::RemappedRows),
+    help(QueryKind::SupportedClocks),
     opt(
         "-eow",
         "--error-on-warning",
@@ -202,7 +165,7 @@ mod tests {
             ("-i=1", Flag::Id),
             ("--id=1", Flag::Id),
             ("-lms=500", Flag::LoopMs),
-            ("--query-gpu=name", Flag::SelectiveQuery),
+            ("--query-gpu=name", Flag::SelectiveQuery(QueryKind::Gpu)),
         ] {
             assert_eq!(find(word).map(|option| option.flag), Some(flag), "{word}");
         }

@@ -97,7 +97,7 @@ fn typed(switch: Switch, usage: &str) -> OptionSpec {
 fn own(option: &OptionDef) -> OptionSpec {
     let spellings = option.spellings();
     let about = match option.flag {
-        Flag::HelpSelectiveQuery => format!(
+        Flag::HelpSelectiveQuery(_) => format!(
             "What --{} knows",
             spellings[0].trim_start_matches("--help-")
         ),
@@ -108,7 +108,7 @@ fn own(option: &OptionDef) -> OptionSpec {
         Flag::File => ValueHint::File,
         Flag::Sections => ValueHint::Commas(owned(&mut log::section_words())),
         Flag::Format => ValueHint::Commas(owned(&mut query::modifiers())),
-        Flag::SelectiveQuery => ValueHint::Commas(owned(
+        Flag::SelectiveQuery(_) => ValueHint::Commas(owned(
             &mut fields(&spellings).into_iter().flat_map(|field| field.names),
         )),
         _ => ValueHint::Any,

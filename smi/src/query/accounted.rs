@@ -13,13 +13,13 @@ pub(super) static TABLE: Table<Process> = Table {
         &[titled(
             "Accounted Graphics/Compute Processes",
             "The processes of which the driver kept accounts: they have, or had, a graphics \
-         or compute context on the GPU.
+             or compute context on the GPU.
 
 This switch takes one field or several, parted by commas, and a format.
 For example:
 nvidia-smi \
-         --query-accounted-apps=gpu_name,pid,time,gpu_util,mem_util,max_memory_usage \
-         --format=csv
+             --query-accounted-apps=gpu_name,pid,time,gpu_util,mem_util,max_memory_usage \
+             --format=csv
 
 These are the fields:",
             &[],

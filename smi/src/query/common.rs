@@ -29,9 +29,9 @@ pub(super) const NAME: &str = "What the GPU is sold as, letters and digits. Ever
 pub(super) const BUS_ID: &str =
     "Where on the PCI bus the GPU is, in hexadecimal: domain:bus:device.function.";
 pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and digits. It never \
-         changes, and no other board has it.";
+                                 changes, and no other board has it.";
 pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and digits. It \
-         is printed on no label of the board.";
+                               is printed on no label of the board.";
 
 // It is a cell like any other.
 #[allow(clippy::unnecessary_wraps)]

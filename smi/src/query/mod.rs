@@ -47,7 +47,7 @@ impl QueryKind {
         Self::RemappedRows,
     ];
 
-    /// The switch that asks it. The one for its help has `--help-query-` for `--query-`.
+    /// The switch that asks it.
     pub(crate) const fn switch(self) -> &'static str {
         match self {
             Self::Gpu => "--query-gpu",
@@ -56,6 +56,18 @@ impl QueryKind {
             Self::RetiredPages => "--query-retired-pages",
             Self::RemappedRows => "--query-remapped-rows",
             Self::SupportedClocks => "--query-supported-clocks",
+        }
+    }
+
+    /// The switch for its help.
+    pub(crate) const fn help_switch(self) -> &'static str {
+        match self {
+            Self::Gpu => "--help-query-gpu",
+            Self::ComputeApps => "--help-query-compute-apps",
+            Self::AccountedApps => "--help-query-accounted-apps",
+            Self::RetiredPages => "--help-query-retired-pages",
+            Self::RemappedRows => "--help-query-remapped-rows",
+            Self::SupportedClocks => "--help-query-supported-clocks",
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) static TABLE: Table<Process> = Table {
                 "used_gpu_memory or used_memory [MiB]",
                 memory,
                 "How much of the GPU's memory the context takes. The driver of Windows does not \
-         know it in WDDM mode, where Windows itself gives out the memory.",
+                 know it in WDDM mode, where Windows itself gives out the memory.",
             ),
         ])],
     ],

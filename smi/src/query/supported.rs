@@ -14,8 +14,8 @@ pub(super) static TABLE: Table<Clocks> = Table {
         &[titled(
             "Supported Clocks",
             "The pairs of memory and graphics clocks at which the GPU can run; what a \
-         hardware slowdown makes of them is not counted. No other pair can be given to \
-         --applications-clocks.",
+             hardware slowdown makes of them is not counted. No other pair can be given to \
+             --applications-clocks.",
             &[],
         )],
         Common::<Clocks>::SECTIONS,

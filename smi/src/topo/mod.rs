@@ -9,7 +9,10 @@ mod sysfs;
 
 use std::io::Write;
 
-use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
+use gpumon_probe::{
+    model::PciPath,
+    vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery},
+};
 
 use self::{matrix::Matrix, sysfs::Sysfs};
 use super::{Refusal, form::Form, select::select, subcommand::Stop, switches::Values};
@@ -67,7 +70,7 @@ pub(super) fn run(
         output.write_all(near::gpus_of_gpu(driver, gpu, level)?.as_bytes())?;
     }
     if switches.has("-p") {
-        output.write_all(near::path(driver, selected)?.as_bytes())?;
+        output.write_all(near::path(&topology, selected)?.as_bytes())?;
     }
     if switches.has("-C") {
         let nodes = topology.nodes_of_cpus(single("NUMA ID of nearest CPU")?);
@@ -143,11 +146,17 @@ impl Topology<'_> {
     }
 
     fn own_node(&self, gpu: u32) -> String {
-        let answer = self.driver.about(Subject::gpu(gpu), Query::NumaNode);
-        answer
-            .ok()
-            .and_then(|answer| answer.at(0))
+        self.number(gpu, Query::NumaNode)
             .map_or_else(|| "N/A".to_owned(), |node| node.to_string())
+    }
+
+    fn number(&self, gpu: u32, query: Query) -> Option<i128> {
+        self.driver.about(Subject::gpu(gpu), query).ok()?.at(0)
+    }
+
+    /// What connects two GPUs on PCIe; `None` where the driver does not tell.
+    fn path(&self, gpu: u32, other: u32) -> Option<PciPath> {
+        PciPath::from_level(self.number(gpu, Query::CommonAncestor(other))?)
     }
 
     fn words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {

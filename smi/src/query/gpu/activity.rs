@@ -24,7 +24,7 @@ The period is between a second and a sixth of one, depending on the product.",
                 Q::UtilizationRates,
                 number::<1>,
                 "Percent of the last sampling period in which the board's memory was read or \
-         written.
+                 written.
 The period is between a second and a sixth of one, depending on the product.",
             ),
             field(
@@ -50,7 +50,7 @@ The period is between a second and a sixth of one, depending on the product.",
                 Q::OfaUtilization,
                 number::<0>,
                 "Percent of the last sampling period in which the optical flow accelerator \
-         worked.",
+                 worked.",
             ),
         ],
     ),

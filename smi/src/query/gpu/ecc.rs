@@ -135,10 +135,10 @@ pub(super) const SECTIONS: &[Section<()>] = &[
         Some((
             "ecc.errors",
             "How often memory was found to be wrong. An error of one bit is corrected, and \
-         nothing is lost by it; one of two bits is only noticed. In texture memory \
-         reading again can help, or not. Volatile counts begin with the loading of the \
-         driver, aggregate ones are those of the board's whole life. What an error of \
-         two bits does to a program is told by NVIDIA's documents on ECC.",
+             nothing is lost by it; one of two bits is only noticed. In texture memory \
+             reading again can help, or not. Volatile counts begin with the loading of the \
+             driver, aggregate ones are those of the board's whole life. What an error of \
+             two bits does to a program is told by NVIDIA's documents on ECC.",
         ))
     ),
     errors!(CORRECTED, AGGREGATE, "ecc.errors.corrected.aggregate", None),
@@ -166,7 +166,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             Q::SramEccErrors,
             number::<4>,
             "Errors within the chip that SEC-DED found since the driver was loaded, each \
-         counted once.",
+             counted once.",
         ),
         // In nvidia-smi 580, both print the volatile counter of parity errors, unlike its `-q`.
         field(
@@ -174,14 +174,14 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             Q::SramEccErrors,
             number::<3>,
             "Parity errors within the chip since the driver was loaded, as nvidia-smi prints \
-         them; `-q` has those ever.",
+             them; `-q` has those ever.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.secded",
             Q::SramEccErrors,
             number::<3>,
             "Parity errors within the chip since the driver was loaded, as nvidia-smi prints \
-         them; `-q` has the errors that SEC-DED ever found.",
+             them; `-q` has the errors that SEC-DED ever found.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",
@@ -218,7 +218,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             Q::SramEccErrors,
             number::<10>,
             "Errors ever within the chip but in none of L2 cache, multiprocessors, \
-         microcontrollers and PCIe unit, each counted once.",
+             microcontrollers and PCIe unit, each counted once.",
         ),
     ]),
 ];

@@ -47,7 +47,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
                 Q::C2cMode,
                 enabled::<0>,
                 "Enabled where the GPU is linked to the processor chip to chip, Disabled where \
-         not.",
+                 not.",
             ),
         ],
     ),

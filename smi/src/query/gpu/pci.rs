@@ -100,14 +100,14 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             Q::PcieGeneration,
             number::<0>,
             "The generation at which the PCIe link runs now, which can be lower while the \
-         GPU has nothing to do. An older name of pcie.link.gen.gpucurrent.",
+             GPU has nothing to do. An older name of pcie.link.gen.gpucurrent.",
         ),
         field(
             "pcie.link.gen.gpucurrent",
             Q::PcieGeneration,
             number::<0>,
             "The generation at which the PCIe link runs now, which can be lower while the \
-         GPU has nothing to do.",
+             GPU has nothing to do.",
         ),
         field(
             "pcie.link.gen.max",
@@ -132,7 +132,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             Q::PcieWidth,
             number::<0>,
             "How many lanes the PCIe link uses now, which can be fewer while the GPU has \
-         nothing to do.",
+             nothing to do.",
         ),
         field(
             "pcie.link.width.max",

@@ -193,7 +193,7 @@ pub(super) const EDPP: &[Section<()>] = &[untitled(&[field(
     Q::Field(EDPP_MULTIPLIER, GPU),
     two_places,
     "By how many percent of their usual height peaks of the electric current (EDPp) \
-         are limited.",
+     are limited.",
 )
 .since(Release(590, 0))])];
 

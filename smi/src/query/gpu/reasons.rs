@@ -29,9 +29,9 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             Q::FanSpeed,
             number::<0>,
             "How fast the fan is meant to turn, in percent of the speed at which it is as \
-         loud as the board may be; it can be more than 100. A fan that is stuck turns \
-         slower than this. Many boards have none and are cooled by the machine around \
-         them.",
+             loud as the board may be; it can be more than 100. A fan that is stuck turns \
+             slower than this. Many boards have none and are cooled by the machine around \
+             them.",
         ),
         field(
             "pstate",
@@ -61,19 +61,19 @@ pub(super) const SECTIONS: &[Section<()>] = &[
                 "gpu_idle",
                 0x1,
                 "Nothing runs, and the clocks go down to their idle state. A later driver may \
-         not tell it any more."
+                 not tell it any more."
             ),
             reason!(
                 "applications_clocks_setting",
                 0x2,
                 "The applications clocks are the limit, which nvidia-smi --applications-clocks= \
-         sets."
+                 sets."
             ),
             reason!(
                 "sw_power_cap",
                 0x4,
                 "The driver lowers the clocks to keep the GPU within its power limit, which \
-         nvidia-smi --power-limit= sets."
+                 nvidia-smi --power-limit= sets."
             ),
             reason!(
                 "hw_slowdown",
@@ -81,7 +81,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
                 "The hardware halves the clocks, or lowers them further. Why can be one of these:
  It is too hot, which is told as HW Thermal Slowdown.
  Something outside, such as the power supply, asks to brake, which is told as \
-         HW Power Brake Slowdown.
+                 HW Power Brake Slowdown.
  So much power is drawn that a fast protection steps in.
  The performance state or the clocks are just changing.
 A later driver may tell this otherwise."
@@ -95,20 +95,20 @@ A later driver may tell this otherwise."
                 "hw_power_brake_slowdown",
                 0x80,
                 "The hardware halves the clocks, or lowers them further, because something \
-         outside, such as the power supply, asks to brake."
+                 outside, such as the power supply, asks to brake."
             ),
             reason!(
                 "sw_thermal_slowdown",
                 0x20,
                 "The driver lowers the clocks because the GPU is hotter than it should be while \
-         it works."
+                 it works."
             ),
             reason!(
                 "sync_boost",
                 0x10,
                 "The GPU belongs to a group that nvidia-smi or DCGM made, in which all run at \
-         the clocks of the slowest, for the most work per watt. What holds the slowest \
-         down is told by its own reasons."
+                 the clocks of the slowest, for the most work per watt. What holds the slowest \
+                 down is told by its own reasons."
             ),
         ],
     ),

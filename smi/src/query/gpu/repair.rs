@@ -10,8 +10,8 @@ use crate::release;
 pub(super) const RETIRED_PAGES: &[Section<()>] = &[titled(
     "retired_pages",
     "A page of the board's memory that fails can be taken out of use: after several \
-         errors of single bits in it, or one of two bits. From then on the driver gives \
-         it to no program.",
+     errors of single bits in it, or one of two bits. From then on the driver gives \
+     it to no program.",
     &[
         field(
             "retired_pages.single_bit_ecc.count or retired_pages.sbe",
@@ -30,7 +30,7 @@ pub(super) const RETIRED_PAGES: &[Section<()>] = &[titled(
             Q::RetiredPagesPending,
             yes::<0>,
             "Whether pages wait for the next reboot to be taken out of use. Until then \
-         programs can still be given them, and meet further errors.",
+             programs can still be given them, and meet further errors.",
         ),
     ],
 )];
@@ -52,7 +52,7 @@ pub(super) const REMAPPED_ROWS: &[Section<()>] = &[
                 Q::RemappedRowsV2,
                 number::<1>,
                 "How many rows were replaced for errors of single bits without the replacement \
-         being in use.",
+                 being in use.",
             )
             .except(release::BRANCH_590),
             computed(
@@ -65,7 +65,7 @@ pub(super) const REMAPPED_ROWS: &[Section<()>] = &[
                 Q::RemappedRowsV2,
                 number::<3>,
                 "How many rows were replaced for an error of two bits without the replacement \
-         being in use.",
+                 being in use.",
             )
             .except(release::BRANCH_590),
             field(

@@ -25,45 +25,45 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             Q::DisplayMode,
             yes::<0>,
             "Yes where a monitor is plugged into one of the GPU's connectors, No where there \
-         is none.",
+             is none.",
         ),
         field(
             "display_active",
             Q::DisplayActive,
             enabled::<0>,
             "Enabled where a display is set up on the GPU, which takes memory, Disabled \
-         where not. It can be set up without any monitor.",
+             where not. It can be set up without any monitor.",
         ),
         field(
             "persistence_mode",
             Q::PersistenceMode,
             enabled::<0>,
             "Enabled where the driver stays loaded while no program uses the GPU, so that \
-         the next one starts faster, Disabled where it is unloaded. Only on Linux.",
+             the next one starts faster, Disabled where it is unloaded. Only on Linux.",
         ),
         field(
             "addressing_mode",
             Q::AddressingMode,
             addressing_mode,
             "How the GPU reaches memory that the system gave out (malloc, mmap): HMM where \
-         the driver mirrors the processor's page tables on the GPU, ATS where the GPU \
-         asks the processor's own page tables, None where it does not reach it. Only on \
-         Linux.",
+             the driver mirrors the processor's page tables on the GPU, ATS where the GPU \
+             asks the processor's own page tables, None where it does not reach it. Only on \
+             Linux.",
         ),
         field(
             "accounting.mode",
             Q::AccountingMode,
             enabled::<0>,
             "Enabled where the driver keeps accounts of each compute process, also after it \
-         has ended, Disabled where not. The running time in them is 0 until the process \
-         ends. See --help-query-accounted-apps.",
+             has ended, Disabled where not. The running time in them is 0 until the process \
+             ends. See --help-query-accounted-apps.",
         ),
         field(
             "accounting.buffer_size",
             Q::AccountingBufferSize,
             number::<0>,
             "Of how many processes the driver can keep accounts. One more takes the place of \
-         the oldest.",
+             the oldest.",
         ),
     ]),
     titled(
@@ -102,7 +102,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
                 Q::InforomImageVersion,
                 text,
                 "The version of the whole image, which tells exactly what was written to the \
-         board. What the board can do is told by the versions of the parts.",
+                 board. What the board can do is told by the versions of the parts.",
             ),
             field(
                 "inforom.oem",
@@ -133,7 +133,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
                 Q::Field(RECOVERY_ACTION, 0),
                 recovery_action,
                 "What the driver recommends to bring the GPU back from a bad state. N/A where \
-         the board does not tell; an error where it could not be read.",
+                 the board does not tell; an error where it could not be read.",
             ),
         ],
     ),
