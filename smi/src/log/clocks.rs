@@ -5,26 +5,26 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{
     cursor::Cursor,
     format::{mhz, not_in_nvml, on_off, word},
-    item::{Item, Layout, List, each, group, list, number, value},
+    item::{Item, Layout, List, SAME, each, group, list, number, value},
     samples::samples,
     sections::Section,
     text::COLUMN,
 };
 
 pub(super) static ITEMS: &[Item] = &[
-    group("Clocks", "clocks").of(Section::CLOCK).holds(&[
+    group("Clocks", SAME).of(Section::CLOCK).holds(&[
         clock("Graphics", "graphics_clock", Q::Clock(GRAPHICS)),
         clock("SM", "sm_clock", Q::Clock(SM)),
         clock("Memory", "mem_clock", Q::Clock(MEMORY)),
         clock("Video", "video_clock", Q::Clock(VIDEO)),
     ]),
-    group("Applications Clocks", "applications_clocks")
+    group("Applications Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[
             clock("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS)),
             clock("Memory", "mem_clock", Q::ApplicationsClock(MEMORY)),
         ]),
-    group("Default Applications Clocks", "default_applications_clocks")
+    group("Default Applications Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[
             clock(
@@ -34,18 +34,16 @@ pub(super) static ITEMS: &[Item] = &[
             ),
             clock("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY)),
         ]),
-    group("Deferred Clocks", "deferred_clocks")
+    group("Deferred Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[value("Memory", "mem_clock", not_in_nvml)]),
-    group("Max Clocks", "max_clocks")
-        .of(Section::CLOCK)
-        .holds(&[
-            clock("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS)),
-            clock("SM", "sm_clock", Q::MaxClock(SM)),
-            clock("Memory", "mem_clock", Q::MaxClock(MEMORY)),
-            clock("Video", "video_clock", Q::MaxClock(VIDEO)),
-        ]),
-    group("Max Customer Boost Clocks", "max_customer_boost_clocks")
+    group("Max Clocks", SAME).of(Section::CLOCK).holds(&[
+        clock("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS)),
+        clock("SM", "sm_clock", Q::MaxClock(SM)),
+        clock("Memory", "mem_clock", Q::MaxClock(MEMORY)),
+        clock("Video", "video_clock", Q::MaxClock(VIDEO)),
+    ]),
+    group("Max Customer Boost Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[clock(
             "Graphics",
@@ -54,24 +52,15 @@ pub(super) static ITEMS: &[Item] = &[
         )]),
     samples("SM Clock Samples", &[5]).only_of(Section::CLOCK),
     samples("Memory Clock Samples", &[6]).only_of(Section::CLOCK),
-    group("Clock Policy", "clock_policy")
-        .of(Section::CLOCK)
-        .holds(&[
-            number("Auto Boost", "auto_boost", Q::AutoBoost, 0, on_off),
-            number(
-                "Auto Boost Default",
-                "auto_boost_default",
-                Q::AutoBoost,
-                1,
-                on_off,
-            ),
-        ]),
+    group("Clock Policy", SAME).of(Section::CLOCK).holds(&[
+        number("Auto Boost", SAME, Q::AutoBoost, 0, on_off),
+        number("Auto Boost Default", SAME, Q::AutoBoost, 1, on_off),
+    ]),
 ];
 
 /// Which clocks can be asked for; the text shows them by `-d` alone.
 pub(super) static SUPPORTED: &[Item] =
-    &[list("Supported Clocks", "supported_clocks", &MEMORY_CLOCKS)
-        .only_of(Section::SUPPORTED_CLOCKS)];
+    &[list("Supported Clocks", SAME, &MEMORY_CLOCKS).only_of(Section::SUPPORTED_CLOCKS)];
 
 /// A row is a memory clock; in it, a row is a graphics clock.
 static MEMORY_CLOCKS: List = List {

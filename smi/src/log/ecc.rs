@@ -5,13 +5,13 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{
     cursor::Cursor,
     format::{ABSENT, count, enabled, yes_no},
-    item::{Item, group, number, value},
+    item::{Item, SAME, group, number, value},
     sections::Section,
 };
 
 /// Encryption, mode and counters.
 pub(super) static ITEMS: &[Item] = &[
-    group("DRAM Encryption Mode", "dram_encryption_mode").holds(&[
+    group("DRAM Encryption Mode", SAME).holds(&[
         number(
             "Current",
             "current_dram_encryption",
@@ -27,48 +27,27 @@ pub(super) static ITEMS: &[Item] = &[
             enabled,
         ),
     ]),
-    group("ECC Mode", "ecc_mode").of(Section::ECC).holds(&[
+    group("ECC Mode", SAME).of(Section::ECC).holds(&[
         number("Current", "current_ecc", Q::EccMode, 0, enabled),
         number("Pending", "pending_ecc", Q::EccMode, 1, enabled),
     ]),
-    group("ECC Errors", "ecc_errors").of(Section::ECC).holds(&[
-        group("Volatile", "volatile")
-            .about(&[VOLATILE])
-            .holds(COUNTERS),
-        group("Aggregate", "aggregate")
-            .about(&[AGGREGATE])
-            .holds(COUNTERS),
-        group(
-            "Aggregate Uncorrectable SRAM Sources",
-            "aggregate_uncorrectable_sram_sources",
-        )
-        .when(tells_sources)
-        .holds(&[
-            sram("SRAM L2", "sram_l2", &[6]),
-            sram("SRAM SM", "sram_sm", &[7]),
-            sram("SRAM Microcontroller", "sram_microcontroller", &[9]),
-            sram("SRAM PCIE", "sram_pcie", &[8]),
-            sram("SRAM Other", "sram_other", &[10]),
-        ]),
-        number(
-            "Channel Repair Pending",
-            "channel_repair_pending",
-            Q::RepairStatus,
-            0,
-            yes_no,
-        )
-        .when(tells_sources),
-        number(
-            "TPC Repair Pending",
-            "tpc_repair_pending",
-            Q::RepairStatus,
-            1,
-            yes_no,
-        )
-        .when(tells_sources),
+    group("ECC Errors", SAME).of(Section::ECC).holds(&[
+        group("Volatile", SAME).about(&[VOLATILE]).holds(COUNTERS),
+        group("Aggregate", SAME).about(&[AGGREGATE]).holds(COUNTERS),
+        group("Aggregate Uncorrectable SRAM Sources", SAME)
+            .when(tells_sources)
+            .holds(&[
+                sram("SRAM L2", SAME, &[6]),
+                sram("SRAM SM", SAME, &[7]),
+                sram("SRAM Microcontroller", SAME, &[9]),
+                sram("SRAM PCIE", SAME, &[8]),
+                sram("SRAM Other", SAME, &[10]),
+            ]),
+        number("Channel Repair Pending", SAME, Q::RepairStatus, 0, yes_no).when(tells_sources),
+        number("TPC Repair Pending", SAME, Q::RepairStatus, 1, yes_no).when(tells_sources),
         number(
             "Unrepairable Memory",
-            "unrepairable_memory",
+            SAME,
             Q::UnrepairableMemory,
             0,
             yes_no,
@@ -79,15 +58,15 @@ pub(super) static ITEMS: &[Item] = &[
 
 /// `about` is the `nvmlEccCounterType_t`. The headings of the old form are padded.
 static COUNTERS: &[Item] = &[
-    group("Single Bit            ", "single_bit")
+    group("Single Bit            ", SAME)
         .about(&[CORRECTED])
         .when(tells_locations)
         .holds(LOCATIONS),
-    group("Double Bit            ", "double_bit")
+    group("Double Bit            ", SAME)
         .about(&[UNCORRECTED])
         .when(tells_locations)
         .holds(LOCATIONS),
-    value("SRAM Correctable", "sram_correctable", |at| {
+    value("SRAM Correctable", SAME, |at| {
         if tells_sources(at) {
             format_sram_errors(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count)
         } else {
@@ -95,17 +74,11 @@ static COUNTERS: &[Item] = &[
         }
     })
     .when(|at| !tells_locations(at)),
-    location(
-        "SRAM Uncorrectable",
-        "sram_uncorrectable",
-        &[UNCORRECTED, SRAM],
-    )
-    .when(|at| !tells_locations(at) && !tells_sources(at)),
-    value(
-        "SRAM Uncorrectable Parity",
-        "sram_uncorrectable_parity",
-        |at| format_sram_errors(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count),
-    )
+    location("SRAM Uncorrectable", SAME, &[UNCORRECTED, SRAM])
+        .when(|at| !tells_locations(at) && !tells_sources(at)),
+    value("SRAM Uncorrectable Parity", SAME, |at| {
+        format_sram_errors(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
+    })
     .when(tells_sources),
     value(
         "SRAM Uncorrectable SEC-DED",
@@ -113,15 +86,9 @@ static COUNTERS: &[Item] = &[
         |at| format_sram_errors(at, if at.nth(0) == VOLATILE { 4 } else { 1 }, count),
     )
     .when(tells_sources),
-    location("DRAM Correctable", "dram_correctable", &[CORRECTED, DRAM])
-        .when(|at| !tells_locations(at)),
-    location(
-        "DRAM Uncorrectable",
-        "dram_uncorrectable",
-        &[UNCORRECTED, DRAM],
-    )
-    .when(|at| !tells_locations(at)),
-    value("SRAM Threshold Exceeded", "sram_threshold_exceeded", |at| {
+    location("DRAM Correctable", SAME, &[CORRECTED, DRAM]).when(|at| !tells_locations(at)),
+    location("DRAM Uncorrectable", SAME, &[UNCORRECTED, DRAM]).when(|at| !tells_locations(at)),
+    value("SRAM Threshold Exceeded", SAME, |at| {
         format_sram_errors(at, 11, yes_no)
     })
     .when(|at| tells_sources(at) && at.nth(0) == AGGREGATE),
@@ -129,14 +96,14 @@ static COUNTERS: &[Item] = &[
 
 /// `about` is the counter and the `nvmlMemoryErrorType_t`.
 static LOCATIONS: &[Item] = &[
-    location("Device Memory", "device_memory", &[2]),
-    location("Register File", "register_file", &[3]),
-    location("L1 Cache", "l1_cache", &[0]),
-    location("L2 Cache", "l2_cache", &[1]),
-    location("Texture Memory", "texture_memory", &[4]),
+    location("Device Memory", SAME, &[2]),
+    location("Register File", SAME, &[3]),
+    location("L1 Cache", SAME, &[0]),
+    location("L2 Cache", SAME, &[1]),
+    location("Texture Memory", SAME, &[4]),
     location("Texture Shared", "texture_shm", &[5]),
-    location("CBU", "cbu", &[6]),
-    value("Total", "total", |at| {
+    location("CBU", SAME, &[6]),
+    value("Total", SAME, |at| {
         at.format(Q::TotalEccErrors(at.argument(1), at.argument(0)), 0, count)
     }),
 ];

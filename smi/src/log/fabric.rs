@@ -5,18 +5,16 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use super::{
     cursor::Cursor,
     format::{ABSENT, count, format_or_reason, named, word},
-    item::{Item, group, number, value},
+    item::{Item, SAME, group, number, value},
 };
 use crate::release::BRANCH_590;
 
 /// State, membership and health.
-pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
-    number("State", "state", Q::FabricInfo, 0, |state| {
+pub(super) static FABRIC: &[Item] = &[group("Fabric", SAME).holds(&[
+    number("State", SAME, Q::FabricInfo, 0, |state| {
         named(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
     }),
-    value("Status", "status", |at| {
-        format_or_reason(joined(at, 1), status)
-    }),
+    value("Status", SAME, |at| format_or_reason(joined(at, 1), status)),
     value("CliqueId", "cliqueId", |at| {
         format_or_reason(joined(at, 2), count)
     }),
@@ -24,37 +22,31 @@ pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
         let halves = joined(at, 5).and_then(|high| Ok((high, joined(at, 6)?)));
         format_or_reason(halves, |(high, low)| uuid(high as u64, low as u64))
     }),
-    group("Health", "health").holds(&[
-        value("Summary", "summary", |at| {
+    group("Health", SAME).holds(&[
+        value("Summary", SAME, |at| {
             let words = [ABSENT, "Healthy", "Unhealthy", "Limited Capacity"];
             format_or_reason(joined(at, 4), |summary| named(summary, &words))
         }),
-        value("Bandwidth", "bandwidth", |at| {
+        value("Bandwidth", SAME, |at| {
             health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])
         }),
-        condition(
-            "Route Recovery in progress",
-            "route_recovery_in_progress",
-            &[2],
-        ),
-        condition("Route Unhealthy", "route_unhealthy", &[4]),
-        condition("Access Timeout Recovery", "access_timeout_recovery", &[6]),
-        value("Incorrect Configuration", "incorrect_configuration", |at| {
+        condition("Route Recovery in progress", SAME, &[2]),
+        condition("Route Unhealthy", SAME, &[4]),
+        condition("Access Timeout Recovery", SAME, &[6]),
+        value("Incorrect Configuration", SAME, |at| {
             health(at, 8, 0xF, CONFIGURATIONS)
         }),
-        condition("Partition Assigned", "partition_assigned", &[12]).except(BRANCH_590),
+        condition("Partition Assigned", SAME, &[12]).except(BRANCH_590),
     ]),
 ])];
 
 /// Extended GPU memory.
 pub(super) static CAPABILITIES: &[Item] =
-    &[group("Capabilities", "capabilities").holds(&[number(
-        "EGM",
-        "egm",
-        Q::Capabilities,
-        0,
-        |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned(),
-    )])];
+    &[
+        group("Capabilities", SAME).holds(&[number("EGM", SAME, Q::Capabilities, 0, |mask| {
+            if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned()
+        })]),
+    ];
 
 /// `NVML_GPU_FABRIC_STATE_COMPLETED`.
 const COMPLETED: i128 = 3;

@@ -3,19 +3,21 @@
 //! A definition does not depend on the output format. The text, the XML and the DTD are three readings of the same tables, so that
 //! a new line is one entry in one of them.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{cursor::Cursor, format::format_or_reason, sections::Section};
 use crate::release::Release;
 
+/// In place of an element: it is named as the title, in small letters with underscores.
+pub(super) const SAME: &str = "=";
+
 /// One line, group or list.
 pub(super) struct Item {
     /// What the text calls it; empty where the text leaves it out.
     pub(super) title: &'static str,
-    /// Its element; empty where the XML leaves it out.
-    pub(super) tag: &'static str,
+    tag: &'static str,
     pub(super) content: Content,
     /// The first release of the driver whose log has it, and the first one that has it no longer.
     releases: (Release, Release),
@@ -114,6 +116,15 @@ impl Item {
             section: None,
             full: true,
             ahead: &[],
+        }
+    }
+
+    /// Its element; empty where the XML leaves it out.
+    pub(super) fn tag(&self) -> Cow<'static, str> {
+        if self.tag == SAME {
+            Cow::Owned(self.title.trim().to_lowercase().replace([' ', '-'], "_"))
+        } else {
+            Cow::Borrowed(self.tag)
         }
     }
 

@@ -5,12 +5,12 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, Value};
 use super::{
     cursor::{Cursor, Form},
     format::{count, enabled, full_mib, mib},
-    item::{Item, Layout, List, group, list, number, of_part, value},
+    item::{Item, Layout, List, SAME, group, list, number, of_part, value},
 };
 
 /// The mode, and a block for each part.
 pub(super) static ITEMS: &[Item] = &[
-    group("MIG Mode", "mig_mode").holds(&[
+    group("MIG Mode", SAME).holds(&[
         number("Current", "current_mig", Q::MigMode, 0, enabled),
         number("Pending", "pending_mig", Q::MigMode, 1, enabled),
     ]),
@@ -26,48 +26,36 @@ static DEVICES: List = List {
 };
 
 static DEVICE: &[Item] = &[
-    value("Index", "index", |at| count(at.nth(0))),
-    of_part(
-        "GPU Instance ID",
-        "gpu_instance_id",
-        Q::MigInstance,
-        0,
-        count,
-    ),
-    of_part(
-        "Compute Instance ID",
-        "compute_instance_id",
-        Q::MigInstance,
-        1,
-        count,
-    ),
-    group("Device Attributes", "device_attributes").holds(&[group("Shared", "shared").holds(&[
-        attribute("Multiprocessor count", "multiprocessor_count", 0),
-        attribute("Copy Engine count", "copy_engine_count", 1),
-        attribute("Encoder count", "encoder_count", 3),
-        attribute("Decoder count", "decoder_count", 2),
-        attribute("OFA count", "ofa_count", 5),
-        attribute("JPG count", "jpg_count", 4),
+    value("Index", SAME, |at| count(at.nth(0))),
+    of_part("GPU Instance ID", SAME, Q::MigInstance, 0, count),
+    of_part("Compute Instance ID", SAME, Q::MigInstance, 1, count),
+    group("Device Attributes", SAME).holds(&[group("Shared", SAME).holds(&[
+        attribute("Multiprocessor count", SAME, 0),
+        attribute("Copy Engine count", SAME, 1),
+        attribute("Encoder count", SAME, 3),
+        attribute("Decoder count", SAME, 2),
+        attribute("OFA count", SAME, 5),
+        attribute("JPG count", SAME, 4),
     ])]),
     group("ECC Errors", "ecc_error_count")
         .when(counts_errors)
         .holds(&[group("Volatile", "volatile_count").holds(&[of_part(
             "SRAM Uncorrectable",
-            "sram_uncorrectable",
+            SAME,
             SRAM_ERRORS,
             0,
             count,
         )])]),
     group("Shared FB Memory Usage", "fb_memory_usage").holds(&[
-        of_part("Total", "total", Q::MemoryInfo, 0, mib),
-        of_part("Reserved", "reserved", Q::MemoryInfo, 1, mib),
-        of_part("Used", "used", Q::MemoryInfo, 3, mib),
-        of_part("Free", "free", Q::MemoryInfo, 2, mib),
+        of_part("Total", SAME, Q::MemoryInfo, 0, mib),
+        of_part("Reserved", SAME, Q::MemoryInfo, 1, mib),
+        of_part("Used", SAME, Q::MemoryInfo, 3, mib),
+        of_part("Free", SAME, Q::MemoryInfo, 2, mib),
     ]),
     group("Shared BAR1 Memory", "bar1_memory_usage").holds(&[
-        of_part("Total", "total", Q::Bar1MemoryInfo, 0, mib),
-        of_part("Used", "used", Q::Bar1MemoryInfo, 2, full_mib),
-        of_part("Free", "free", Q::Bar1MemoryInfo, 1, full_mib),
+        of_part("Total", SAME, Q::Bar1MemoryInfo, 0, mib),
+        of_part("Used", SAME, Q::Bar1MemoryInfo, 2, full_mib),
+        of_part("Free", SAME, Q::Bar1MemoryInfo, 1, full_mib),
     ]),
 ];
 

@@ -5,10 +5,10 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{
     cursor::Form,
     format::{ABSENT, count, format_or_reason, kilobytes_a_second, named},
-    item::{Item, field, group, number, text, value},
+    item::{Item, SAME, field, group, number, text, value},
 };
 
-pub(super) static ITEMS: &[Item] = &[group("PCI", "pci")
+pub(super) static ITEMS: &[Item] = &[group("PCI", SAME)
     .ahead(&[Q::PcieThroughput(0), Q::PcieThroughput(1)])
     .holds(&[
         hexadecimal("Bus", "pci_bus", &[1, 2]),
@@ -85,18 +85,8 @@ pub(super) static ITEMS: &[Item] = &[group("PCI", "pci")
             0,
             kilobytes_a_second,
         ),
-        field(
-            "Atomic Caps Outbound",
-            "atomic_caps_outbound",
-            ATOMICS_OUTBOUND,
-            atomics,
-        ),
-        field(
-            "Atomic Caps Inbound",
-            "atomic_caps_inbound",
-            ATOMICS_INBOUND,
-            atomics,
-        ),
+        field("Atomic Caps Outbound", SAME, ATOMICS_OUTBOUND, atomics),
+        field("Atomic Caps Inbound", SAME, ATOMICS_INBOUND, atomics),
     ])];
 
 /// `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.

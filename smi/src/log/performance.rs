@@ -6,47 +6,44 @@ use super::{
     board::HOPPER,
     cursor::Cursor,
     format::{ABSENT, enabled, format_or_reason, nanoseconds, percent},
-    item::{Item, field, group, number, unless, value},
+    item::{Item, SAME, field, group, number, unless, value},
     sections::Section,
 };
 
 pub(super) static ITEMS: &[Item] = &[
-    number("Fan Speed", "fan_speed", Q::FanSpeed, 0, percent),
-    value("Performance State", "performance_state", state).of(Section::PERFORMANCE),
-    unless("Clocks Event Reasons", "clocks_event_reasons", |at| {
+    number("Fan Speed", SAME, Q::FanSpeed, 0, percent),
+    value("Performance State", SAME, state).of(Section::PERFORMANCE),
+    unless("Clocks Event Reasons", SAME, |at| {
         at.number(Q::ThrottleReasons, 0).err()
     })
     .of(Section::PERFORMANCE)
     .holds(REASONS),
-    group(
-        "Clocks Event Reasons Counters",
-        "clocks_event_reasons_counters",
-    )
-    .of(Section::PERFORMANCE)
-    .holds(&[
-        counter(
-            "SW Power Capping",
-            "clocks_event_reasons_counters_sw_power_cap",
-            74,
-        ),
-        counter("Sync Boost", "clocks_event_reasons_counters_sync_boost", 76),
-        counter(
-            "SW Thermal Slowdown",
-            "clocks_event_reasons_counters_sw_therm_slowdown",
-            269,
-        ),
-        counter(
-            "HW Thermal Slowdown",
-            "clocks_event_reasons_counters_hw_therm_slowdown",
-            270,
-        ),
-        counter(
-            "HW Power Braking",
-            "clocks_event_reasons_counters_hw_power_brake",
-            271,
-        ),
-    ]),
-    value("Sparse Operation Mode", "sparse_operation_mode", sparse).of(Section::PERFORMANCE),
+    group("Clocks Event Reasons Counters", SAME)
+        .of(Section::PERFORMANCE)
+        .holds(&[
+            counter(
+                "SW Power Capping",
+                "clocks_event_reasons_counters_sw_power_cap",
+                74,
+            ),
+            counter("Sync Boost", "clocks_event_reasons_counters_sync_boost", 76),
+            counter(
+                "SW Thermal Slowdown",
+                "clocks_event_reasons_counters_sw_therm_slowdown",
+                269,
+            ),
+            counter(
+                "HW Thermal Slowdown",
+                "clocks_event_reasons_counters_hw_therm_slowdown",
+                270,
+            ),
+            counter(
+                "HW Power Braking",
+                "clocks_event_reasons_counters_hw_power_brake",
+                271,
+            ),
+        ]),
+    value("Sparse Operation Mode", SAME, sparse).of(Section::PERFORMANCE),
 ];
 
 static REASONS: &[Item] = &[

@@ -2,7 +2,7 @@
 
 use super::{
     format::watts,
-    item::{Item, group, value},
+    item::{Item, SAME, group, value},
     performance::state,
     samples::samples,
     sections::Section,
@@ -11,23 +11,23 @@ use crate::release::Release;
 
 /// For each scope the readings that it has, and the GPU's samples. `about` is the `nvmlPowerScopeType_t`.
 pub(super) static ITEMS: &[Item] = &[
-    group("GPU Power Readings", "gpu_power_readings")
+    group("GPU Power Readings", SAME)
         .about(&[GPU])
         .of(Section::POWER)
         .holds(READINGS)
         .until(DIVIDED),
-    group("GPU Power Readings", "gpu_power_readings")
+    group("GPU Power Readings", SAME)
         .about(&[GPU])
         .of(Section::POWER)
         .holds(DIVIDED_READINGS)
         .since(DIVIDED),
     samples("Power Samples", &[0]).only_of(Section::POWER),
     // With the space behind it.
-    group("GPU Memory Power Readings ", "gpu_memory_power_readings")
+    group("GPU Memory Power Readings ", SAME)
         .about(&[MEMORY])
         .of(Section::POWER)
         .holds(&[AVERAGE, INSTANT]),
-    group("Module Power Readings", "module_power_readings")
+    group("Module Power Readings", SAME)
         .about(&[MODULE])
         .of(Section::POWER)
         .holds(READINGS),
@@ -49,17 +49,12 @@ static DIVIDED_READINGS: &[Item] = &[
     STATE,
     AVERAGE,
     INSTANT,
-    group("GPU Ceiling Power Limit", "gpu_ceiling_power_limit")
-        .holds(&[CURRENT, REQUESTED, DEFAULT]),
+    group("GPU Ceiling Power Limit", SAME).holds(&[CURRENT, REQUESTED, DEFAULT]),
     // The elements are named as those of the limit are, which is a guess.
-    group("GPU Base Power", "gpu_base_power").holds(&[
-        reading("Current Base Power", "current_base_power", &[190, GPU_BASE]),
-        reading(
-            "Requested Base Power",
-            "requested_base_power",
-            &[192, GPU_BASE],
-        ),
-        reading("Default Base Power", "default_base_power", &[189, GPU_BASE]),
+    group("GPU Base Power", SAME).holds(&[
+        reading("Current Base Power", SAME, &[190, GPU_BASE]),
+        reading("Requested Base Power", SAME, &[192, GPU_BASE]),
+        reading("Default Base Power", SAME, &[189, GPU_BASE]),
     ]),
     LEAST,
     MOST,
@@ -67,13 +62,13 @@ static DIVIDED_READINGS: &[Item] = &[
 
 /// The XML repeats the performance state here.
 const STATE: Item = value("", "power_state", state);
-const AVERAGE: Item = reading("Average Power Draw", "average_power_draw", &[185]);
+const AVERAGE: Item = reading("Average Power Draw", SAME, &[185]);
 const INSTANT: Item = reading("Instantaneous Power Draw", "instant_power_draw", &[186]);
-const CURRENT: Item = reading("Current Power Limit", "current_power_limit", &[190]);
-const REQUESTED: Item = reading("Requested Power Limit", "requested_power_limit", &[192]);
-const DEFAULT: Item = reading("Default Power Limit", "default_power_limit", &[189]);
-const LEAST: Item = reading("Min Power Limit", "min_power_limit", &[187]);
-const MOST: Item = reading("Max Power Limit", "max_power_limit", &[188]);
+const CURRENT: Item = reading("Current Power Limit", SAME, &[190]);
+const REQUESTED: Item = reading("Requested Power Limit", SAME, &[192]);
+const DEFAULT: Item = reading("Default Power Limit", SAME, &[189]);
+const LEAST: Item = reading("Min Power Limit", SAME, &[187]);
+const MOST: Item = reading("Max Power Limit", SAME, &[188]);
 
 /// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbors; of the scope behind it, or else of the group's.
 const fn reading(title: &'static str, tag: &'static str, field: &'static [i128]) -> Item {

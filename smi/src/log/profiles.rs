@@ -5,17 +5,15 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{
     cursor::Cursor,
     format::{ABSENT, enabled, yes_no},
-    item::{Item, each, group, real_field, scoped_field, unless, value},
+    item::{Item, SAME, each, group, real_field, scoped_field, unless, value},
     sections::Section,
 };
 use crate::release::Release;
 
 pub(super) static ITEMS: &[Item] = &[
-    unless("Power Smoothing", "power_smoothing", |at| {
-        at.field(ENABLED, SCOPE).err()
-    })
-    .of(Section::POWER_SMOOTHING)
-    .holds(SMOOTHING),
+    unless("Power Smoothing", SAME, |at| at.field(ENABLED, SCOPE).err())
+        .of(Section::POWER_SMOOTHING)
+        .holds(SMOOTHING),
     group("Workload Power Profiles", "power_profiles")
         .of(Section::POWER_PROFILES)
         .holds(&[
@@ -39,7 +37,7 @@ pub(super) static ITEMS: &[Item] = &[
                 )]),
         ]),
     // The element's name is a guess.
-    real_field("EDPp Multiplier", "edpp_multiplier", (274, 0), |percent| {
+    real_field("EDPp Multiplier", SAME, (274, 0), |percent| {
         format!("{percent:.2}%")
     })
     .since(Release(590, 0)),

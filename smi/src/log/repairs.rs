@@ -5,12 +5,12 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use super::{
     cursor::Cursor,
     format::{ABSENT, count, format_or_reason, word, yes_no},
-    item::{Item, Layout, List, declared, group, list, number, unless, value},
+    item::{Item, Layout, List, SAME, declared, group, list, number, unless, value},
     sections::Section,
 };
 
 pub(super) static ITEMS: &[Item] = &[
-    group("Retired Pages", "retired_pages")
+    group("Retired Pages", SAME)
         .of(Section::PAGE_RETIREMENT)
         .holds(&[
             value("Single Bit ECC", "", retired).about(&[SINGLE_BIT]),
@@ -24,7 +24,7 @@ pub(super) static ITEMS: &[Item] = &[
             value("Pending Page Blacklist", "pending_blacklist", pending),
             value("", "pending_retirement", pending),
         ]),
-    unless("Remapped Rows", "remapped_rows", |at| remapped(at, 0).err())
+    unless("Remapped Rows", SAME, |at| remapped(at, 0).err())
         .of(Section::ROW_REMAPPER)
         .holds(ROWS),
 ];

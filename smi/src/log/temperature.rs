@@ -5,71 +5,69 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{
     cursor::Cursor,
     format::celsius,
-    item::{Item, field, group, number, value},
+    item::{Item, SAME, field, group, number, value},
     sections::Section,
 };
 use crate::release::Release;
 
 /// Readings and limits, and the range of what can be aimed at.
 pub(super) static ITEMS: &[Item] = &[
-    group("Temperature", "temperature")
-        .of(Section::TEMPERATURE)
-        .holds(&[
-            number("GPU Current Temp", "gpu_temp", Q::Temperature, 0, celsius),
-            number(
-                "GPU T.Limit Temp",
-                "gpu_temp_tlimit",
-                Q::MarginTemperature,
-                0,
-                celsius,
-            )
-            .until(RELABELED),
-            number(
-                "GPU Current T.Limit Temp",
-                "gpu_temp_tlimit",
-                Q::MarginTemperature,
-                0,
-                celsius,
-            )
-            .since(RELABELED),
-            degrees("GPU Shutdown Temp", "gpu_temp_max_threshold", &[0]),
-            margin(
-                "GPU Shutdown T.Limit Temp",
-                "gpu_temp_max_tlimit_threshold",
-                SHUTDOWN,
-            ),
-            degrees("GPU Slowdown Temp", "gpu_temp_slow_threshold", &[1]),
-            margin(
-                "GPU Slowdown T.Limit Temp",
-                "gpu_temp_slow_tlimit_threshold",
-                SLOWDOWN,
-            ),
-            degrees("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", &[3]),
-            margin(
-                "GPU Max Operating T.Limit Temp",
-                "gpu_temp_max_gpu_tlimit_threshold",
-                GPU_MAX,
-            ),
-            value("GPU Target Temperature", "gpu_target_temperature", target).until(RELABELED),
-            value(
-                "GPU Target Temperature Specification",
-                "gpu_target_temperature",
-                target,
-            )
-            .since(RELABELED),
-            field("Memory Current Temp", "memory_temp", MEMORY, celsius),
-            degrees(
-                "Memory Max Operating Temp",
-                "gpu_temp_max_mem_threshold",
-                &[2],
-            ),
-            margin(
-                "Memory Max Operating T.Limit Temp",
-                "gpu_temp_max_mem_tlimit_threshold",
-                MEMORY_MAX,
-            ),
-        ]),
-    group("Supported GPU_TARGET_TEMP", "supported_gpu_target_temp")
+    group("Temperature", SAME).of(Section::TEMPERATURE).holds(&[
+        number("GPU Current Temp", "gpu_temp", Q::Temperature, 0, celsius),
+        number(
+            "GPU T.Limit Temp",
+            "gpu_temp_tlimit",
+            Q::MarginTemperature,
+            0,
+            celsius,
+        )
+        .until(RELABELED),
+        number(
+            "GPU Current T.Limit Temp",
+            "gpu_temp_tlimit",
+            Q::MarginTemperature,
+            0,
+            celsius,
+        )
+        .since(RELABELED),
+        degrees("GPU Shutdown Temp", "gpu_temp_max_threshold", &[0]),
+        margin(
+            "GPU Shutdown T.Limit Temp",
+            "gpu_temp_max_tlimit_threshold",
+            SHUTDOWN,
+        ),
+        degrees("GPU Slowdown Temp", "gpu_temp_slow_threshold", &[1]),
+        margin(
+            "GPU Slowdown T.Limit Temp",
+            "gpu_temp_slow_tlimit_threshold",
+            SLOWDOWN,
+        ),
+        degrees("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", &[3]),
+        margin(
+            "GPU Max Operating T.Limit Temp",
+            "gpu_temp_max_gpu_tlimit_threshold",
+            GPU_MAX,
+        ),
+        value("GPU Target Temperature", SAME, target).until(RELABELED),
+        value(
+            "GPU Target Temperature Specification",
+            "gpu_target_temperature",
+            target,
+        )
+        .since(RELABELED),
+        field("Memory Current Temp", "memory_temp", MEMORY, celsius),
+        degrees(
+            "Memory Max Operating Temp",
+            "gpu_temp_max_mem_threshold",
+            &[2],
+        ),
+        margin(
+            "Memory Max Operating T.Limit Temp",
+            "gpu_temp_max_mem_tlimit_threshold",
+            MEMORY_MAX,
+        ),
+    ]),
+    group("Supported GPU_TARGET_TEMP", SAME)
         .only_of(Section::SUPPORTED_GPU_TARGET_TEMP)
         .holds(&[
             limit("Min", "gpu_target_temp_min", &[4]),
