@@ -1,14 +1,14 @@
 //! `--query-accounted-apps`: what processes have used up since accounting was turned on. Without it there is no row.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query};
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::cell::{Absent, Cell, at, whole_mebibytes};
-use super::common::Common;
+use super::common;
 use super::field::{computed, titled, untitled};
-use super::row::{Gpu, Row};
+use super::row::{Row, items, nth};
 use super::table::Table;
 
-pub(super) static TABLE: Table<Process> = Table {
+pub(super) static TABLE: Table = Table {
     subjects: &[
         &[titled(
             "Accounted Graphics/Compute Processes",
@@ -24,7 +24,7 @@ nvidia-smi \
 These are the fields:",
             &[],
         )],
-        Common::<Process>::SECTIONS,
+        common::SECTIONS,
         &[untitled(&[
             // The accounts of a virtual GPU's guest are kept apart, and no other process has such a number.
             computed(
@@ -32,11 +32,7 @@ These are the fields:",
                 |_| Err(Absent::not_available()),
                 "The number of the virtual GPU that the process ran on.",
             ),
-            computed(
-                "pid",
-                |row: &Row<'_, Process>| Ok((*row.item)?.to_string()),
-                "The number of the process.",
-            ),
+            computed("pid", nth::<0>, "The number of the process."),
             computed(
                 "gpu_utilization or gpu_util [%]",
                 stat::<0>,
@@ -59,31 +55,17 @@ These are the fields:",
             ),
         ])],
     ],
-    items: processes,
+    items: |gpu| items::<1>(&[], gpu.ask(Query::AccountingPids)),
 };
 
-/// Its number, or why none is known.
-type Process = Result<u32, Code>;
-
-fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
-    match gpu.ask(Query::AccountingPids) {
-        Ok(list) => list
-            .numbers()
-            .iter()
-            .map(|pid| u32::try_from(*pid).map_err(|_| Code::UNKNOWN))
-            .collect(),
-        Err(code) => vec![Err(code)],
-    }
-}
-
 /// One of the numbers of [`Query::AccountingStats`].
-fn known(row: &Row<'_, Process>, place: usize) -> Result<i128, Absent> {
-    match at(&row.ask(Query::AccountingStats((*row.item)?)), place)? {
+fn known(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
+    match at(&row.ask(Query::AccountingStats(row.pid()?)), place)? {
         -1 => Err(Absent::not_available()),
         known => Ok(known),
     }
 }
 
-fn stat<const PLACE: usize>(row: &Row<'_, Process>) -> Cell {
+fn stat<const PLACE: usize>(row: &Row<'_>) -> Cell {
     Ok(known(row, PLACE)?.to_string())
 }

@@ -1,27 +1,18 @@
 //! The fields by which the rows of every query but `--query-gpu` have the time and the GPU.
 
-use std::marker::PhantomData;
-
 use gpumon_probe::vendor::nvml::query::Query;
 
 use super::cell::{Cell, text};
-use super::field::{Field, Section, computed, field, untitled};
+use super::field::{Section, computed, field, untitled};
 use super::row::Row;
 
-/// The fields, of rows that are about a `T` each.
-pub(super) struct Common<T>(PhantomData<T>);
-
-impl<T: 'static> Common<T> {
-    pub(super) const SECTIONS: &'static [Section<T>] = &[untitled(Self::FIELDS)];
-
-    const FIELDS: &'static [Field<T>] = &[
-        computed("timestamp", timestamp, TIMESTAMP),
-        field("gpu_name", Query::Name, text, NAME),
-        field("gpu_bus_id", Query::BusId, text, BUS_ID),
-        field("gpu_serial", Query::Serial, text, SERIAL),
-        field("gpu_uuid", Query::Uuid, text, UUID),
-    ];
-}
+pub(super) const SECTIONS: &[Section] = &[untitled(&[
+    computed("timestamp", timestamp, TIMESTAMP),
+    field("gpu_name", Query::Name, text, NAME),
+    field("gpu_bus_id", Query::BusId, text, BUS_ID),
+    field("gpu_serial", Query::Serial, text, SERIAL),
+    field("gpu_uuid", Query::Uuid, text, UUID),
+])];
 
 pub(super) const TIMESTAMP: &str =
     "When this was read, written as YYYY/MM/DD HH:MM:SS.msec in local time.";
@@ -35,7 +26,7 @@ pub(super) const UUID: &str = "The name that no other GPU has and that never cha
 
 // It is a cell like any other.
 #[allow(clippy::unnecessary_wraps)]
-pub(super) fn timestamp<T>(row: &Row<'_, T>) -> Cell {
+pub(super) fn timestamp(row: &Row<'_>) -> Cell {
     Ok(row
         .gpu
         .context

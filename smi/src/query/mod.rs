@@ -19,7 +19,7 @@ mod tests;
 
 use self::format::Format;
 pub(crate) use self::format::modifiers;
-use self::table::AnyTable;
+use self::table::Table;
 use crate::{Context, Refusal, release::Release};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl QueryKind {
         }
     }
 
-    fn table(self) -> &'static dyn AnyTable {
+    fn table(self) -> &'static Table {
         match self {
             Self::Gpu => &gpu::TABLE,
             Self::ComputeApps => &processes::TABLE,
@@ -85,7 +85,7 @@ impl QueryKind {
 
 /// A query that can be answered as often as one likes.
 pub(crate) struct Request {
-    table: &'static dyn AnyTable,
+    table: &'static Table,
     chosen: Vec<usize>,
     format: Format,
 }

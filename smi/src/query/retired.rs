@@ -5,18 +5,18 @@ use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Timestamp;
 
 use super::cell::{Absent, Cell};
-use super::common::Common;
+use super::common;
 use super::field::{computed, untitled};
-use super::row::{Gpu, Row};
+use super::row::{Gpu, Item, Row, items};
 use super::table::Table;
 
-pub(super) static TABLE: Table<Page> = Table {
+pub(super) static TABLE: Table = Table {
     subjects: &[
-        Common::<Page>::SECTIONS,
+        common::SECTIONS,
         &[untitled(&[
             computed(
                 "retired_pages.address",
-                |row: &Row<'_, Page>| Ok(format!("0x{:016x}", row.item.known?.address)),
+                |row| Ok(format!("0x{:016x}", row.number(2)?)),
                 "Where the page is. With ECC turned on or off it can be another address.",
             ),
             computed(
@@ -26,7 +26,7 @@ pub(super) static TABLE: Table<Page> = Table {
             ),
             computed(
                 "retired_pages.cause",
-                |row: &Row<'_, Page>| Ok(row.item.cause.to_owned()),
+                cause,
                 "Why the page was taken out of use, one of two:
  - Double Bit ECC - an error of two bits, which cannot be corrected.
  - Single Bit ECC - several errors of a single bit.",
@@ -36,44 +36,19 @@ pub(super) static TABLE: Table<Page> = Table {
     items: pages,
 };
 
-/// `nvmlPageRetirementCause_t`, in words.
-const CAUSES: [(u32, &str); 2] = [(0, "Single Bit ECC"), (1, "Double Bit ECC")];
-
-/// A page, or why the pages of this cause are not known.
-pub(super) struct Page {
-    cause: &'static str,
-    known: Result<Known, Code>,
+/// Of each `nvmlPageRetirementCause_t`: cause, time in us, which is 0 where the driver does not know it, and address.
+fn pages(gpu: &Gpu<'_>) -> Vec<Item> {
+    let of_cause = |cause: u32| items::<2>(&[cause.into()], gpu.ask(Query::RetiredPages(cause)));
+    [0, 1].into_iter().flat_map(of_cause).collect()
 }
 
-#[derive(Clone, Copy)]
-struct Known {
-    /// When it was retired, in us; 0 where the driver does not know it.
-    at_us: i128,
-    address: i128,
+fn cause(row: &Row<'_>) -> Cell {
+    let causes = ["Single Bit ECC", "Double Bit ECC"];
+    Ok(causes[row.number(0)? as usize].to_owned())
 }
 
-fn pages(gpu: &Gpu<'_>) -> Vec<Page> {
-    let of_cause = |(number, cause)| match gpu.ask(Query::RetiredPages(number)) {
-        Ok(list) => {
-            let page = |[at_us, address]: &[i128; 2]| Page {
-                cause,
-                known: Ok(Known {
-                    at_us: *at_us,
-                    address: *address,
-                }),
-            };
-            list.numbers().as_chunks().0.iter().map(page).collect()
-        }
-        Err(code) => vec![Page {
-            cause,
-            known: Err(code),
-        }],
-    };
-    CAUSES.into_iter().flat_map(of_cause).collect()
-}
-
-fn time(row: &Row<'_, Page>) -> Cell {
-    let microseconds = match row.item.known?.at_us {
+fn time(row: &Row<'_>) -> Cell {
+    let microseconds = match row.number(1)? {
         0 => return Err(Absent::not_available()),
         known => i64::try_from(known).map_err(|_| Code::UNKNOWN)?,
     };

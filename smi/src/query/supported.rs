@@ -1,15 +1,14 @@
 //! `--query-supported-clocks`: every pair of a memory and a graphics clock that a GPU can be set to, the fastest memory
 //! first.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query};
+use gpumon_probe::vendor::nvml::query::Query;
 
-use super::cell::Cell;
-use super::common::Common;
+use super::common;
 use super::field::{computed, titled, untitled};
-use super::row::{Gpu, Row};
+use super::row::{Gpu, Item, items, nth};
 use super::table::Table;
 
-pub(super) static TABLE: Table<Clocks> = Table {
+pub(super) static TABLE: Table = Table {
     subjects: &[
         &[titled(
             "Supported Clocks",
@@ -18,12 +17,12 @@ pub(super) static TABLE: Table<Clocks> = Table {
              --applications-clocks.",
             &[],
         )],
-        Common::<Clocks>::SECTIONS,
+        common::SECTIONS,
         &[untitled(&[
-            computed("memory or mem [MHz]", memory, "The memory's clock."),
+            computed("memory or mem [MHz]", nth::<0>, "The memory's clock."),
             computed(
                 "graphics or gr [MHz]",
-                graphics,
+                nth::<1>,
                 "The clock of the graphics engine.",
             ),
         ])],
@@ -31,53 +30,14 @@ pub(super) static TABLE: Table<Clocks> = Table {
     items: clocks,
 };
 
-/// A pair, or why there is none.
-type Clocks = Result<Pair, Code>;
-
-/// Both in MHz.
-#[derive(Clone, Copy)]
-pub(super) struct Pair {
-    memory: u32,
-    graphics: Result<i128, Code>,
-}
-
-fn clocks(gpu: &Gpu<'_>) -> Vec<Clocks> {
+/// Both clocks of each pair, in MHz.
+fn clocks(gpu: &Gpu<'_>) -> Vec<Item> {
+    let with = |memory: &i128| {
+        let graphics = gpu.ask(Query::SupportedGraphicsClocks(*memory as u32));
+        items::<1>(&[*memory], graphics)
+    };
     match gpu.ask(Query::SupportedMemoryClocks) {
-        Ok(list) => list
-            .numbers()
-            .iter()
-            .flat_map(|memory| {
-                u32::try_from(*memory)
-                    .map_or(vec![Err(Code::UNKNOWN)], |memory| with_memory(gpu, memory))
-            })
-            .collect(),
-        Err(code) => vec![Err(code)],
+        Ok(list) => list.numbers().iter().flat_map(with).collect(),
+        failed => items::<1>(&[], failed),
     }
-}
-
-fn with_memory(gpu: &Gpu<'_>, memory: u32) -> Vec<Clocks> {
-    match gpu.ask(Query::SupportedGraphicsClocks(memory)) {
-        Ok(list) => list
-            .numbers()
-            .iter()
-            .map(|graphics| {
-                Ok(Pair {
-                    memory,
-                    graphics: Ok(*graphics),
-                })
-            })
-            .collect(),
-        Err(code) => vec![Ok(Pair {
-            memory,
-            graphics: Err(code),
-        })],
-    }
-}
-
-fn memory(row: &Row<'_, Clocks>) -> Cell {
-    Ok((*row.item)?.memory.to_string())
-}
-
-fn graphics(row: &Row<'_, Clocks>) -> Cell {
-    Ok((*row.item)?.graphics?.to_string())
 }

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::super::cell::number;
 use super::super::field::{Section, field, titled};
 
-pub(super) const SECTIONS: &[Section<()>] = &[
+pub(super) const SECTIONS: &[Section] = &[
     titled(
         "utilization",
         "How busy the GPU was of late, from which one sees how much a program makes of \

@@ -89,7 +89,7 @@ macro_rules! errors {
     };
 }
 
-pub(super) const SECTIONS: &[Section<()>] = &[
+pub(super) const SECTIONS: &[Section] = &[
     titled(
         "dramEncryption.mode",
         "Enabled where the memory is encrypted, Disabled where not. A change takes a \

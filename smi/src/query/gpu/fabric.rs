@@ -27,7 +27,7 @@ const CONFIGURATIONS: [&str; 8] = [
     "GPU State Invalid",
 ];
 
-pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
+pub(super) const SECTIONS: &[Section] = &[untitled(&[
     computed(
         "fabric.state",
         state,
@@ -92,14 +92,14 @@ fn no_reading() -> Absent {
 }
 
 /// One of the numbers of [`Q::FabricInfo`].
-fn fabric(row: &Row<'_, ()>, place: usize) -> Result<i128, Absent> {
+fn fabric(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
     match row.ask(Q::FabricInfo) {
         Err(Code::NOT_SUPPORTED) => Err(no_reading()),
         answer => at(&answer, place),
     }
 }
 
-fn state(row: &Row<'_, ()>) -> Cell {
+fn state(row: &Row<'_>) -> Cell {
     match fabric(row, 0)? {
         NOT_STARTED => Ok("Not Started".to_owned()),
         IN_PROGRESS => Ok("In Progress".to_owned()),
@@ -109,7 +109,7 @@ fn state(row: &Row<'_, ()>) -> Cell {
 }
 
 /// How the joining ended, an `nvmlReturn_t`.
-fn outcome(row: &Row<'_, ()>) -> Result<i128, Absent> {
+fn outcome(row: &Row<'_>) -> Result<i128, Absent> {
     if fabric(row, 0)? == COMPLETED {
         fabric(row, 1)
     } else {
@@ -117,7 +117,7 @@ fn outcome(row: &Row<'_, ()>) -> Result<i128, Absent> {
     }
 }
 
-fn status(row: &Row<'_, ()>) -> Cell {
+fn status(row: &Row<'_>) -> Cell {
     Ok(match outcome(row)? {
         0 => "Success",
         3 => "Not Supported",
@@ -136,7 +136,7 @@ fn status(row: &Row<'_, ()>) -> Cell {
 }
 
 /// What only a GPU that has joined tells.
-fn joined(row: &Row<'_, ()>, place: usize) -> Result<i128, Absent> {
+fn joined(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
     if outcome(row)? == 0 {
         fabric(row, place)
     } else {
@@ -144,7 +144,7 @@ fn joined(row: &Row<'_, ()>, place: usize) -> Result<i128, Absent> {
     }
 }
 
-fn cluster(row: &Row<'_, ()>) -> Cell {
+fn cluster(row: &Row<'_>) -> Cell {
     let half = |place| joined(row, place).map(|number| number as u64);
     let digits = format!("{:016x}{:016x}", half(5)?, half(6)?);
     Ok([
@@ -158,14 +158,14 @@ fn cluster(row: &Row<'_, ()>) -> Cell {
 }
 
 /// `nvmlGpuFabricHealthSummary`: 0 is unknown, and so is every condition then.
-fn summary(row: &Row<'_, ()>) -> Cell {
+fn summary(row: &Row<'_>) -> Cell {
     named(
         fabric(row, 4)?,
         &["Healthy", "Unhealthy", "Limited Capacity"],
     )
 }
 
-fn health(row: &Row<'_, ()>, shift: u32, width: i128, words: &[&str]) -> Cell {
+fn health(row: &Row<'_>, shift: u32, width: i128, words: &[&str]) -> Cell {
     summary(row)?;
     named((fabric(row, 3)? >> shift) & width, words)
 }

@@ -7,7 +7,7 @@ use super::super::common::{self, NAME, SERIAL, TIMESTAMP, UUID};
 use super::super::field::{Section, computed, field, titled, untitled};
 use crate::release::Release;
 
-pub(super) const SECTIONS: &[Section<()>] = &[
+pub(super) const SECTIONS: &[Section] = &[
     untitled(&[
         computed("timestamp", common::timestamp, TIMESTAMP),
         computed(

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 use super::super::cell::{Cell, at, mebibytes, word};
 use super::super::field::{Section, field, titled, untitled};
 
-pub(super) const SECTIONS: &[Section<()>] = &[
+pub(super) const SECTIONS: &[Section] = &[
     titled(
         "memory",
         "The memory on the board. With ECC there is some percent less of it, which holds \

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::super::cell::{enabled, mebibytes};
 use super::super::field::{Section, field, titled};
 
-pub(super) const SECTIONS: &[Section<()>] = &[
+pub(super) const SECTIONS: &[Section] = &[
     titled(
         "mig.mode",
         "Enabled where the GPU can be parted into instances, Disabled where not. A \

@@ -6,7 +6,7 @@ use super::super::cell::{enabled, hexadecimal, number, supported, text};
 use super::super::common::BUS_ID;
 use super::super::field::{Section, field, titled, untitled};
 
-pub(super) const SECTIONS: &[Section<()>] = &[
+pub(super) const SECTIONS: &[Section] = &[
     untitled(&[
         field("pci.bus_id or gpu_bus_id", Q::BusId, text, BUS_ID),
         field(

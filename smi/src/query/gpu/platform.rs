@@ -9,7 +9,7 @@ use super::super::cell::{Cell, at, number, text, word};
 use super::super::field::{Section, field, titled, untitled};
 use crate::release::Release;
 
-pub(super) const SECTIONS: &[Section<()>] = &[
+pub(super) const SECTIONS: &[Section] = &[
     titled(
         "platform",
         "Where in its rack the GPU is.",

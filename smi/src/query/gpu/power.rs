@@ -27,7 +27,7 @@ const CURRENT: u32 = 190;
 const REQUESTED: u32 = 192;
 const EDPP_MULTIPLIER: u32 = 274;
 
-pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
+pub(super) const SECTIONS: &[Section] = &[untitled(&[
     field(
         "temperature.gpu",
         Q::Temperature,
@@ -188,7 +188,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
     .since(Release(610, 0)),
 ])];
 
-pub(super) const EDPP: &[Section<()>] = &[untitled(&[field(
+pub(super) const EDPP: &[Section] = &[untitled(&[field(
     "edpp_multiplier [%]",
     Q::Field(EDPP_MULTIPLIER, GPU),
     two_places,
@@ -198,7 +198,7 @@ pub(super) const EDPP: &[Section<()>] = &[untitled(&[field(
 .since(Release(590, 0))])];
 
 /// Drivers from 590 on no longer tell it, though NVML still does.
-fn management(row: &Row<'_, ()>) -> Cell {
+fn management(row: &Row<'_>) -> Cell {
     if row.gpu.context.release() >= Release(590, 0) {
         return Err(Code::DEPRECATED.into());
     }

@@ -22,7 +22,7 @@ macro_rules! reason {
     };
 }
 
-pub(super) const SECTIONS: &[Section<()>] = &[
+pub(super) const SECTIONS: &[Section] = &[
     untitled(&[
         field(
             "fan.speed [%]",
@@ -159,7 +159,7 @@ fn state(answer: &Answer) -> Cell {
 }
 
 /// Whether the reason of this bit holds. One that the board does not tell is not inactive.
-fn reason<const BIT: i128>(row: &Row<'_, ()>) -> Cell {
+fn reason<const BIT: i128>(row: &Row<'_>) -> Cell {
     let supported = at(&row.ask(Q::SupportedThrottleReasons), 0)?;
     if supported & BIT == 0 {
         return Err(Absent::not_available());

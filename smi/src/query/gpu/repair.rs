@@ -7,7 +7,7 @@ use super::super::field::{Section, computed, field, titled};
 use super::super::row::Row;
 use crate::release;
 
-pub(super) const RETIRED_PAGES: &[Section<()>] = &[titled(
+pub(super) const RETIRED_PAGES: &[Section] = &[titled(
     "retired_pages",
     "A page of the board's memory that fails can be taken out of use: after several \
      errors of single bits in it, or one of two bits. From then on the driver gives \
@@ -35,7 +35,7 @@ pub(super) const RETIRED_PAGES: &[Section<()>] = &[titled(
     ],
 )];
 
-pub(super) const REMAPPED_ROWS: &[Section<()>] = &[
+pub(super) const REMAPPED_ROWS: &[Section] = &[
     titled(
         "remapped_rows",
         "A row of the board's memory that fails can be replaced by a spare one: after \
@@ -127,7 +127,7 @@ fn pages(answer: &Answer) -> Cell {
 }
 
 /// One of the counts of [`Q::RemappedRowsV2`], which not every library has, or the same of [`Q::RemappedRows`].
-fn rows(row: &Row<'_, ()>, place: usize, older_place: usize) -> Cell {
+fn rows(row: &Row<'_>, place: usize, older_place: usize) -> Cell {
     let count = match row.ask(Q::RemappedRowsV2) {
         Err(Code::FUNCTION_NOT_FOUND) => at(&row.ask(Q::RemappedRows), older_place),
         answer => at(&answer, place),

@@ -8,7 +8,7 @@ use super::super::field::{Section, computed, field, titled, untitled};
 /// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
 const RECOVERY_ACTION: u32 = 230;
 
-pub(super) const SECTIONS: &[Section<()>] = &[
+pub(super) const SECTIONS: &[Section] = &[
     untitled(&[
         computed(
             "index",

@@ -33,7 +33,7 @@ macro_rules! delayed {
     ($($field:tt)*) => { smoothing!($($field)*).except(BRANCH_595) };
 }
 
-pub(super) const SECTIONS: &[Section<()>] = &[titled(
+pub(super) const SECTIONS: &[Section] = &[titled(
     "power_smoothing",
     "Power smoothing keeps what a rack draws from jumping: the GPU draws at least a \
      floor, and changes within limits.",
