@@ -66,7 +66,7 @@ impl<'a> Typed<'a> {
         let value =
             |words: &mut Peekable<_>| words.next_if(|next: &&'a str| !options::is_option(next));
         while let Some(word) = words.next() {
-            if let Some(refusal) = options::refusal(word) {
+            if let Some(refusal) = options::find_refusal(word) {
                 return Err(refusal);
             }
             let option =
@@ -84,7 +84,7 @@ impl<'a> Typed<'a> {
                 text: word,
                 value,
             });
-            // It counts whatever follows.
+            // Help is shown whatever follows.
             if option.flag == Flag::Help {
                 break;
             }

@@ -8,11 +8,12 @@ use super::{
 
 pub(crate) struct Form {
     pub(crate) name: &'static str,
-    /// The text before the usage in the help of a monitor. The usage alone is shown where something was typed wrong,
-    /// which is no failure of a monitor.
+    /// The text before the usage in the help of a monitor. The usage alone is shown where something
+    /// was typed wrong, which is no failure of a monitor.
     pub(crate) about: &'static str,
     pub(crate) usage: &'static str,
-    /// The switches that a value follows, those with values that a shell proposes, and those that a value may follow.
+    /// The switches that a value follows, those with values that a shell proposes, and those that a
+    /// value may follow.
     pub(crate) takes: &'static [&'static str],
     pub(crate) values: &'static [(&'static str, Values)],
     pub(crate) may_take: &'static [&'static str],

@@ -32,6 +32,7 @@ mod running;
 mod scroll;
 mod select;
 mod subcommand;
+mod subcommands;
 mod summary;
 mod switches;
 #[cfg(test)]
@@ -56,7 +57,8 @@ use self::{
     output::Output,
     refusal::Refusal,
     release::Release,
-    subcommand::{Stop, is_handed_over},
+    subcommand::Stop,
+    subcommands::{is_handed_over, subcommand},
     ticker::Ticker,
 };
 pub use gpumon_probe::vendor::nvml::Recorded;
@@ -96,7 +98,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
     if let Some(name) = words.first().filter(|name| is_handed_over(name)) {
         return Err(Refusal::handed_over(name).into());
     }
-    if let Some(own) = words.first().and_then(|name| subcommand::subcommand(name)) {
+    if let Some(own) = words.first().and_then(|name| subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
         let is_left = own
@@ -159,7 +161,7 @@ fn without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
     match command {
         Command::Help => Some(HELP.to_owned()),
         Command::HelpQuery(query) => Some(query::help(*query, release())),
-        Command::Dtd => Some(log::dtd(release())),
+        Command::Dtd => Some(log::dtd_text(release())),
         _ => None,
     }
 }

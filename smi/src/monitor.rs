@@ -120,7 +120,8 @@ impl Rounds<'_> {
     }
 }
 
-/// Reads every GPU, given what was kept of it in the round before, and keeps what comes with the reading.
+/// Reads every GPU, given what was kept of it in the round before, and keeps what comes with the
+/// reading.
 pub(super) fn read_each<K: Copy + Send + Sync, T: Send>(
     context: &Context<'_>,
     kept: &mut Vec<K>,
@@ -140,8 +141,8 @@ pub(super) fn read_each<K: Copy + Send + Sync, T: Send>(
     read
 }
 
-/// What stands in a cell for a number.
-pub(super) fn cell(number: Option<i128>) -> String {
+/// Returns the text of a cell.
+pub(super) fn format_cell(number: Option<i128>) -> String {
     number.map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
 

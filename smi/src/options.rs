@@ -1,4 +1,4 @@
-//! nvidia-smi's options: short and long form, and whether a value follows; and those that NVIDIA's own tool handles.
+//! nvidia-smi's options: short and long form, and whether a value follows.
 
 use super::{Refusal, query::QueryKind, switches::Arity};
 
@@ -51,7 +51,7 @@ const fn selective(kind: QueryKind) -> OptionDef {
     )
 }
 
-const fn help(kind: QueryKind) -> OptionDef {
+const fn help_of(kind: QueryKind) -> OptionDef {
     opt(
         "",
         kind.help_switch(),
@@ -79,12 +79,12 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
     selective(QueryKind::RetiredPages),
     selective(QueryKind::RemappedRows),
     selective(QueryKind::SupportedClocks),
-    help(QueryKind::Gpu),
-    help(QueryKind::ComputeApps),
-    help(QueryKind::AccountedApps),
-    help(QueryKind::RetiredPages),
-    help(QueryKind::RemappedRows),
-    help(QueryKind::SupportedClocks),
+    help_of(QueryKind::Gpu),
+    help_of(QueryKind::ComputeApps),
+    help_of(QueryKind::AccountedApps),
+    help_of(QueryKind::RetiredPages),
+    help_of(QueryKind::RemappedRows),
+    help_of(QueryKind::SupportedClocks),
     opt(
         "-eow",
         "--error-on-warning",
@@ -106,20 +106,23 @@ impl OptionDef {
 /// Options that change a GPU.
 #[rustfmt::skip]
 const CHANGING: &[&str] = &[
-    "-pm", "--persistence-mode", "-e", "--ecc-config", "-p", "--reset-ecc-errors", "-c", "--compute-mode", "--gom",
-    "-r", "--gpu-reset", "-vm", "--virt-mode", "-lgc", "--lock-gpu-clocks", "-m", "--mode", "-rgc", "--reset-gpu-clocks",
-    "-lmc", "--lock-memory-clocks", "-rmc", "--reset-memory-clocks", "-lmcd", "--lock-memory-clocks-deferred",
-    "-rmcd", "--reset-memory-clocks-deferred", "-ac", "--applications-clocks", "-rac", "--reset-applications-clocks",
-    "-svfd", "--set-vf-derate", "-pl", "--power-limit", "-sc", "--scope", "-cc", "--cuda-clocks", "-am",
-    "--accounting-mode", "-caa", "--clear-accounted-apps", "--auto-boost-default", "--auto-boost-permission", "-mig",
-    "--multi-instance-gpu", "-gtt", "--gpu-target-temp", "-den", "--dram-encryption", "--set-hostname", "-t",
-    "--toggle-led",
+    "-pm", "--persistence-mode", "-e", "--ecc-config", "-p", "--reset-ecc-errors", "-c",
+    "--compute-mode", "--gom", "-r", "--gpu-reset", "-vm", "--virt-mode", "-lgc",
+    "--lock-gpu-clocks", "-m", "--mode", "-rgc", "--reset-gpu-clocks", "-lmc",
+    "--lock-memory-clocks", "-rmc", "--reset-memory-clocks", "-lmcd",
+    "--lock-memory-clocks-deferred", "-rmcd", "--reset-memory-clocks-deferred", "-ac",
+    "--applications-clocks", "-rac", "--reset-applications-clocks", "-svfd", "--set-vf-derate",
+    "-pl", "--power-limit", "-sc", "--scope", "-cc", "--cuda-clocks", "-am",
+    "--accounting-mode", "-caa", "--clear-accounted-apps", "--auto-boost-default",
+    "--auto-boost-permission", "-mig", "--multi-instance-gpu", "-gtt", "--gpu-target-temp",
+    "-den", "--dram-encryption", "--set-hostname", "-t", "--toggle-led",
 ];
 
 /// Options with which only NVIDIA's own tool shows something.
 #[rustfmt::skip]
 const HANDED_OVER: &[&str] = &[
-    "-B", "--list-excluded-gpus", "-col", "--columns", "-u", "--unit", "--get-hostname", "--debug",
+    "-B", "--list-excluded-gpus", "-col", "--columns", "-u", "--unit", "--get-hostname",
+    "--debug",
 ];
 
 /// The name in a word, which may carry a value behind a `=`.
@@ -128,7 +131,7 @@ fn name(word: &str) -> &str {
 }
 
 /// Why a word is left to NVIDIA's own tool; `None` if it is no such option.
-pub(crate) fn refusal(word: &str) -> Option<Refusal> {
+pub(crate) fn find_refusal(word: &str) -> Option<Refusal> {
     let name = name(word);
     if CHANGING.contains(&name) {
         Some(Refusal::changes_the_gpu(name))
@@ -139,9 +142,9 @@ pub(crate) fn refusal(word: &str) -> Option<Refusal> {
     }
 }
 
-/// Whether a word is an option of nvidia-smi.
+/// Returns whether a word is an option of nvidia-smi.
 pub(crate) fn is_option(word: &str) -> bool {
-    find(word).is_some() || refusal(word).is_some()
+    find(word).is_some() || find_refusal(word).is_some()
 }
 
 /// The option that a word names; the word may carry its value behind a `=`.

@@ -2,7 +2,7 @@
 
 use super::{
     options::{self, Flag},
-    subcommand::{is_handed_over, subcommand},
+    subcommands::{is_handed_over, subcommand},
 };
 
 /// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of them is an option that it

@@ -52,7 +52,7 @@ impl Refusal {
         ))
     }
 
-    /// What only NVIDIA's own tool shows. `form` is the switch, with its subcommand.
+    /// A form that only NVIDIA's own tool has. `form` is the switch, with its subcommand.
     pub(crate) fn handed_over(form: &str) -> Self {
         Self::not_done(format!(
             "gpumon: '{form}' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n"

@@ -1,10 +1,10 @@
-//! nvidia-smi's subcommands: those of gpumon, and the names of those that NVIDIA's own tool runs.
+//! A subcommand: a function, and how it is typed.
 
 use std::io::{self, Write};
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 
-use super::{Refusal, dmon, form::Form, nvlink, pmon, switches::UsageError, topo};
+use super::{Refusal, form::Form, switches::UsageError};
 
 /// How a subcommand is typed, and what it does.
 pub(crate) struct Subcommand {
@@ -13,48 +13,7 @@ pub(crate) struct Subcommand {
 }
 
 /// Runs a subcommand with its arguments, and gives the exit code.
-type Run = fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, Stop>;
-
-pub(super) static SUBCOMMANDS: [Subcommand; 4] = [
-    Subcommand::new(&dmon::FORM, dmon::run),
-    Subcommand::new(&pmon::FORM, pmon::run),
-    Subcommand::new(&topo::FORM, topo::run),
-    Subcommand::new(&nvlink::FORM, nvlink::run),
-];
-
-/// The other subcommands of nvidia-smi 580.
-const HANDED_OVER: [&str; 19] = [
-    "base-clocks",
-    "boost-slider",
-    "c2c",
-    "clocks",
-    "compute-policy",
-    "conf-compute",
-    "daemon",
-    "drain",
-    "encodersessions",
-    "fbcsessions",
-    "gpm",
-    "mig",
-    "pci",
-    "power-hint",
-    "power-profiles",
-    "power-smoothing",
-    "prm",
-    "replay",
-    "vgpu",
-];
-
-pub(crate) fn subcommand(name: &str) -> Option<&'static Subcommand> {
-    SUBCOMMANDS
-        .iter()
-        .find(|subcommand| subcommand.form.name == name)
-}
-
-/// Whether NVIDIA's own nvidia-smi runs the subcommand of this name.
-pub(crate) fn is_handed_over(name: &str) -> bool {
-    HANDED_OVER.contains(&name)
-}
+pub(super) type Run = fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, Stop>;
 
 /// Why a subcommand did not come to its end.
 #[derive(Debug)]
@@ -65,7 +24,7 @@ pub(super) enum Stop {
 }
 
 impl Subcommand {
-    const fn new(form: &'static Form, run: Run) -> Self {
+    pub(super) const fn new(form: &'static Form, run: Run) -> Self {
         Self { form, run }
     }
 
@@ -123,7 +82,10 @@ impl From<UsageError<'_>> for Stop {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::tests::scripted::ScriptedBackend;
+    use crate::{
+        subcommands::{is_handed_over, subcommand},
+        tests::scripted::ScriptedBackend,
+    };
 
     /// What a subcommand writes when it is typed so, and its exit code.
     pub(in super::super) fn typed(line: &str, driver: &dyn QueryBackend) -> (String, u8) {
@@ -172,7 +134,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_subcommand_explains_itself_and_knows_no_other_switch() {
+    fn every_subcommand_explains_itself() {
         let driver = ScriptedBackend::default();
         for (name, code_of_fault) in [("dmon", 0), ("pmon", 0), ("topo", 2), ("nvlink", 2)] {
             let (help, code) = typed(&format!("{name} -h"), &driver);
@@ -191,18 +153,12 @@ pub(super) mod tests {
 
     #[test]
     fn switches_of_nvidias_tool_are_refused() {
-        for (line, text) in [
-            (
-                "nvlink -re",
-                "gpumon: 'nvlink -re' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n",
-            ),
-            (
-                "nvlink -ec",
-                "gpumon: 'nvlink -ec' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n",
-            ),
+        for (line, reason) in [
+            ("nvlink -re", "changes the GPU, which gpumon never does"),
+            ("nvlink -ec", "is not part of gpumon"),
         ] {
-            let refused = typed(line, &ScriptedBackend::default());
-            assert_eq!(refused, (text.to_owned(), 3));
+            let text = format!("gpumon: '{line}' {reason}; use NVIDIA's own nvidia-smi for it\n");
+            assert_eq!(typed(line, &ScriptedBackend::default()), (text, 3));
         }
     }
 }

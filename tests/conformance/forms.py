@@ -74,7 +74,8 @@ def all_forms(smi, gpus):
         *[
             (f"nvlink {option}", ["nvlink", *option.split()])
             for option in (
-                "-s", "-s -i 0", "-s -l 1", "-s -l 99", "-c", "-p", "-R", "-e", "-gt d", "-gt r", "-info",
+                "-s", "-s -i 0", "-s -l 1", "-s -l 99", "-c", "-p", "-R", "-e", "-gt d", "-gt r",
+                "-info",
                 "-gLowPwrInfo", "-gBwMode", "-cBridge", "-gLWidth", "-i 0",
             )
         ],
@@ -82,19 +83,21 @@ def all_forms(smi, gpus):
     return forms
 
 
-# What gpumon passes to NVIDIA's tool, for which both find the same one.
+# Forms that gpumon passes to NVIDIA's tool: both run the same one.
 HANDED_OVER = [
-    ["-B"], ["-u"], ["-q", "-u"], ["-q", "-u", "-x"], ["-B", "-i", "0"], ["--get-hostname"], ["-col"], ["-col", "0"],
-    ["-col", "x"], ["-col", "-1"], ["-i", "0", "-col", "2"], ["--columns=1"], ["c2c", "-s"], ["base-clocks"],
-    ["compute-policy", "-l"], ["boost-slider", "-l"], ["conf-compute", "-f"], ["mig", "-lgi"], ["mig", "-lgip"],
+    ["-B"], ["-u"], ["-q", "-u"], ["-q", "-u", "-x"], ["-B", "-i", "0"], ["--get-hostname"],
+    ["-col"], ["-col", "0"], ["-col", "x"], ["-col", "-1"], ["-i", "0", "-col", "2"],
+    ["--columns=1"], ["c2c", "-s"], ["base-clocks"], ["compute-policy", "-l"],
+    ["boost-slider", "-l"], ["conf-compute", "-f"], ["mig", "-lgi"], ["mig", "-lgip"],
     ["mig", "-lci"], ["power-profiles", "-l"], ["vgpu"], ["nvlink", "-ec"],
 ]
 
 # What is refused, and how: compared word by word, with the exit code.
 REFUSALS = [
-    ["-i", "9"], ["-i", "abc"], ["-i", ""], ["-i"], ["-i", "0", "-i", "1"], ["-q", "-d", "BOGUS"], ["-q", "-d"],
-    ["-q", "-d", "MEMORY, POWER"], ["-d", "MEMORY"], ["-q", "-x", "-d", "MEMORY"], ["-x"], ["-qx"], ["-L", "-q"],
-    ["-L", "-x"], ["-L", "-f", "/tmp/x"], ["-L", "-L"], ["-L", "-i", "7"], ["--bogus"], ["bogus"], ["-Z"],
+    ["-i", "9"], ["-i", "abc"], ["-i", ""], ["-i"], ["-i", "0", "-i", "1"], ["-q", "-d", "BOGUS"],
+    ["-q", "-d"], ["-q", "-d", "MEMORY, POWER"], ["-d", "MEMORY"], ["-q", "-x", "-d", "MEMORY"],
+    ["-x"], ["-qx"], ["-L", "-q"], ["-L", "-x"], ["-L", "-f", "/tmp/x"], ["-L", "-L"],
+    ["-L", "-i", "7"], ["--bogus"], ["bogus"], ["-Z"],
     ["--query-gpu=bogus", "--format=csv"], ["--query-gpu=name,bogus", "--format=csv"], ["--query-gpu=NAME", "--format=csv"],
     ["--query-gpu= name", "--format=csv"], ["--query-gpu"], ["--query-gpu", "--format=csv"], ["--format=csv"],
     ["--query-gpu=name", "--format=bogus"], ["--query-gpu=name", "--format=CSV"],

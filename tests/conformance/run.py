@@ -109,7 +109,7 @@ def main():
     if arguments.daemon:
         server, environment = start_daemon(arguments.gpumon)
         started.append(server)
-    # What gpumon prints itself must not be left to the other tool.
+    # Without a path, gpumon cannot leave its own forms to the other tool.
     alone = dict(environment, PATH="")
     different = 0
     try:
@@ -119,7 +119,7 @@ def main():
             refusals = [(f"refused: {' '.join(map(repr, words))}", words) for words in REFUSALS]
             oddities = [(f"accepted: {' '.join(map(repr, words))}", words) for words in ODDITIES]
             forms = all_forms(smi, gpus) + refusals + oddities
-            handed_over = [(f"handed over: {' '.join(map(repr, words))}", words) for words in HANDED_OVER]
+            handed_over = [(f"handed over: {' '.join(words)}", words) for words in HANDED_OVER]
         forms = [(*form, alone) for form in forms] + [(*form, environment) for form in handed_over]
         forms = [form for form in forms if arguments.only in form[0]]
         for name, words, variables in forms:

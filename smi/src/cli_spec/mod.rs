@@ -1,7 +1,7 @@
 //! What can be typed in the command of nvidia-smi, for shells that complete it and for the manual.
 //!
-//! Made of the tables that parse the command line and of the help texts, so that nothing is written twice. What NVIDIA's
-//! own tool does is left out.
+//! Made of the tables that parse the command line and of the help texts, so that nothing is written
+//! twice. What NVIDIA's own tool does is left out.
 
 mod help_text;
 
@@ -10,7 +10,7 @@ use super::{
     options::{Flag, OPTIONS, OptionDef},
     passthrough,
     query::{self, QueryKind},
-    subcommand::SUBCOMMANDS,
+    subcommands::SUBCOMMANDS,
     switches::{Arity, Switch, Values},
 };
 

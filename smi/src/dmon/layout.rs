@@ -126,7 +126,7 @@ impl Layout {
         metrics: &[u32],
         levels: Levels,
     ) -> String {
-        let word = |number: &Option<i128>| monitor::cell(*number);
+        let word = |number: &Option<i128>| monitor::format_cell(*number);
         let own = cells
             .columns
             .iter()

@@ -13,39 +13,39 @@ use super::{
 
 pub(super) static ITEMS: &[Item] = &[
     group("Clocks", SAME).of(Section::CLOCK).holds(&[
-        clock("Graphics", "graphics_clock", Q::Clock(GRAPHICS)),
-        clock("SM", "sm_clock", Q::Clock(SM)),
-        clock("Memory", "mem_clock", Q::Clock(MEMORY)),
-        clock("Video", "video_clock", Q::Clock(VIDEO)),
+        clock_in_mhz("Graphics", "graphics_clock", Q::Clock(GRAPHICS)),
+        clock_in_mhz("SM", "sm_clock", Q::Clock(SM)),
+        clock_in_mhz("Memory", "mem_clock", Q::Clock(MEMORY)),
+        clock_in_mhz("Video", "video_clock", Q::Clock(VIDEO)),
     ]),
     group("Applications Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[
-            clock("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS)),
-            clock("Memory", "mem_clock", Q::ApplicationsClock(MEMORY)),
+            clock_in_mhz("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS)),
+            clock_in_mhz("Memory", "mem_clock", Q::ApplicationsClock(MEMORY)),
         ]),
     group("Default Applications Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[
-            clock(
+            clock_in_mhz(
                 "Graphics",
                 "graphics_clock",
                 Q::DefaultApplicationsClock(GRAPHICS),
             ),
-            clock("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY)),
+            clock_in_mhz("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY)),
         ]),
     group("Deferred Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[value("Memory", "mem_clock", not_in_nvml)]),
     group("Max Clocks", SAME).of(Section::CLOCK).holds(&[
-        clock("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS)),
-        clock("SM", "sm_clock", Q::MaxClock(SM)),
-        clock("Memory", "mem_clock", Q::MaxClock(MEMORY)),
-        clock("Video", "video_clock", Q::MaxClock(VIDEO)),
+        clock_in_mhz("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS)),
+        clock_in_mhz("SM", "sm_clock", Q::MaxClock(SM)),
+        clock_in_mhz("Memory", "mem_clock", Q::MaxClock(MEMORY)),
+        clock_in_mhz("Video", "video_clock", Q::MaxClock(VIDEO)),
     ]),
     group("Max Customer Boost Clocks", SAME)
         .of(Section::CLOCK)
-        .holds(&[clock(
+        .holds(&[clock_in_mhz(
             "Graphics",
             "graphics_clock",
             Q::CustomerBoostClock(GRAPHICS),
@@ -79,7 +79,7 @@ static MEMORY_CLOCKS: List = List {
     layout: Layout::Under(COLUMN),
 };
 
-const fn clock(title: &'static str, tag: &'static str, query: Q) -> Item {
+const fn clock_in_mhz(title: &'static str, tag: &'static str, query: Q) -> Item {
     number(title, tag, query, 0, mhz)
 }
 

@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         self.numbers.get(place).copied().unwrap_or(0)
     }
 
-    pub(super) fn has(&self, place: usize) -> bool {
+    pub(super) fn has_number(&self, place: usize) -> bool {
         place < self.numbers.len()
     }
 

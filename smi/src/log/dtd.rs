@@ -23,12 +23,12 @@ impl Dtd {
     }
 
     /// Declares an element that holds these, in this order, and all below them.
-    pub(super) fn sequence(&mut self, tag: &str, children: &[String]) {
-        self.element(tag, format!("({})", children.join(", ")));
+    pub(super) fn add_sequence(&mut self, tag: &str, children: &[String]) {
+        self.add_element(tag, format!("({})", children.join(", ")));
     }
 
-    pub(super) fn leaf(&mut self, tag: &str) {
-        self.element(tag, "(#PCDATA)".to_owned());
+    pub(super) fn add_leaf(&mut self, tag: &str) {
+        self.add_element(tag, "(#PCDATA)".to_owned());
     }
 
     pub(super) fn item(&mut self, item: &'static Item) {
@@ -37,12 +37,12 @@ impl Dtd {
             _ if !item.is_of(self.release) => {}
             Content::Each(_, items) => self.all(items),
             _ if tag.is_empty() => {}
-            Content::Value(_) => self.leaf(tag),
+            Content::Value(_) => self.add_leaf(tag),
             Content::Group(items) | Content::Declared(items) => {
                 if items.is_empty() {
-                    self.leaf(tag);
+                    self.add_leaf(tag);
                 } else {
-                    self.sequence(tag, &self.children(items));
+                    self.add_sequence(tag, &self.children(items));
                 }
                 self.all(items);
             }
@@ -52,14 +52,14 @@ impl Dtd {
                     .iter()
                     .map(|child| bare(child).to_owned())
                     .collect();
-                self.mixed(tag, &names);
+                self.add_mixed(tag, &names);
                 self.all(items);
             }
             Content::List(List {
                 tag: row, items, ..
             }) => {
-                self.mixed(tag, &[(*row).to_owned()]);
-                self.sequence(row, &self.children(items));
+                self.add_mixed(tag, &[(*row).to_owned()]);
+                self.add_sequence(row, &self.children(items));
                 self.all(items);
             }
         }
@@ -109,11 +109,11 @@ impl Dtd {
         }
     }
 
-    fn mixed(&mut self, tag: &str, names: &[String]) {
-        self.element(tag, format!("(#PCDATA | {})*", names.join(" | ")));
+    fn add_mixed(&mut self, tag: &str, names: &[String]) {
+        self.add_element(tag, format!("(#PCDATA | {})*", names.join(" | ")));
     }
 
-    fn element(&mut self, tag: &str, model: String) {
+    fn add_element(&mut self, tag: &str, model: String) {
         let element = (tag.to_owned(), model);
         if !self.elements.contains(&element) {
             self.elements.push(element);

@@ -37,11 +37,11 @@ pub(super) static ITEMS: &[Item] = &[
         group("Aggregate Uncorrectable SRAM Sources", SAME)
             .when(tells_sources)
             .holds(&[
-                sram("SRAM L2", SAME, &[6]),
-                sram("SRAM SM", SAME, &[7]),
-                sram("SRAM Microcontroller", SAME, &[9]),
-                sram("SRAM PCIE", SAME, &[8]),
-                sram("SRAM Other", SAME, &[10]),
+                sram_errors("SRAM L2", SAME, &[6]),
+                sram_errors("SRAM SM", SAME, &[7]),
+                sram_errors("SRAM Microcontroller", SAME, &[9]),
+                sram_errors("SRAM PCIE", SAME, &[8]),
+                sram_errors("SRAM Other", SAME, &[10]),
             ]),
         number("Channel Repair Pending", SAME, Q::RepairStatus, 0, yes_no).when(tells_sources),
         number("TPC Repair Pending", SAME, Q::RepairStatus, 1, yes_no).when(tells_sources),
@@ -70,11 +70,11 @@ static COUNTERS: &[Item] = &[
         if tells_sources(at) {
             format_sram_errors(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count)
         } else {
-            errors(at, CORRECTED as u32, SRAM as u32)
+            count_errors(at, CORRECTED as u32, SRAM as u32)
         }
     })
     .when(|at| !tells_locations(at)),
-    location("SRAM Uncorrectable", SAME, &[UNCORRECTED, SRAM])
+    errors_at("SRAM Uncorrectable", SAME, &[UNCORRECTED, SRAM])
         .when(|at| !tells_locations(at) && !tells_sources(at)),
     value("SRAM Uncorrectable Parity", SAME, |at| {
         format_sram_errors(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
@@ -86,8 +86,8 @@ static COUNTERS: &[Item] = &[
         |at| format_sram_errors(at, if at.nth(0) == VOLATILE { 4 } else { 1 }, count),
     )
     .when(tells_sources),
-    location("DRAM Correctable", SAME, &[CORRECTED, DRAM]).when(|at| !tells_locations(at)),
-    location("DRAM Uncorrectable", SAME, &[UNCORRECTED, DRAM]).when(|at| !tells_locations(at)),
+    errors_at("DRAM Correctable", SAME, &[CORRECTED, DRAM]).when(|at| !tells_locations(at)),
+    errors_at("DRAM Uncorrectable", SAME, &[UNCORRECTED, DRAM]).when(|at| !tells_locations(at)),
     value("SRAM Threshold Exceeded", SAME, |at| {
         format_sram_errors(at, 11, yes_no)
     })
@@ -96,13 +96,13 @@ static COUNTERS: &[Item] = &[
 
 /// `about` is the counter and the `nvmlMemoryErrorType_t`.
 static LOCATIONS: &[Item] = &[
-    location("Device Memory", SAME, &[2]),
-    location("Register File", SAME, &[3]),
-    location("L1 Cache", SAME, &[0]),
-    location("L2 Cache", SAME, &[1]),
-    location("Texture Memory", SAME, &[4]),
-    location("Texture Shared", "texture_shm", &[5]),
-    location("CBU", SAME, &[6]),
+    errors_at("Device Memory", SAME, &[2]),
+    errors_at("Register File", SAME, &[3]),
+    errors_at("L1 Cache", SAME, &[0]),
+    errors_at("L2 Cache", SAME, &[1]),
+    errors_at("Texture Memory", SAME, &[4]),
+    errors_at("Texture Shared", "texture_shm", &[5]),
+    errors_at("CBU", SAME, &[6]),
     value("Total", SAME, |at| {
         at.format(Q::TotalEccErrors(at.argument(1), at.argument(0)), 0, count)
     }),
@@ -119,19 +119,23 @@ const SRAM: i128 = 7;
 /// `NVML_DEVICE_ARCH_TURING`.
 const TURING: i128 = 6;
 
-/// The errors at an `nvmlMemoryLocation_t`, the last number, of the type before it, from the counter of the group.
-const fn location(title: &'static str, tag: &'static str, about: &'static [i128]) -> Item {
-    value(title, tag, |at| errors(at, at.argument(1), at.argument(2))).about(about)
+/// The errors at an `nvmlMemoryLocation_t`, the last number, of the type before it, from the
+/// counter of the group.
+const fn errors_at(title: &'static str, tag: &'static str, about: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        count_errors(at, at.argument(1), at.argument(2))
+    })
+    .about(about)
 }
 
-fn errors(at: &Cursor<'_>, kind: u32, location: u32) -> String {
+fn count_errors(at: &Cursor<'_>, kind: u32, location: u32) -> String {
     if_enabled(at, |at| {
         at.format(Q::MemoryErrors(kind, at.argument(0), location), 0, count)
     })
 }
 
 /// The number of [`Q::SramEccErrors`] at a place.
-const fn sram(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
+const fn sram_errors(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
     value(title, tag, |at| {
         format_sram_errors(at, at.nth(0) as usize, count)
     })

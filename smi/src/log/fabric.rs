@@ -79,7 +79,7 @@ fn status(code: i128) -> String {
     }
 }
 
-/// Two bits of the health mask from this one on: 0 is for what the GPU does not tell.
+/// Two bits of the health mask from this one on: 0 is unknown.
 const fn condition(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
     value(title, tag, |at| {
         health(at, at.argument(0), 0x3, &[ABSENT, "True", "False"])

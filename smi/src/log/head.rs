@@ -1,4 +1,4 @@
-//! What stands above the GPUs.
+//! The lines above the GPUs.
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 

@@ -71,12 +71,12 @@ pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
         )
     });
     let dtd = if with_dtd {
-        format!("[\n{}]", dtd(context.release()))
+        format!("[\n{}]", dtd_text(context.release()))
     } else {
         format!("SYSTEM \"{NAME}\"")
     };
     let mut out = format!("<?xml version=\"1.0\" ?>\n<!DOCTYPE {ROOT} {dtd}>\n");
-    // The root's own lines bear nothing else, by which a reader of `-l` tells one document from the next.
+    // A reader of `-l` finds the end of a document by the root's lines, which have nothing else.
     xml::branch(&mut out, 0, ROOT, |out| {
         head::elements(out, context);
         out.push_str(&blocks.concat());
@@ -84,8 +84,8 @@ pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
     out
 }
 
-/// What `--dtd` writes.
-pub(crate) fn dtd(release: Release) -> String {
+/// Returns the output of `--dtd`.
+pub(crate) fn dtd_text(release: Release) -> String {
     of_gpus(release).text(NAME, "gpu")
 }
 
@@ -99,15 +99,15 @@ fn of_gpus(release: Release) -> Dtd {
         head::ATTACHED.tag.to_owned(),
     ]);
     root.extend(["error_string?".to_owned(), "gpu*".to_owned()]);
-    dtd.sequence(ROOT, &root);
-    dtd.sequence(head::HOST[0].1, &[head::HOST[1].1.to_owned()]);
+    dtd.add_sequence(ROOT, &root);
+    dtd.add_sequence(head::HOST[0].1, &[head::HOST[1].1.to_owned()]);
     let lines = head::lines(release)
         .chain([&head::ATTACHED])
         .map(|line| line.tag);
     for tag in lines.chain([head::HOST[1].1]).chain(UNUSED.iter().copied()) {
-        dtd.leaf(tag);
+        dtd.add_leaf(tag);
     }
-    dtd.sequence(
+    dtd.add_sequence(
         "gpu",
         &gpu::ITEMS
             .iter()

@@ -96,8 +96,8 @@ const ATOMICS_OUTBOUND: u32 = 228;
 /// `NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK`.
 const ATOMICS_INBOUND: u32 = 229;
 
-/// A number of the PCI information: its place, and how many digits it has. The text puts `0x` before it, the XML does
-/// not.
+/// A number of the PCI information: its place, and how many digits it has. The text puts `0x`
+/// before it, the XML does not.
 const fn hexadecimal(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
     value(title, tag, |at| {
         let prefix = if at.form == Form::Text { "0x" } else { "" };

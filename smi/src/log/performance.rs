@@ -21,23 +21,23 @@ pub(super) static ITEMS: &[Item] = &[
     group("Clocks Event Reasons Counters", SAME)
         .of(Section::PERFORMANCE)
         .holds(&[
-            counter(
+            reason_counter(
                 "SW Power Capping",
                 "clocks_event_reasons_counters_sw_power_cap",
                 74,
             ),
-            counter("Sync Boost", "clocks_event_reasons_counters_sync_boost", 76),
-            counter(
+            reason_counter("Sync Boost", "clocks_event_reasons_counters_sync_boost", 76),
+            reason_counter(
                 "SW Thermal Slowdown",
                 "clocks_event_reasons_counters_sw_therm_slowdown",
                 269,
             ),
-            counter(
+            reason_counter(
                 "HW Thermal Slowdown",
                 "clocks_event_reasons_counters_hw_therm_slowdown",
                 270,
             ),
-            counter(
+            reason_counter(
                 "HW Power Braking",
                 "clocks_event_reasons_counters_hw_power_brake",
                 271,
@@ -47,33 +47,33 @@ pub(super) static ITEMS: &[Item] = &[
 ];
 
 static REASONS: &[Item] = &[
-    reason("Idle", "clocks_event_reason_gpu_idle", &[0x1]),
-    reason(
+    event_reason("Idle", "clocks_event_reason_gpu_idle", &[0x1]),
+    event_reason(
         "Applications Clocks Setting",
         "clocks_event_reason_applications_clocks_setting",
         &[0x2],
     ),
-    reason("SW Power Cap", "clocks_event_reason_sw_power_cap", &[0x4]),
-    reason("HW Slowdown", "clocks_event_reason_hw_slowdown", &[0x8]),
-    reason(
+    event_reason("SW Power Cap", "clocks_event_reason_sw_power_cap", &[0x4]),
+    event_reason("HW Slowdown", "clocks_event_reason_hw_slowdown", &[0x8]),
+    event_reason(
         "HW Thermal Slowdown",
         "clocks_event_reason_hw_thermal_slowdown",
         &[0x40],
     )
     .deeper(),
-    reason(
+    event_reason(
         "HW Power Brake Slowdown",
         "clocks_event_reason_hw_power_brake_slowdown",
         &[0x80],
     )
     .deeper(),
-    reason("Sync Boost", "clocks_event_reason_sync_boost", &[0x10]),
-    reason(
+    event_reason("Sync Boost", "clocks_event_reason_sync_boost", &[0x10]),
+    event_reason(
         "SW Thermal Slowdown",
         "clocks_event_reason_sw_thermal_slowdown",
         &[0x20],
     ),
-    reason(
+    event_reason(
         "Display Clock Setting",
         "clocks_event_reason_display_clocks_setting",
         &[0x100],
@@ -97,8 +97,8 @@ pub(super) fn state(at: &Cursor<'_>) -> String {
     })
 }
 
-/// Whether the reason of a bit holds the clocks back.
-const fn reason(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
+/// A line about the reason of a bit: whether it holds the clocks back.
+const fn event_reason(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
     value(title, tag, is_active).about(bit)
 }
 
@@ -122,7 +122,7 @@ fn is_active(at: &Cursor<'_>) -> String {
 }
 
 /// How long a reason has held, by the field that counts its nanoseconds.
-const fn counter(title: &'static str, tag: &'static str, id: u32) -> Item {
+const fn reason_counter(title: &'static str, tag: &'static str, id: u32) -> Item {
     field(title, tag, id, nanoseconds)
 }
 

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::release::Release;
 
-/// For each scope the readings that it has, and the GPU's samples. `about` is the `nvmlPowerScopeType_t`.
+/// For each scope the readings that it has, and the GPU's samples. `about` is the
+/// `nvmlPowerScopeType_t`.
 pub(super) static ITEMS: &[Item] = &[
     group("GPU Power Readings", SAME)
         .about(&[GPU])
@@ -52,9 +53,9 @@ static DIVIDED_READINGS: &[Item] = &[
     group("GPU Ceiling Power Limit", SAME).holds(&[CURRENT, REQUESTED, DEFAULT]),
     // The elements are named as those of the limit are, which is a guess.
     group("GPU Base Power", SAME).holds(&[
-        reading("Current Base Power", SAME, &[190, GPU_BASE]),
-        reading("Requested Base Power", SAME, &[192, GPU_BASE]),
-        reading("Default Base Power", SAME, &[189, GPU_BASE]),
+        power_reading("Current Base Power", SAME, &[190, GPU_BASE]),
+        power_reading("Requested Base Power", SAME, &[192, GPU_BASE]),
+        power_reading("Default Base Power", SAME, &[189, GPU_BASE]),
     ]),
     LEAST,
     MOST,
@@ -62,18 +63,19 @@ static DIVIDED_READINGS: &[Item] = &[
 
 /// The XML repeats the performance state here.
 const STATE: Item = value("", "power_state", state);
-const AVERAGE: Item = reading("Average Power Draw", SAME, &[185]);
-const INSTANT: Item = reading("Instantaneous Power Draw", "instant_power_draw", &[186]);
-const CURRENT: Item = reading("Current Power Limit", SAME, &[190]);
-const REQUESTED: Item = reading("Requested Power Limit", SAME, &[192]);
-const DEFAULT: Item = reading("Default Power Limit", SAME, &[189]);
-const LEAST: Item = reading("Min Power Limit", SAME, &[187]);
-const MOST: Item = reading("Max Power Limit", SAME, &[188]);
+const AVERAGE: Item = power_reading("Average Power Draw", SAME, &[185]);
+const INSTANT: Item = power_reading("Instantaneous Power Draw", "instant_power_draw", &[186]);
+const CURRENT: Item = power_reading("Current Power Limit", SAME, &[190]);
+const REQUESTED: Item = power_reading("Requested Power Limit", SAME, &[192]);
+const DEFAULT: Item = power_reading("Default Power Limit", SAME, &[189]);
+const LEAST: Item = power_reading("Min Power Limit", SAME, &[187]);
+const MOST: Item = power_reading("Max Power Limit", SAME, &[188]);
 
-/// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbors; of the scope behind it, or else of the group's.
-const fn reading(title: &'static str, tag: &'static str, field: &'static [i128]) -> Item {
+/// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbors; of the scope behind it, or else of the
+/// group's.
+const fn power_reading(title: &'static str, tag: &'static str, field: &'static [i128]) -> Item {
     value(title, tag, |at| {
-        let scope = at.argument(if at.has(2) { 2 } else { 0 });
+        let scope = at.argument(if at.has_number(2) { 2 } else { 0 });
         at.format_field(at.argument(1), scope, watts)
     })
     .about(field)

@@ -43,8 +43,8 @@ pub(super) static ITEMS: &[Item] = &[
     .since(Release(590, 0)),
 ];
 
-/// The settings of a profile: the beginning of their elements, the end of the last one, the first field, and the first
-/// field of smoothing with a delay.
+/// The settings of a profile: the beginning of their elements, the end of the last one, the first
+/// field, and the first field of smoothing with a delay.
 macro_rules! profile {
     ($tag:literal, $offset:literal, $first:literal, $delayed:literal) => {
         &[

@@ -84,11 +84,11 @@ static ROWS: &[Item] = &[
         |at| at.number(Q::RowRemapperHistogram, 0).err(),
     )
     .holds(&[
-        banks("Max", "row_remapper_histogram_max", 0),
-        banks("High", "row_remapper_histogram_high", 1),
-        banks("Partial", "row_remapper_histogram_partial", 2),
-        banks("Low", "row_remapper_histogram_low", 3),
-        banks("None", "row_remapper_histogram_none", 4),
+        bank_count("Max", "row_remapper_histogram_max", 0),
+        bank_count("High", "row_remapper_histogram_high", 1),
+        bank_count("Partial", "row_remapper_histogram_partial", 2),
+        bank_count("Low", "row_remapper_histogram_low", 3),
+        bank_count("None", "row_remapper_histogram_none", 4),
     ]),
 ];
 
@@ -134,7 +134,7 @@ const fn rows(title: &'static str, tag: &'static str, place: &'static [i128]) ->
     .about(place)
 }
 
-const fn banks(title: &'static str, tag: &'static str, place: usize) -> Item {
+const fn bank_count(title: &'static str, tag: &'static str, place: usize) -> Item {
     number(title, tag, Q::RowRemapperHistogram, place, |banks| {
         format!("{banks} bank(s)")
     })

@@ -30,20 +30,20 @@ pub(super) static ITEMS: &[Item] = &[
             celsius,
         )
         .since(RELABELED),
-        degrees("GPU Shutdown Temp", "gpu_temp_max_threshold", &[0]),
-        margin(
+        limit_in_degrees("GPU Shutdown Temp", "gpu_temp_max_threshold", &[0]),
+        limit_as_margin(
             "GPU Shutdown T.Limit Temp",
             "gpu_temp_max_tlimit_threshold",
             SHUTDOWN,
         ),
-        degrees("GPU Slowdown Temp", "gpu_temp_slow_threshold", &[1]),
-        margin(
+        limit_in_degrees("GPU Slowdown Temp", "gpu_temp_slow_threshold", &[1]),
+        limit_as_margin(
             "GPU Slowdown T.Limit Temp",
             "gpu_temp_slow_tlimit_threshold",
             SLOWDOWN,
         ),
-        degrees("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", &[3]),
-        margin(
+        limit_in_degrees("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", &[3]),
+        limit_as_margin(
             "GPU Max Operating T.Limit Temp",
             "gpu_temp_max_gpu_tlimit_threshold",
             GPU_MAX,
@@ -56,12 +56,12 @@ pub(super) static ITEMS: &[Item] = &[
         )
         .since(RELABELED),
         field("Memory Current Temp", "memory_temp", MEMORY, celsius),
-        degrees(
+        limit_in_degrees(
             "Memory Max Operating Temp",
             "gpu_temp_max_mem_threshold",
             &[2],
         ),
-        margin(
+        limit_as_margin(
             "Memory Max Operating T.Limit Temp",
             "gpu_temp_max_mem_tlimit_threshold",
             MEMORY_MAX,
@@ -95,12 +95,12 @@ const fn limit(title: &'static str, tag: &'static str, kind: &'static [i128]) ->
 }
 
 /// A limit of boards that give it as degrees.
-const fn degrees(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
+const fn limit_in_degrees(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
     limit(title, tag, kind).when(|at| !by_margin(at))
 }
 
 /// A limit of boards that give it as degrees that are left.
-const fn margin(title: &'static str, tag: &'static str, id: u32) -> Item {
+const fn limit_as_margin(title: &'static str, tag: &'static str, id: u32) -> Item {
     field(title, tag, id, celsius).when(by_margin)
 }
 

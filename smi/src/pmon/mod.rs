@@ -76,8 +76,8 @@ const fn column(
 }
 
 static UTILIZATION: [Column; 6] = [
-    column("sm", "%", |process| share(process, 0)),
-    column("mem", "%", |process| share(process, 1)),
+    column("sm", "%", |process| share_of(process, 0)),
+    column("mem", "%", |process| share_of(process, 1)),
     column("enc", "%", |process| share_of_engine(process, 2)),
     column("dec", "%", |process| share_of_engine(process, 3)),
     column("jpg", "%", |process| share_of_engine(process, 4)),
@@ -89,13 +89,13 @@ static MEMORY: [Column; 2] = [
     column("ccpm", "MB", |process| process.protected_mib),
 ];
 
-fn share(process: &Process, place: usize) -> Option<i128> {
+fn share_of(process: &Process, place: usize) -> Option<i128> {
     process.shares.map(|shares| shares[place])
 }
 
 /// An engine that a process leaves alone is one that it has no share in.
 fn share_of_engine(process: &Process, place: usize) -> Option<i128> {
-    share(process, place).filter(|share| *share > 0)
+    share_of(process, place).filter(|share| *share > 0)
 }
 
 fn of(group: char) -> &'static [Column] {
@@ -123,7 +123,7 @@ fn rows(processes: &[Process], front: &[String], columns: &[&Column]) -> Vec<Str
     }
     let of_process = |process: &Process| {
         let cells = columns.iter().map(|column| (column.read)(process));
-        let cells = cells.map(monitor::cell).collect();
+        let cells = cells.map(monitor::format_cell).collect();
         row(
             &process.pid.to_string(),
             process.kind,

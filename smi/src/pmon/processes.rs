@@ -31,7 +31,8 @@ pub(super) struct Process {
     pub(super) command: String,
 }
 
-/// Percent of SM, memory, encoder, decoder, JPEG decoder and OFA; -1 where the driver does not count.
+/// Percent of SM, memory, encoder, decoder, JPEG decoder and OFA; -1 where the driver does not
+/// count.
 pub(super) type Shares = [i128; 6];
 
 /// The processes of a GPU in the order of their PIDs, and the time stamp of the newest sample. Samples that were seen

@@ -2,15 +2,15 @@
 
 use gpumon_probe::vendor::nvml::query::Query;
 
-use super::cell::{Absent, Cell, at, whole_mebibytes};
+use super::cell::{Absent, Cell, number_at, whole_mebibytes};
 use super::common;
-use super::field::{computed, titled, untitled};
-use super::row::{Row, items, nth};
+use super::field::{fields, row_field, with_title};
+use super::row::{Row, items, nth_number};
 use super::table::Table;
 
 pub(super) static TABLE: Table = Table {
     subjects: &[
-        &[titled(
+        &[with_title(
             "Accounted Graphics/Compute Processes",
             "The processes of which the driver kept accounts: they have, or had, a graphics \
              or compute context on the GPU.
@@ -25,32 +25,32 @@ These are the fields:",
             &[],
         )],
         common::SECTIONS,
-        &[untitled(&[
+        &[fields(&[
             // The accounts of a virtual GPU's guest are kept apart, and no other process has such a number.
-            computed(
+            row_field(
                 "vgpu_instance",
                 |_| Err(Absent::not_available()),
                 "The number of the virtual GPU that the process ran on.",
             ),
-            computed("pid", nth::<0>, "The number of the process."),
-            computed(
+            row_field("pid", nth_number::<0>, "The number of the process."),
+            row_field(
                 "gpu_utilization or gpu_util [%]",
-                stat::<0>,
+                stat_cell::<0>,
                 "Percent of its time in which the process ran something on the GPU.",
             ),
-            computed(
+            row_field(
                 "mem_utilization or mem_util [%]",
-                stat::<1>,
+                stat_cell::<1>,
                 "Percent of its time in which the process read or wrote the GPU's memory.",
             ),
-            computed(
+            row_field(
                 "max_memory_usage [MiB]",
-                |row| Ok(whole_mebibytes(known(row, 2)?)),
+                |row| Ok(whole_mebibytes(known_stat(row, 2)?)),
                 "The most of the GPU's memory that the process ever had.",
             ),
-            computed(
+            row_field(
                 "time [ms]",
-                stat::<3>,
+                stat_cell::<3>,
                 "For how long the process had its context, in ms; 0 while it still has it.",
             ),
         ])],
@@ -59,13 +59,13 @@ These are the fields:",
 };
 
 /// One of the numbers of [`Query::AccountingStats`].
-fn known(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
-    match at(&row.ask(Query::AccountingStats(row.pid()?)), place)? {
+fn known_stat(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
+    match number_at(&row.ask(Query::AccountingStats(row.pid()?)), place)? {
         -1 => Err(Absent::not_available()),
         known => Ok(known),
     }
 }
 
-fn stat<const PLACE: usize>(row: &Row<'_>) -> Cell {
-    Ok(known(row, PLACE)?.to_string())
+fn stat_cell<const PLACE: usize>(row: &Row<'_>) -> Cell {
+    Ok(known_stat(row, PLACE)?.to_string())
 }

@@ -39,29 +39,29 @@ impl fmt::Display for Absent {
     }
 }
 
-fn known(answer: &Answer) -> Result<&Value, Code> {
+fn value_of(answer: &Answer) -> Result<&Value, Code> {
     answer.as_ref().map_err(|code| *code)
 }
 
 /// One of an answer's numbers. An answer without it came from a library that we do not understand.
-pub(super) fn at(answer: &Answer, place: usize) -> Result<i128, Absent> {
-    Ok(known(answer)?.at(place).ok_or(Code::UNKNOWN)?)
+pub(super) fn number_at(answer: &Answer, place: usize) -> Result<i128, Absent> {
+    Ok(value_of(answer)?.at(place).ok_or(Code::UNKNOWN)?)
 }
 
 /// The number at a place. The following forms are of a number at a place, too.
-pub(super) fn number<const PLACE: usize>(answer: &Answer) -> Cell {
-    Ok(at(answer, PLACE)?.to_string())
+pub(super) fn as_number<const PLACE: usize>(answer: &Answer) -> Cell {
+    Ok(number_at(answer, PLACE)?.to_string())
 }
 
 /// In capital hexadecimal digits, at least so many.
 pub(super) fn hexadecimal<const PLACE: usize, const DIGITS: usize>(answer: &Answer) -> Cell {
-    let number = at(answer, PLACE)?;
+    let number = number_at(answer, PLACE)?;
     Ok(format!("0x{number:0DIGITS$X}"))
 }
 
 /// Bytes in MiB, every one that was begun counted.
 pub(super) fn mebibytes<const PLACE: usize>(answer: &Answer) -> Cell {
-    Ok(whole_mebibytes(at(answer, PLACE)?))
+    Ok(whole_mebibytes(number_at(answer, PLACE)?))
 }
 
 /// The same of a number of bytes.
@@ -72,24 +72,24 @@ pub(super) fn whole_mebibytes(bytes: i128) -> String {
 
 /// In watts.
 pub(super) fn milliwatts<const PLACE: usize>(answer: &Answer) -> Cell {
-    Ok(format!("{:.2}", at(answer, PLACE)? as f64 / 1000.0))
+    Ok(format!("{:.2}", number_at(answer, PLACE)? as f64 / 1000.0))
 }
 
-pub(super) fn enabled<const PLACE: usize>(answer: &Answer) -> Cell {
-    word(answer, PLACE, &["Disabled", "Enabled"])
+pub(super) fn as_enabled<const PLACE: usize>(answer: &Answer) -> Cell {
+    as_word(answer, PLACE, &["Disabled", "Enabled"])
 }
 
-pub(super) fn yes<const PLACE: usize>(answer: &Answer) -> Cell {
-    word(answer, PLACE, &["No", "Yes"])
+pub(super) fn as_yes_no<const PLACE: usize>(answer: &Answer) -> Cell {
+    as_word(answer, PLACE, &["No", "Yes"])
 }
 
 pub(super) fn supported<const PLACE: usize>(answer: &Answer) -> Cell {
-    word(answer, PLACE, &["Not Supported", "Supported"])
+    as_word(answer, PLACE, &["Not Supported", "Supported"])
 }
 
 /// The word for a number; a number without a word comes from a newer driver.
-pub(super) fn word(answer: &Answer, place: usize, words: &[&str]) -> Cell {
-    let number = at(answer, place)?;
+pub(super) fn as_word(answer: &Answer, place: usize, words: &[&str]) -> Cell {
+    let number = number_at(answer, place)?;
     let word = usize::try_from(number)
         .ok()
         .and_then(|number| words.get(number))
@@ -101,12 +101,13 @@ pub(super) fn word(answer: &Answer, place: usize, words: &[&str]) -> Cell {
 pub(super) fn two_places(answer: &Answer) -> Cell {
     Ok(format!(
         "{:.2}",
-        known(answer)?.real().ok_or(Code::UNKNOWN)?
+        value_of(answer)?.real().ok_or(Code::UNKNOWN)?
     ))
 }
 
-/// Text. Other programs choose some of it, and it goes to a terminal: control characters become spaces.
+/// Text. Other programs choose some of it, and it goes to a terminal: control characters become
+/// spaces.
 pub(super) fn text(answer: &Answer) -> Cell {
-    let text = known(answer)?.text().ok_or(Code::UNKNOWN)?;
+    let text = value_of(answer)?.text().ok_or(Code::UNKNOWN)?;
     Ok(text.chars().map(printable).collect())
 }

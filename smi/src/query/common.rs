@@ -3,11 +3,11 @@
 use gpumon_probe::vendor::nvml::query::Query;
 
 use super::cell::{Cell, text};
-use super::field::{Section, computed, field, untitled};
+use super::field::{Section, field, fields, row_field};
 use super::row::Row;
 
-pub(super) const SECTIONS: &[Section] = &[untitled(&[
-    computed("timestamp", timestamp, TIMESTAMP),
+pub(super) const SECTIONS: &[Section] = &[fields(&[
+    row_field("timestamp", timestamp, TIMESTAMP),
     field("gpu_name", Query::Name, text, NAME),
     field("gpu_bus_id", Query::BusId, text, BUS_ID),
     field("gpu_serial", Query::Serial, text, SERIAL),
@@ -19,10 +19,10 @@ pub(super) const TIMESTAMP: &str =
 pub(super) const NAME: &str = "What the GPU is sold as, letters and digits. Every product has it.";
 pub(super) const BUS_ID: &str =
     "Where on the PCI bus the GPU is, in hexadecimal: domain:bus:device.function.";
-pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and digits. It never \
-                                 changes, and no other board has it.";
-pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and digits. It \
-                               is printed on no label of the board.";
+pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and \
+                                 digits. It never changes, and no other board has it.";
+pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and \
+                               digits. It is printed on no label of the board.";
 
 // It is a cell like any other.
 #[allow(clippy::unnecessary_wraps)]

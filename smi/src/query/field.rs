@@ -23,7 +23,7 @@ pub(super) struct Field {
 enum Source {
     /// The answer to a query, in a form.
     Answer(Query, fn(&Answer) -> Cell),
-    /// What a function makes of a row. It asks what it needs, and nothing else.
+    /// A function of a row, which asks for the answers that it needs.
     Computed(fn(&Row<'_>) -> Cell),
 }
 
@@ -38,7 +38,7 @@ pub(super) const fn field(
 }
 
 /// A field that takes more than one answer.
-pub(super) const fn computed(
+pub(super) const fn row_field(
     spec: &'static str,
     cell: fn(&Row<'_>) -> Cell,
     about: &'static str,
@@ -121,7 +121,7 @@ impl Section {
 }
 
 /// What the fields are about, and a few sentences on it.
-pub(super) const fn titled(
+pub(super) const fn with_title(
     title: &'static str,
     about: &'static str,
     fields: &'static [Field],
@@ -133,7 +133,7 @@ pub(super) const fn titled(
     }
 }
 
-pub(super) const fn untitled(fields: &'static [Field]) -> Section {
+pub(super) const fn fields(fields: &'static [Field]) -> Section {
     Section {
         title: None,
         since: Release(0, 0),

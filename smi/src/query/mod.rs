@@ -108,7 +108,7 @@ pub(crate) fn parse(
 }
 
 pub(crate) fn help(query: QueryKind, release: Release) -> String {
-    query.table().help(query.switch(), release)
+    query.table().render_help(query.switch(), release)
 }
 
 /// A field of a query as it can be asked for: its names, its own first, and what it means.
@@ -132,7 +132,9 @@ impl Request {
 
     /// The line above the rows, to be printed once, with its end of line; `None` where `noheader` was asked for.
     pub(crate) fn header(&self) -> Option<String> {
-        self.format.header.then(|| self.table.header(&self.chosen))
+        self.format
+            .header
+            .then(|| self.table.format_header(&self.chosen))
     }
 
     /// The rows of all selected GPUs as they are now, each with its end of line. There may be none.

@@ -6,49 +6,50 @@ use jiff::Timestamp;
 
 use super::cell::{Absent, Cell};
 use super::common;
-use super::field::{computed, untitled};
+use super::field::{fields, row_field};
 use super::row::{Gpu, Item, Row, items};
 use super::table::Table;
 
 pub(super) static TABLE: Table = Table {
     subjects: &[
         common::SECTIONS,
-        &[untitled(&[
-            computed(
+        &[fields(&[
+            row_field(
                 "retired_pages.address",
-                |row| Ok(format!("0x{:016x}", row.number(2)?)),
+                |row| Ok(format!("0x{:016x}", row.number_at(2)?)),
                 "Where the page is. With ECC turned on or off it can be another address.",
             ),
-            computed(
+            row_field(
                 "retired_pages.timestamp",
                 time,
                 "When the page was taken out of use.",
             ),
-            computed(
+            row_field(
                 "retired_pages.cause",
-                cause,
+                page_cause,
                 "Why the page was taken out of use, one of two:
  - Double Bit ECC - an error of two bits, which cannot be corrected.
  - Single Bit ECC - several errors of a single bit.",
             ),
         ])],
     ],
-    items: pages,
+    items: list_pages,
 };
 
-/// Of each `nvmlPageRetirementCause_t`: cause, time in us, which is 0 where the driver does not know it, and address.
-fn pages(gpu: &Gpu<'_>) -> Vec<Item> {
+/// Returns the `nvmlPageRetirementCause_t`, the time in us, which is 0 where it is unknown, and the
+/// address of each page.
+fn list_pages(gpu: &Gpu<'_>) -> Vec<Item> {
     let of_cause = |cause: u32| items::<2>(&[cause.into()], gpu.ask(Query::RetiredPages(cause)));
     [0, 1].into_iter().flat_map(of_cause).collect()
 }
 
-fn cause(row: &Row<'_>) -> Cell {
+fn page_cause(row: &Row<'_>) -> Cell {
     let causes = ["Single Bit ECC", "Double Bit ECC"];
-    Ok(causes[row.number(0)? as usize].to_owned())
+    Ok(causes[row.number_at(0)? as usize].to_owned())
 }
 
 fn time(row: &Row<'_>) -> Cell {
-    let microseconds = match row.number(1)? {
+    let microseconds = match row.number_at(1)? {
         0 => return Err(Absent::not_available()),
         known => i64::try_from(known).map_err(|_| Code::UNKNOWN)?,
     };

@@ -37,14 +37,15 @@ pub(super) struct Item {
 }
 
 /// The only row of a table about GPUs.
-pub(super) fn whole(_: &Gpu<'_>) -> Vec<Item> {
+pub(super) fn whole_gpu(_: &Gpu<'_>) -> Vec<Item> {
     vec![Item {
         numbers: Vec::new(),
         missing: Code::UNKNOWN,
     }]
 }
 
-/// An item for each so many numbers of a list, behind the same first numbers; without a list, one that says why.
+/// Returns an item for each `COUNT` numbers of a list, behind the same first numbers. Without a
+/// list, there is one, with the reason.
 pub(super) fn items<const COUNT: usize>(first: &[i128], list: Answer) -> Vec<Item> {
     let item = |numbers: &[i128], missing| Item {
         numbers: [first, numbers].concat(),
@@ -76,18 +77,18 @@ impl Row<'_> {
     }
 
     /// A number of its item.
-    pub(super) fn number(&self, place: usize) -> Result<i128, Code> {
+    pub(super) fn number_at(&self, place: usize) -> Result<i128, Code> {
         let number = self.item.numbers.get(place).copied();
         number.ok_or(self.item.missing)
     }
 
     /// The process whose PID is the first number of its item.
     pub(super) fn pid(&self) -> Result<u32, Code> {
-        u32::try_from(self.number(0)?).map_err(|_| Code::UNKNOWN)
+        u32::try_from(self.number_at(0)?).map_err(|_| Code::UNKNOWN)
     }
 }
 
 /// The cell of a number of the row's item.
-pub(super) fn nth<const PLACE: usize>(row: &Row<'_>) -> Cell {
-    Ok(row.number(PLACE)?.to_string())
+pub(super) fn nth_number<const PLACE: usize>(row: &Row<'_>) -> Cell {
+    Ok(row.number_at(PLACE)?.to_string())
 }

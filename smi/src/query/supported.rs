@@ -4,13 +4,13 @@
 use gpumon_probe::vendor::nvml::query::Query;
 
 use super::common;
-use super::field::{computed, titled, untitled};
-use super::row::{Gpu, Item, items, nth};
+use super::field::{fields, row_field, with_title};
+use super::row::{Gpu, Item, items, nth_number};
 use super::table::Table;
 
 pub(super) static TABLE: Table = Table {
     subjects: &[
-        &[titled(
+        &[with_title(
             "Supported Clocks",
             "The pairs of memory and graphics clocks at which the GPU can run; what a \
              hardware slowdown makes of them is not counted. No other pair can be given to \
@@ -18,20 +18,24 @@ pub(super) static TABLE: Table = Table {
             &[],
         )],
         common::SECTIONS,
-        &[untitled(&[
-            computed("memory or mem [MHz]", nth::<0>, "The memory's clock."),
-            computed(
+        &[fields(&[
+            row_field(
+                "memory or mem [MHz]",
+                nth_number::<0>,
+                "The memory's clock.",
+            ),
+            row_field(
                 "graphics or gr [MHz]",
-                nth::<1>,
+                nth_number::<1>,
                 "The clock of the graphics engine.",
             ),
         ])],
     ],
-    items: clocks,
+    items: list_pairs,
 };
 
 /// Both clocks of each pair, in MHz.
-fn clocks(gpu: &Gpu<'_>) -> Vec<Item> {
+fn list_pairs(gpu: &Gpu<'_>) -> Vec<Item> {
     let with = |memory: &i128| {
         let graphics = gpu.ask(Query::SupportedGraphicsClocks(*memory as u32));
         items::<1>(&[*memory], graphics)

@@ -24,8 +24,8 @@ impl Table {
         self.sections().flat_map(|section| section.fields).collect()
     }
 
-    /// Finds fields by their names, which commas part. Empty ones are passed over, others may come twice. Fails with the
-    /// first name that there is not.
+    /// Finds fields by their names, which commas part. Empty ones are passed over, others may come
+    /// twice. Fails with the first name that there is not.
     pub(super) fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal> {
         let fields = self.fields();
         let mut places = HashMap::new();
@@ -55,7 +55,7 @@ impl Table {
     }
 
     /// The line of names, with its end.
-    pub(super) fn header(&self, chosen: &[usize]) -> String {
+    pub(super) fn format_header(&self, chosen: &[usize]) -> String {
         let fields = self.fields();
         line(chosen.iter().map(|place| fields[*place].heading()))
     }
@@ -87,7 +87,7 @@ impl Table {
     }
 
     /// The list of all names that this release has, with what they mean.
-    pub(super) fn help(&self, switch: &str, release: Release) -> String {
+    pub(super) fn render_help(&self, switch: &str, release: Release) -> String {
         let mut text =
             format!("List of valid properties to query for the switch \"{switch}\":\n\n");
         for section in self.sections() {

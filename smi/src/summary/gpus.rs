@@ -43,9 +43,10 @@ impl Row {
             && processes.is_empty()
             && ask(Query::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);
         let text = format!(
-            "| {gpu:>3}  {name:<27}    {persistence:<3} |   {bus_id:<16} {display:>3} | {ecc:>20} |\n\
-             | {fan:>3}  {temperature:>4}    {performance:<3}          {power:>5} / {limit:>5} | {memory:>22} | \
-             {utilization:>7} {compute:>12} |\n\
+            "| {gpu:>3}  {name:<27}    {persistence:<3} |   {bus_id:<16} {display:>3} | \
+             {ecc:>20} |\n\
+             | {fan:>3}  {temperature:>4}    {performance:<3}          {power:>5} / {limit:>5} | \
+             {memory:>22} | {utilization:>7} {compute:>12} |\n\
              |                                         |                        | {mig:>20} |\n\
              {border}",
             name = text::head(&words(&ask(Query::Name)), 27),
@@ -75,7 +76,7 @@ impl Row {
             bus_id,
             is_mig,
             mig_devices: if is_mig {
-                mig::devices(context, gpu)
+                mig::render_devices(context, gpu)
             } else {
                 Vec::new()
             },

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The lines of each device of a GPU.
-pub(super) fn devices(context: &Context<'_>, gpu: u32) -> Vec<String> {
+pub(super) fn render_devices(context: &Context<'_>, gpu: u32) -> Vec<String> {
     let devices = context.ask(gpu, Query::MigDevices);
     let devices = devices.iter().flat_map(Value::numbers);
     devices
@@ -30,16 +30,18 @@ fn render_device(context: &Context<'_>, gpu: u32, index: u32) -> String {
     // Their last letters stand below each other, up to the size that needs the room behind.
     let total = |answer| format!("{:>8}", number(answer, 0, size));
     format!(
-        "| {gpu:>2}  {gpu_instance:>3}  {compute_instance:>2}  {index:>2}  | {used:>18} / {total:<12}| \
-         {multiprocessors:>2}   {ecc:>4} | {copy:>2}  {encoders:>2}   {decoders:>2}   {ofas:>2}   {jpegs:>2} |\n\
-         |                  | {bar1_used:>18} / {bar1_total:<12}|           |                       |\n\
+        "| {gpu:>2}  {gpu_instance:>3}  {compute_instance:>2}  {index:>2}  | \
+         {used:>18} / {total:<12}| {multiprocessors:>2}   {ecc:>4} | \
+         {copy:>2}  {encoders:>2}   {decoders:>2}   {ofas:>2}   {jpegs:>2} |\n\
+         |                  | {bar1_used:>18} / {bar1_total:<12}|           \
+         |                       |\n\
          {BORDER}",
         gpu_instance = plain(&instance, 0),
         compute_instance = plain(&instance, 1),
         used = number(&memory, 3, size),
         total = total(&memory),
         multiprocessors = attribute(0),
-        // Uncorrected errors of its own caches since the driver was loaded: all that is counted per instance.
+        // Only uncorrected errors of its own caches are counted per instance.
         ecc = plain(&ask(Query::MemoryErrors(1, 0, 7)), 0),
         copy = attribute(1),
         encoders = attribute(3),

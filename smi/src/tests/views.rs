@@ -7,7 +7,8 @@ use crate::{
     Context, command_line,
     query::{self, QueryKind},
     render,
-    subcommand::{subcommand, tests::typed},
+    subcommand::tests::typed,
+    subcommands::subcommand,
 };
 
 /// Forms that read something. What a loop shows is shown once.

@@ -22,7 +22,7 @@ pub(super) fn short(path: PciPath) -> &'static str {
 }
 
 /// What lies between two GPUs at most.
-pub(super) fn between(path: PciPath) -> String {
+pub(super) fn way_between(path: PciPath) -> String {
     match path {
         PciPath::Multiple => "by way of potentially multiple PCIe switches".to_owned(),
         PciPath::HostBridge => "by the same PCIe host bridge".to_owned(),

@@ -88,7 +88,7 @@ fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
         .as_ref()
         .and_then(|bus_id| topology.sysfs.device(bus_id));
     let links = if matrix == Matrix::Links {
-        let links = topology.number(index, Query::Field(LINKS, 0));
+        let links = topology.ask_number(index, Query::Field(LINKS, 0));
         links.unwrap_or(0) as u32
     } else {
         0
@@ -214,11 +214,11 @@ fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
         .collect();
     if !straight.is_empty() || gpu.remotes.is_empty() {
         let is_up =
-            |link: &&u32| topology.number(gpu.index, Query::Field(STATE, **link)) == Some(1);
+            |link: &&u32| topology.ask_number(gpu.index, Query::Field(STATE, **link)) == Some(1);
         return straight.iter().filter(is_up).count() as i128;
     }
     let switched = |gpu: &Gpu| {
-        let links = topology.number(gpu.index, Query::Field(SWITCH_LINKS, 0));
+        let links = topology.ask_number(gpu.index, Query::Field(SWITCH_LINKS, 0));
         links.unwrap_or(0)
     };
     cmp::min(switched(gpu), switched(other))

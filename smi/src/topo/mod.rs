@@ -61,7 +61,8 @@ pub(super) fn run(
         _ => Err(Refusal::new(
             2,
             format!(
-                "{what} must be used in conjunction with the -i argument which must be a single identifier.\n\n"
+                "{what} must be used in conjunction with the -i argument which must be a single \
+                 identifier.\n\n"
             ),
         )),
     };
@@ -146,17 +147,17 @@ impl Topology<'_> {
     }
 
     fn own_node(&self, gpu: u32) -> String {
-        self.number(gpu, Query::NumaNode)
+        self.ask_number(gpu, Query::NumaNode)
             .map_or_else(|| "N/A".to_owned(), |node| node.to_string())
     }
 
-    fn number(&self, gpu: u32, query: Query) -> Option<i128> {
+    fn ask_number(&self, gpu: u32, query: Query) -> Option<i128> {
         self.driver.about(Subject::gpu(gpu), query).ok()?.at(0)
     }
 
-    /// What connects two GPUs on PCIe; `None` where the driver does not tell.
+    /// Returns the connection of two GPUs on PCIe; `None` where it is unknown.
     fn path(&self, gpu: u32, other: u32) -> Option<PciPath> {
-        PciPath::from_level(self.number(gpu, Query::CommonAncestor(other))?)
+        PciPath::from_level(self.ask_number(gpu, Query::CommonAncestor(other))?)
     }
 
     fn words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {

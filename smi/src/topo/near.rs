@@ -27,7 +27,7 @@ pub(super) fn gpus_of_gpu(
     let answer = driver
         .about(Subject::gpu(gpu), Query::NearestGpus(number))
         .map_err(|_| failed())?;
-    let between = level::between(path);
+    let between = level::way_between(path);
     if answer.numbers().is_empty() {
         return Ok(format!(
             "Device {gpu} is not connected to other devices {between}.\n\n"

@@ -38,7 +38,7 @@ pub(crate) struct Gpu {
 /// What a handle stands for.
 pub(crate) type Target = (u32, Option<MigInstance>);
 
-/// This bit tells the handles of MIG devices from those of GPUs.
+/// The bit that distinguishes the handles of MIG devices from those of GPUs.
 const IS_MIG: usize = 0x1_0000;
 
 impl Gpu {

@@ -7,7 +7,7 @@ use super::{
     context,
 };
 use crate::{
-    log::{dtd, parse_sections, text, xml},
+    log::{dtd_text, parse_sections, text, xml},
     release::Release,
     tests::scripted::ScriptedBackend,
 };
@@ -440,7 +440,7 @@ fn lists_that_the_whole_log_leaves_out_are_shown_by_their_sections() {
 #[test]
 fn the_dtd_of_a_release_holds_what_every_document_of_it_holds() {
     for (branch, has) in [(580, true), (590, false), (595, true)] {
-        let dtd = dtd(Release(branch, 0));
+        let dtd = dtd_text(Release(branch, 0));
         assert_eq!(dtd.contains("partition_assigned"), has, "{branch}");
         assert!(!dtd.contains("partition_assigned?"), "{branch}");
     }
@@ -451,7 +451,7 @@ fn the_dtd_stands_in_the_document_where_it_is_asked_for() {
     let document = xml(&context(&hopper(driver(), 0), &[0]), true);
     let head = format!(
         "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log [\n{}]>\n<nvidia_smi_log>\n",
-        dtd(Release(580, 159))
+        dtd_text(Release(580, 159))
     );
     assert!(document.starts_with(&head));
 }

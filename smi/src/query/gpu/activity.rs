@@ -2,11 +2,11 @@
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::super::cell::number;
-use super::super::field::{Section, field, titled};
+use super::super::cell::as_number;
+use super::super::field::{Section, field, with_title};
 
 pub(super) const SECTIONS: &[Section] = &[
-    titled(
+    with_title(
         "utilization",
         "How busy the GPU was of late, from which one sees how much a program makes of \
          it.
@@ -15,14 +15,14 @@ With MIG turned on none of these can be told.",
             field(
                 "utilization.gpu [%]",
                 Q::UtilizationRates,
-                number::<0>,
+                as_number::<0>,
                 "Percent of the last sampling period in which at least one kernel ran.
 The period is between a second and a sixth of one, depending on the product.",
             ),
             field(
                 "utilization.memory [%]",
                 Q::UtilizationRates,
-                number::<1>,
+                as_number::<1>,
                 "Percent of the last sampling period in which the board's memory was read or \
                  written.
 The period is between a second and a sixth of one, depending on the product.",
@@ -30,31 +30,31 @@ The period is between a second and a sixth of one, depending on the product.",
             field(
                 "utilization.encoder [%]",
                 Q::EncoderUtilization,
-                number::<0>,
+                as_number::<0>,
                 "Percent of the last sampling period in which the video encoder worked.",
             ),
             field(
                 "utilization.decoder [%]",
                 Q::DecoderUtilization,
-                number::<0>,
+                as_number::<0>,
                 "Percent of the last sampling period in which the video decoder worked.",
             ),
             field(
                 "utilization.jpeg [%]",
                 Q::JpgUtilization,
-                number::<0>,
+                as_number::<0>,
                 "Percent of the last sampling period in which the JPEG decoder worked.",
             ),
             field(
                 "utilization.ofa [%]",
                 Q::OfaUtilization,
-                number::<0>,
+                as_number::<0>,
                 "Percent of the last sampling period in which the optical flow accelerator \
                  worked.",
             ),
         ],
     ),
-    titled(
+    with_title(
         "encoder.stats",
         "What the video encoder does: sessions, and their frames per second and latency \
          on average.",
@@ -62,19 +62,19 @@ The period is between a second and a sixth of one, depending on the product.",
             field(
                 "encoder.stats.sessionCount",
                 Q::EncoderStats,
-                number::<0>,
+                as_number::<0>,
                 "How many sessions encode on the GPU.",
             ),
             field(
                 "encoder.stats.averageFps",
                 Q::EncoderStats,
-                number::<1>,
+                as_number::<1>,
                 "Their frames per second, on average.",
             ),
             field(
                 "encoder.stats.averageLatency",
                 Q::EncoderStats,
-                number::<2>,
+                as_number::<2>,
                 "Their latency in microseconds, on average.",
             ),
         ],

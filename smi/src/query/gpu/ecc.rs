@@ -2,8 +2,8 @@
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::super::cell::{enabled, number, yes};
-use super::super::field::{Section, field, titled, untitled};
+use super::super::cell::{as_enabled, as_number, as_yes_no};
+use super::super::field::{Section, field, fields, with_title};
 use crate::release::Release;
 
 // `nvmlMemoryErrorType_t`.
@@ -33,55 +33,55 @@ macro_rules! errors {
                 field(
                     concat!($name, ".device_memory"),
                     Q::MemoryErrors($kind, $counter, BOARD),
-                    number::<0>,
+                    as_number::<0>,
                     "Errors in the board's memory.",
                 ),
                 field(
                     concat!($name, ".dram"),
                     Q::MemoryErrors($kind, $counter, BOARD),
-                    number::<0>,
+                    as_number::<0>,
                     "Errors in the board's memory.",
                 ),
                 field(
                     concat!($name, ".register_file"),
                     Q::MemoryErrors($kind, $counter, REGISTERS),
-                    number::<0>,
+                    as_number::<0>,
                     "Errors in the register files.",
                 ),
                 field(
                     concat!($name, ".l1_cache"),
                     Q::MemoryErrors($kind, $counter, L1),
-                    number::<0>,
+                    as_number::<0>,
                     "Errors in the L1 caches.",
                 ),
                 field(
                     concat!($name, ".l2_cache"),
                     Q::MemoryErrors($kind, $counter, L2),
-                    number::<0>,
+                    as_number::<0>,
                     "Errors in the L2 cache.",
                 ),
                 field(
                     concat!($name, ".texture_memory"),
                     Q::MemoryErrors($kind, $counter, TEXTURE),
-                    number::<0>,
+                    as_number::<0>,
                     "Parity errors in the texture memory.",
                 ),
                 field(
                     concat!($name, ".cbu"),
                     Q::MemoryErrors($kind, $counter, CBU),
-                    number::<0>,
+                    as_number::<0>,
                     "Parity errors in the CBU, which handles branches.",
                 ),
                 field(
                     concat!($name, ".sram"),
                     Q::MemoryErrors($kind, $counter, SRAM),
-                    number::<0>,
+                    as_number::<0>,
                     "Errors in all memories within the chip.",
                 ),
                 field(
                     concat!($name, ".total"),
                     Q::TotalEccErrors($kind, $counter),
-                    number::<0>,
+                    as_number::<0>,
                     "Errors in the whole chip.",
                 ),
             ],
@@ -90,7 +90,7 @@ macro_rules! errors {
 }
 
 pub(super) const SECTIONS: &[Section] = &[
-    titled(
+    with_title(
         "dramEncryption.mode",
         "Enabled where the memory is encrypted, Disabled where not. A change takes a \
          reboot. It needs version 1.0 of the infoROM's object for it.",
@@ -98,18 +98,18 @@ pub(super) const SECTIONS: &[Section] = &[
             field(
                 "dramEncryption.mode.current",
                 Q::DramEncryptionMode,
-                enabled::<0>,
+                as_enabled::<0>,
                 "Whether it is encrypted now.",
             ),
             field(
                 "dramEncryption.mode.pending",
                 Q::DramEncryptionMode,
-                enabled::<1>,
+                as_enabled::<1>,
                 "Whether it will be after the next reboot.",
             ),
         ],
     ),
-    titled(
+    with_title(
         "ecc.mode",
         "Enabled where errors of the memory are corrected, Disabled where not. A change \
          takes a reboot. It needs version 1.0 of the infoROM's object for it.",
@@ -117,13 +117,13 @@ pub(super) const SECTIONS: &[Section] = &[
             field(
                 "ecc.mode.current",
                 Q::EccMode,
-                enabled::<0>,
+                as_enabled::<0>,
                 "Whether they are corrected now.",
             ),
             field(
                 "ecc.mode.pending",
                 Q::EccMode,
-                enabled::<1>,
+                as_enabled::<1>,
                 "Whether they will be after the next reboot.",
             ),
         ],
@@ -154,17 +154,17 @@ pub(super) const SECTIONS: &[Section] = &[
         "ecc.errors.uncorrected.aggregate",
         None
     ),
-    untitled(&[
+    fields(&[
         field(
             "ecc.errors.uncorrected.volatile.sram.parity",
             Q::SramEccErrors,
-            number::<3>,
+            as_number::<3>,
             "Parity errors within the chip since the driver was loaded, each counted once.",
         ),
         field(
             "ecc.errors.uncorrected.volatile.sram.secded",
             Q::SramEccErrors,
-            number::<4>,
+            as_number::<4>,
             "Errors within the chip that SEC-DED found since the driver was loaded, each \
              counted once.",
         ),
@@ -172,51 +172,51 @@ pub(super) const SECTIONS: &[Section] = &[
         field(
             "ecc.errors.uncorrected.aggregate.sram.parity",
             Q::SramEccErrors,
-            number::<3>,
+            as_number::<3>,
             "Parity errors within the chip since the driver was loaded, as nvidia-smi prints \
              them; `-q` has those ever.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.secded",
             Q::SramEccErrors,
-            number::<3>,
+            as_number::<3>,
             "Parity errors within the chip since the driver was loaded, as nvidia-smi prints \
              them; `-q` has the errors that SEC-DED ever found.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",
             Q::SramEccErrors,
-            yes::<11>,
+            as_yes_no::<11>,
             "Whether there were more errors within the chip than it should ever have.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.l2",
             Q::SramEccErrors,
-            number::<6>,
+            as_number::<6>,
             "Errors in the L2 cache ever, each counted once.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.sm",
             Q::SramEccErrors,
-            number::<7>,
+            as_number::<7>,
             "Errors in multiprocessors ever, each counted once.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.mcu",
             Q::SramEccErrors,
-            number::<9>,
+            as_number::<9>,
             "Errors in microcontrollers ever, each counted once.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.pcie",
             Q::SramEccErrors,
-            number::<8>,
+            as_number::<8>,
             "Errors in the PCIe unit ever.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.other",
             Q::SramEccErrors,
-            number::<10>,
+            as_number::<10>,
             "Errors ever within the chip but in none of L2 cache, multiprocessors, \
              microcontrollers and PCIe unit, each counted once.",
         ),

@@ -2,11 +2,11 @@
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 
-use super::super::cell::{Cell, at, mebibytes, word};
-use super::super::field::{Section, field, titled, untitled};
+use super::super::cell::{Cell, as_word, mebibytes, number_at};
+use super::super::field::{Section, field, fields, with_title};
 
 pub(super) const SECTIONS: &[Section] = &[
-    titled(
+    with_title(
         "memory",
         "The memory on the board. With ECC there is some percent less of it, which holds \
          the check bits. The driver keeps a little for itself even while nothing runs.",
@@ -37,7 +37,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     ),
-    untitled(&[
+    fields(&[
         field(
             "compute_mode",
             Q::ComputeMode,
@@ -59,7 +59,7 @@ pub(super) const SECTIONS: &[Section] = &[
 
 /// `nvmlComputeMode_t`.
 fn compute_mode(answer: &Answer) -> Cell {
-    word(
+    as_word(
         answer,
         0,
         &[
@@ -72,5 +72,9 @@ fn compute_mode(answer: &Answer) -> Cell {
 }
 
 fn capability(answer: &Answer) -> Cell {
-    Ok(format!("{}.{}", at(answer, 0)?, at(answer, 1)?))
+    Ok(format!(
+        "{}.{}",
+        number_at(answer, 0)?,
+        number_at(answer, 1)?
+    ))
 }

@@ -38,11 +38,11 @@ pub(super) static TABLE: Table = Table {
         fabric::SECTIONS,
         platform::SECTIONS,
     ],
-    items: row::whole,
+    items: row::whole_gpu,
 };
 
 /// `--query-remapped-rows`.
 pub(super) static REMAPPED_ROWS: Table = Table {
     subjects: &[common::SECTIONS, repair::REMAPPED_ROWS],
-    items: row::whole,
+    items: row::whole_gpu,
 };

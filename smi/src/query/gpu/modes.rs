@@ -2,11 +2,11 @@
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::super::cell::{enabled, mebibytes};
-use super::super::field::{Section, field, titled};
+use super::super::cell::{as_enabled, mebibytes};
+use super::super::field::{Section, field, with_title};
 
 pub(super) const SECTIONS: &[Section] = &[
-    titled(
+    with_title(
         "mig.mode",
         "Enabled where the GPU can be parted into instances, Disabled where not. A \
          change takes a reset of the GPU.",
@@ -14,18 +14,18 @@ pub(super) const SECTIONS: &[Section] = &[
             field(
                 "mig.mode.current",
                 Q::MigMode,
-                enabled::<0>,
+                as_enabled::<0>,
                 "Whether it is turned on now.",
             ),
             field(
                 "mig.mode.pending",
                 Q::MigMode,
-                enabled::<1>,
+                as_enabled::<1>,
                 "Whether it will be after the next reset.",
             ),
         ],
     ),
-    titled(
+    with_title(
         "gsp.mode",
         "Enabled where the firmware on the GPU's own processor (GSP) does part of the \
          driver's work, Disabled where not.",
@@ -33,25 +33,25 @@ pub(super) const SECTIONS: &[Section] = &[
             field(
                 "gsp.mode.current",
                 Q::GspFirmwareMode,
-                enabled::<0>,
+                as_enabled::<0>,
                 "Whether it does so now.",
             ),
             field(
                 "gsp.mode.default",
                 Q::GspFirmwareMode,
-                enabled::<1>,
+                as_enabled::<1>,
                 "Whether it does so where nothing else was set.",
             ),
             field(
                 "c2c.mode",
                 Q::C2cMode,
-                enabled::<0>,
+                as_enabled::<0>,
                 "Enabled where the GPU is linked to the processor chip to chip, Disabled where \
                  not.",
             ),
         ],
     ),
-    titled(
+    with_title(
         "protected_memory",
         "The part of the memory that confidential computing protects.",
         &[

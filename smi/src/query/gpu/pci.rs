@@ -2,12 +2,12 @@
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::super::cell::{enabled, hexadecimal, number, supported, text};
+use super::super::cell::{as_enabled, as_number, hexadecimal, supported, text};
 use super::super::common::BUS_ID;
-use super::super::field::{Section, field, titled, untitled};
+use super::super::field::{Section, field, fields, with_title};
 
 pub(super) const SECTIONS: &[Section] = &[
-    untitled(&[
+    fields(&[
         field("pci.bus_id or gpu_bus_id", Q::BusId, text, BUS_ID),
         field(
             "pci.domain",
@@ -52,7 +52,7 @@ pub(super) const SECTIONS: &[Section] = &[
             "The kind of board and its vendor, in hexadecimal.",
         ),
     ]),
-    titled(
+    with_title(
         "vgpu_device_capability",
         "What the GPU can do for virtual GPUs.",
         &[
@@ -89,55 +89,55 @@ pub(super) const SECTIONS: &[Section] = &[
             field(
                 "vgpu_device_capability.mig_timeSlicing_mode",
                 Q::VgpuCapability(11),
-                enabled::<0>,
+                as_enabled::<0>,
                 "Whether taking turns on MIG devices is turned on.",
             ),
         ],
     ),
-    untitled(&[
+    fields(&[
         field(
             "pcie.link.gen.current",
             Q::PcieGeneration,
-            number::<0>,
+            as_number::<0>,
             "The generation at which the PCIe link runs now, which can be lower while the \
              GPU has nothing to do. An older name of pcie.link.gen.gpucurrent.",
         ),
         field(
             "pcie.link.gen.gpucurrent",
             Q::PcieGeneration,
-            number::<0>,
+            as_number::<0>,
             "The generation at which the PCIe link runs now, which can be lower while the \
              GPU has nothing to do.",
         ),
         field(
             "pcie.link.gen.max",
             Q::MaxPcieGeneration,
-            number::<0>,
+            as_number::<0>,
             "The highest generation that the GPU and the machine have in common.",
         ),
         field(
             "pcie.link.gen.gpumax",
             Q::GpuMaxPcieGeneration,
-            number::<0>,
+            as_number::<0>,
             "The highest generation that the GPU itself can do.",
         ),
         field(
             "pcie.link.gen.hostmax",
             Q::HostMaxPcieGeneration,
-            number::<0>,
+            as_number::<0>,
             "The highest generation that the port above the GPU can do.",
         ),
         field(
             "pcie.link.width.current",
             Q::PcieWidth,
-            number::<0>,
+            as_number::<0>,
             "How many lanes the PCIe link uses now, which can be fewer while the GPU has \
              nothing to do.",
         ),
         field(
             "pcie.link.width.max",
             Q::MaxPcieWidth,
-            number::<0>,
+            as_number::<0>,
             "The largest number of lanes that the GPU and the machine have in common.",
         ),
     ]),

@@ -5,37 +5,37 @@ use gpumon_probe::{
     vendor::nvml::query::{Answer, Query as Q},
 };
 
-use super::super::cell::{Cell, at, number, text, word};
-use super::super::field::{Section, field, titled, untitled};
+use super::super::cell::{Cell, as_number, as_word, number_at, text};
+use super::super::field::{Section, field, fields, with_title};
 use crate::release::Release;
 
 pub(super) const SECTIONS: &[Section] = &[
-    titled(
+    with_title(
         "platform",
         "Where in its rack the GPU is.",
         &[
             field(
                 "platform.chassis_serial_number",
                 Q::PlatformInfo,
-                chassis,
+                chassis_serial,
                 "The serial number of the chassis.",
             ),
             field(
                 "platform.slot_number",
                 Q::PlatformInfo,
-                number::<4>,
+                as_number::<4>,
                 "The slot in the chassis, slots of switches counted.",
             ),
             field(
                 "platform.tray_index",
                 Q::PlatformInfo,
-                number::<5>,
+                as_number::<5>,
                 "The tray among those that compute, switches not counted.",
             ),
             field(
                 "platform.host_id",
                 Q::PlatformInfo,
-                number::<6>,
+                as_number::<6>,
                 "The number of the machine within the slot.",
             ),
             field(
@@ -47,18 +47,18 @@ pub(super) const SECTIONS: &[Section] = &[
             field(
                 "platform.module_id",
                 Q::ModuleId,
-                number::<0>,
+                as_number::<0>,
                 "The number of the GPU within its machine.",
             ),
             field(
                 "platform.gpu_fabric_guid",
                 Q::PlatformInfo,
-                guid,
+                fabric_guid,
                 "By what the fabric knows the GPU.",
             ),
         ],
     ),
-    untitled(&[
+    fields(&[
         field(
             "hostname",
             Q::Hostname,
@@ -68,7 +68,7 @@ pub(super) const SECTIONS: &[Section] = &[
         field(
             "bbx.time_run [seconds]",
             Q::TimeRun,
-            number::<0>,
+            as_number::<0>,
             "For how many seconds of its life the GPU has had a driver loaded.",
         )
         .since(Release(610, 0)),
@@ -76,8 +76,8 @@ pub(super) const SECTIONS: &[Section] = &[
 ];
 
 /// Up to 16 letters, which come as two numbers.
-fn chassis(answer: &Answer) -> Cell {
-    let half = |place| at(answer, place).map(|number| (number as u64).to_be_bytes());
+fn chassis_serial(answer: &Answer) -> Cell {
+    let half = |place| number_at(answer, place).map(|number| (number as u64).to_be_bytes());
     let bytes = [half(2)?, half(3)?].concat();
     let letters = bytes
         .iter()
@@ -87,9 +87,9 @@ fn chassis(answer: &Answer) -> Cell {
 }
 
 fn peer_type(answer: &Answer) -> Cell {
-    word(answer, 7, &["Direct Connected", "Switch Connected"])
+    as_word(answer, 7, &["Direct Connected", "Switch Connected"])
 }
 
-fn guid(answer: &Answer) -> Cell {
-    Ok(format!("0x{:016X}", at(answer, 0)? as u64))
+fn fabric_guid(answer: &Answer) -> Cell {
+    Ok(format!("0x{:016X}", number_at(answer, 0)? as u64))
 }

@@ -2,8 +2,8 @@
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, enabled, milliwatts, number, two_places};
-use super::super::field::{Section, computed, field, untitled};
+use super::super::cell::{Absent, Cell, as_enabled, as_number, milliwatts, two_places};
+use super::super::field::{Section, field, fields, row_field};
 use super::super::row::Row;
 use crate::release::Release;
 
@@ -27,17 +27,17 @@ const CURRENT: u32 = 190;
 const REQUESTED: u32 = 192;
 const EDPP_MULTIPLIER: u32 = 274;
 
-pub(super) const SECTIONS: &[Section] = &[untitled(&[
+pub(super) const SECTIONS: &[Section] = &[fields(&[
     field(
         "temperature.gpu",
         Q::Temperature,
-        number::<0>,
+        as_number::<0>,
         "The temperature of the chip, in degrees Celsius.",
     ),
     field(
         "temperature.gpu.tlimit",
         Q::MarginTemperature,
-        number::<0>,
+        as_number::<0>,
         "How many degrees Celsius are left until the GPU slows down.",
     ),
     field(
@@ -46,7 +46,7 @@ pub(super) const SECTIONS: &[Section] = &[untitled(&[
         memory_temperature,
         "The temperature of the HBM, in degrees Celsius.",
     ),
-    computed(
+    row_field(
         "power.management",
         management,
         "Whether the driver manages the power. It takes version 3.0 of the infoROM's \
@@ -188,7 +188,7 @@ pub(super) const SECTIONS: &[Section] = &[untitled(&[
     .since(Release(610, 0)),
 ])];
 
-pub(super) const EDPP: &[Section] = &[untitled(&[field(
+pub(super) const EDPP: &[Section] = &[fields(&[field(
     "edpp_multiplier [%]",
     Q::Field(EDPP_MULTIPLIER, GPU),
     two_places,
@@ -202,13 +202,13 @@ fn management(row: &Row<'_>) -> Cell {
     if row.gpu.context.release() >= Release(590, 0) {
         return Err(Code::DEPRECATED.into());
     }
-    enabled::<0>(&row.ask(Q::PowerManagementMode))
+    as_enabled::<0>(&row.ask(Q::PowerManagementMode))
 }
 
 /// Boards whose memory has no thermometer say so without brackets.
 fn memory_temperature(answer: &Answer) -> Cell {
     match answer {
         Err(Code::NOT_SUPPORTED) => Err(Absent::word("N/A")),
-        answer => number::<0>(answer),
+        answer => as_number::<0>(answer),
     }
 }

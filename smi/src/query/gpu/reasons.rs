@@ -2,32 +2,32 @@
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, at, hexadecimal, number};
-use super::super::field::{Section, computed, field, titled, untitled};
+use super::super::cell::{Absent, Cell, as_number, hexadecimal, number_at};
+use super::super::field::{Section, field, fields, row_field, with_title};
 use super::super::row::Row;
 
 /// A reason, which has had another name.
 macro_rules! reason {
     ($name:literal, $bit:literal, $about:literal) => {
-        computed(
+        row_field(
             concat!(
                 "clocks_event_reasons.",
                 $name,
                 " or clocks_throttle_reasons.",
                 $name
             ),
-            reason::<$bit>,
+            event_reason::<$bit>,
             $about,
         )
     };
 }
 
 pub(super) const SECTIONS: &[Section] = &[
-    untitled(&[
+    fields(&[
         field(
             "fan.speed [%]",
             Q::FanSpeed,
-            number::<0>,
+            as_number::<0>,
             "How fast the fan is meant to turn, in percent of the speed at which it is as \
              loud as the board may be; it can be more than 100. A fan that is stuck turns \
              slower than this. Many boards have none and are cooled by the machine around \
@@ -40,7 +40,7 @@ pub(super) const SECTIONS: &[Section] = &[
             "The performance state, from P0 (fastest) to P12 (slowest).",
         ),
     ]),
-    titled(
+    with_title(
         "clocks_event_reasons",
         "What holds the clocks down. Where every reason is Not Active they run as fast \
          as they can.",
@@ -112,7 +112,7 @@ A later driver may tell this otherwise."
             ),
         ],
     ),
-    titled(
+    with_title(
         "clocks_event_reasons_counters",
         "For how long something has held the clocks down, in microseconds.",
         &[
@@ -152,19 +152,19 @@ A later driver may tell this otherwise."
 
 /// `nvmlPstates_t`, in which 32 is a state that the driver does not know.
 fn state(answer: &Answer) -> Cell {
-    match at(answer, 0)? {
+    match number_at(answer, 0)? {
         known @ 0..=15 => Ok(format!("P{known}")),
         _ => Err(Code::UNKNOWN.into()),
     }
 }
 
 /// Whether the reason of this bit holds. One that the board does not tell is not inactive.
-fn reason<const BIT: i128>(row: &Row<'_>) -> Cell {
-    let supported = at(&row.ask(Q::SupportedThrottleReasons), 0)?;
+fn event_reason<const BIT: i128>(row: &Row<'_>) -> Cell {
+    let supported = number_at(&row.ask(Q::SupportedThrottleReasons), 0)?;
     if supported & BIT == 0 {
         return Err(Absent::not_available());
     }
-    let active = at(&row.ask(Q::ThrottleReasons), 0)?;
+    let active = number_at(&row.ask(Q::ThrottleReasons), 0)?;
     Ok(if active & BIT == 0 {
         "Not Active"
     } else {
@@ -175,5 +175,5 @@ fn reason<const BIT: i128>(row: &Row<'_>) -> Cell {
 
 /// Nanoseconds, in microseconds.
 fn microseconds(answer: &Answer) -> Cell {
-    Ok((at(answer, 0)? / 1000).to_string())
+    Ok((number_at(answer, 0)? / 1000).to_string())
 }

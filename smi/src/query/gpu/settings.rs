@@ -2,20 +2,20 @@
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, enabled, number, text, word, yes};
-use super::super::field::{Section, computed, field, titled, untitled};
+use super::super::cell::{Absent, Cell, as_enabled, as_number, as_word, as_yes_no, text};
+use super::super::field::{Section, field, fields, row_field, with_title};
 
 /// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
 const RECOVERY_ACTION: u32 = 230;
 
 pub(super) const SECTIONS: &[Section] = &[
-    untitled(&[
-        computed(
+    fields(&[
+        row_field(
             "index",
             |row| Ok(row.gpu.index.to_string()),
             "The number of the GPU, from 0. A reboot can change it.",
         ),
-        computed(
+        row_field(
             "display_mode",
             |_| Err(Code::DEPRECATED.into()),
             "No longer told by the driver.",
@@ -23,21 +23,21 @@ pub(super) const SECTIONS: &[Section] = &[
         field(
             "display_attached",
             Q::DisplayMode,
-            yes::<0>,
+            as_yes_no::<0>,
             "Yes where a monitor is plugged into one of the GPU's connectors, No where there \
              is none.",
         ),
         field(
             "display_active",
             Q::DisplayActive,
-            enabled::<0>,
+            as_enabled::<0>,
             "Enabled where a display is set up on the GPU, which takes memory, Disabled \
              where not. It can be set up without any monitor.",
         ),
         field(
             "persistence_mode",
             Q::PersistenceMode,
-            enabled::<0>,
+            as_enabled::<0>,
             "Enabled where the driver stays loaded while no program uses the GPU, so that \
              the next one starts faster, Disabled where it is unloaded. Only on Linux.",
         ),
@@ -53,7 +53,7 @@ pub(super) const SECTIONS: &[Section] = &[
         field(
             "accounting.mode",
             Q::AccountingMode,
-            enabled::<0>,
+            as_enabled::<0>,
             "Enabled where the driver keeps accounts of each compute process, also after it \
              has ended, Disabled where not. The running time in them is 0 until the process \
              ends. See --help-query-accounted-apps.",
@@ -61,12 +61,12 @@ pub(super) const SECTIONS: &[Section] = &[
         field(
             "accounting.buffer_size",
             Q::AccountingBufferSize,
-            number::<0>,
+            as_number::<0>,
             "Of how many processes the driver can keep accounts. One more takes the place of \
              the oldest.",
         ),
     ]),
-    titled(
+    with_title(
         "driver_model",
         "Windows knows the driver models WDDM, for graphics, and TCC and MCDM, for \
          computing, with which kernels start faster. The switches -dm and -fdm choose \
@@ -86,13 +86,13 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     ),
-    untitled(&[field(
+    fields(&[field(
         "vbios_version",
         Q::VbiosVersion,
         text,
         "The version of the board's BIOS.",
     )]),
-    titled(
+    with_title(
         "inforom",
         "The versions of what stands in the infoROM, a small memory on the board for its \
          configuration and history. Some abilities of a board need a certain version.",
@@ -125,7 +125,7 @@ pub(super) const SECTIONS: &[Section] = &[
             field(
                 "inforom.checksum_validation",
                 Q::InforomIsValid,
-                checksum,
+                checksum_word,
                 "Whether the infoROM's checksums are right: valid or invalid.",
             ),
             field(
@@ -137,7 +137,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     ),
-    titled(
+    with_title(
         "gom",
         "The GPU's operation mode turns parts of it off, for less power or more \
          throughput.
@@ -162,7 +162,7 @@ The switch --gom chooses one.",
     ),
 ];
 
-fn checksum(answer: &Answer) -> Cell {
+fn checksum_word(answer: &Answer) -> Cell {
     match answer {
         Ok(_) => Ok("valid".to_owned()),
         Err(Code::CORRUPTED_INFOROM) => Err(Absent::word("invalid")),
@@ -171,11 +171,11 @@ fn checksum(answer: &Answer) -> Cell {
 }
 
 fn driver_model<const PLACE: usize>(answer: &Answer) -> Cell {
-    word(answer, PLACE, &["WDDM", "TCC", "MCDM"])
+    as_word(answer, PLACE, &["WDDM", "TCC", "MCDM"])
 }
 
 fn operation_mode<const PLACE: usize>(answer: &Answer) -> Cell {
-    word(
+    as_word(
         answer,
         PLACE,
         &["All On", "Compute", "Low Double Precision"],
@@ -183,7 +183,7 @@ fn operation_mode<const PLACE: usize>(answer: &Answer) -> Cell {
 }
 
 fn recovery_action(answer: &Answer) -> Cell {
-    word(
+    as_word(
         answer,
         0,
         &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"],
@@ -191,5 +191,5 @@ fn recovery_action(answer: &Answer) -> Cell {
 }
 
 fn addressing_mode(answer: &Answer) -> Cell {
-    word(answer, 0, &["None", "HMM", "ATS"])
+    as_word(answer, 0, &["None", "HMM", "ATS"])
 }

@@ -2,8 +2,8 @@
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use super::super::cell::{enabled, milliwatts, number, two_places, yes};
-use super::super::field::{Section, field, titled};
+use super::super::cell::{as_enabled, as_number, as_yes_no, milliwatts, two_places};
+use super::super::field::{Section, field, with_title};
 use crate::release::{BRANCH_595, Release};
 
 /// The scope by which `NVML_FI_PWR_SMOOTHING_PROFILE_*` are about the profile in use; 0 to 4 are the presets.
@@ -33,7 +33,7 @@ macro_rules! delayed {
     ($($field:tt)*) => { smoothing!($($field)*).except(BRANCH_595) };
 }
 
-pub(super) const SECTIONS: &[Section] = &[titled(
+pub(super) const SECTIONS: &[Section] = &[with_title(
     "power_smoothing",
     "Power smoothing keeps what a rack draws from jumping: the GPU draws at least a \
      floor, and changes within limits.",
@@ -63,21 +63,21 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "enabled",
             251,
             0,
-            yes::<0>,
+            as_yes_no::<0>,
             "Whether power is smoothed (Yes/No).",
         ),
         delayed!(
             "delayed_power_smoothing_supported",
             280,
             0,
-            yes::<0>,
+            as_yes_no::<0>,
             "Whether the GPU can smooth with a delay (Yes/No).",
         ),
         since_610!(
             "soc_power_smoothing_enabled",
             300,
             0,
-            enabled::<0>,
+            as_enabled::<0>,
             "Whether power is smoothed by the state of charge of the rack's energy storage \
              (Enabled/Disabled).",
         ),
@@ -85,14 +85,14 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "priv_level",
             252,
             0,
-            number::<0>,
+            as_number::<0>,
             "The level of privilege that the host has for power smoothing.",
         ),
         since_610!(
             "imm_ramp_down",
             253,
             0,
-            enabled::<0>,
+            as_enabled::<0>,
             "Whether power may fall at once (Enabled/Disabled).",
         ),
         since_610!(
@@ -142,14 +142,14 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "window_multiplier [ms]",
             279,
             0,
-            number::<0>,
+            as_number::<0>,
             "What the multipliers of windows are counted in, in ms.",
         ),
         since_610!(
             "num_preset_profiles",
             259,
             0,
-            number::<0>,
+            as_number::<0>,
             "How many preset profiles there are.",
         ),
         since_610!(
@@ -177,7 +177,7 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "curr_profile.ramp_down_hysteresis [ms]",
             263,
             IN_USE,
-            number::<0>,
+            as_number::<0>,
             "For how long load must be low before power falls, in the profile in use, in ms.",
         ),
         delayed!(
@@ -191,7 +191,7 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "curr_profile.primary_floor_act_window_multiplier",
             282,
             IN_USE,
-            number::<0>,
+            as_number::<0>,
             "The length of the window that brings the primary floor into force, in the \
              profile in use.",
         ),
@@ -199,7 +199,7 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "curr_profile.primary_floor_tar_window_multiplier",
             283,
             IN_USE,
-            number::<0>,
+            as_number::<0>,
             "The length of the window that sets the primary floor, in the profile in use.",
         ),
         delayed!(
@@ -214,7 +214,7 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "active_profile",
             264,
             0,
-            number::<0>,
+            as_number::<0>,
             "The number of the preset profile in use.",
         ),
         since_610!(
@@ -245,7 +245,7 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "admin_override.ramp_down_hysteresis [ms]",
             268,
             0,
-            |own| number::<0>(&if_set(own)),
+            |own| as_number::<0>(&if_set(own)),
             "For how long load must be low before power falls, where an administrator has \
              set it instead of the profile, in ms.",
         ),
@@ -261,7 +261,7 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "admin_override.primary_floor_act_window_multiplier",
             286,
             0,
-            |own| number::<0>(&if_set(own)),
+            |own| as_number::<0>(&if_set(own)),
             "The length that an administrator has set instead of the profile's, of the \
              window that brings the primary floor into force.",
         ),
@@ -269,7 +269,7 @@ pub(super) const SECTIONS: &[Section] = &[titled(
             "admin_override.primary_floor_tar_window_multiplier",
             287,
             0,
-            |own| number::<0>(&if_set(own)),
+            |own| as_number::<0>(&if_set(own)),
             "The length that an administrator has set instead of the profile's, of the \
              window that sets the primary floor.",
         ),

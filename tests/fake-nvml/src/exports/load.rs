@@ -12,7 +12,8 @@ const USUAL_STREAM: EncoderSession = EncoderSession {
     latency_us: 5_000,
 };
 
-/// Returns the number of streams that the GPU encodes, their mean frames per second and their mean latency.
+/// Returns the number of streams that the GPU encodes, their mean frames per second and their
+/// mean latency.
 pub(crate) fn encoder_stats(gpu: &Gpu) -> [c_uint; 3] {
     let state = gpu.state();
     let own = state.processes.iter();

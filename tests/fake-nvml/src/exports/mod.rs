@@ -22,8 +22,9 @@ mod topology;
 /// Exports functions that write what they find through the caller's pointers:
 /// `fn NAME(ABOUT |given|, inputs) -> OUTPUT { RESULT }`.
 ///
-/// `ABOUT` is the function of [`call`](crate::call) that finds what the call is about, and `given` what it hands on. An
-/// output is a value. `fills own: TYPE, VERSION` fills in a structure of which the caller says the version.
+/// `ABOUT` is the function of [`call`](crate::call) that finds what the call is about, and `given`
+/// is its result. An output is a value. `fills own: TYPE, VERSION` fills in a structure whose
+/// version the caller sets.
 macro_rules! exports {
     () => {};
     ($(#[$meta:meta])* fn $name:ident(system |$given:tt| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
@@ -33,7 +34,8 @@ macro_rules! exports {
     };
     ($(#[$meta:meta])* fn $name:ident($about:ident |$($given:tt),+| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
         $crate::exports::exports! {
-            @output [$(#[$meta])* $name] [handle: nvml_wrapper_sys::bindings::nvmlDevice_t, $($input: $of,)*] [$($input),*]
+            @output [$(#[$meta])* $name]
+            [handle: nvml_wrapper_sys::bindings::nvmlDevice_t, $($input: $of,)*] [$($input),*]
             [$about(handle, |$($given),+|)] $($rest)*
         }
     };
