@@ -1,6 +1,6 @@
 //! What was typed, as nvidia-smi understands it, and how it refuses what it does not.
 
-use std::{path::PathBuf, time::Duration};
+use std::{iter::Peekable, path::PathBuf, time::Duration};
 
 use super::{
     Refusal, log,
@@ -25,24 +25,11 @@ pub(crate) struct CommandLine {
 pub(crate) enum Command {
     Help,
     Version,
-    /// In so many columns of GPUs.
-    Summary {
-        columns: u32,
-    },
+    Summary,
     ListGpus,
-    ListExcluded,
-    Hostname,
     Log(Option<Vec<log::Section>>),
-    Xml {
-        with_dtd: bool,
-    },
-    Dtd {
-        unit: bool,
-    },
-    Units,
-    UnitsXml {
-        with_dtd: bool,
-    },
+    Xml { with_dtd: bool },
+    Dtd,
     Query(query::Request),
     HelpQuery(QueryKind),
 }
@@ -69,15 +56,6 @@ struct Word<'a> {
     value: Option<&'a str>,
 }
 
-impl<'a> Word<'a> {
-    /// The option as it was typed, without its value.
-    fn name(&self) -> &'a str {
-        self.text
-            .split_once('=')
-            .map_or(self.text, |(name, _)| name)
-    }
-}
-
 /// All of them, in their order.
 struct Typed<'a>(Vec<Word<'a>>);
 
@@ -85,25 +63,31 @@ impl<'a> Typed<'a> {
     fn read(words: &'a [String]) -> Result<Self, Refusal> {
         let mut typed = Vec::new();
         let mut words = words.iter().map(String::as_str).peekable();
+        let value =
+            |words: &mut Peekable<_>| words.next_if(|next: &&'a str| !options::is_option(next));
         while let Some(word) = words.next() {
+            if let Some(refusal) = options::find_refusal(word) {
+                return Err(refusal);
+            }
             let option =
                 options::find(word).ok_or_else(|| not_recognized(word).left_to_nvidia_smi())?;
             let value = match (word.split_once('='), option.arity) {
                 (Some((_, value)), _) => Some(value),
                 (None, Arity::None) => None,
                 (None, Arity::Required) => {
-                    match words.next_if(|next| options::find(next).is_none()) {
-                        Some(value) => Some(value),
-                        None => return Err(missing_value(option, word)),
-                    }
+                    Some(value(&mut words).ok_or_else(|| missing_value(word))?)
                 }
-                (None, Arity::Optional) => words.next_if(|next| options::find(next).is_none()),
+                (None, Arity::Optional) => value(&mut words),
             };
             typed.push(Word {
                 option,
                 text: word,
                 value,
             });
+            // Help is shown whatever follows.
+            if option.flag == Flag::Help {
+                break;
+            }
         }
         Ok(Self(typed))
     }
@@ -114,13 +98,6 @@ impl<'a> Typed<'a> {
 
     fn has(&self, asked: Flag) -> bool {
         self.find(asked).is_some()
-    }
-
-    fn count(&self, asked: Flag) -> usize {
-        self.0
-            .iter()
-            .filter(|word| word.option.flag == asked)
-            .count()
     }
 
     fn value(&self, asked: Flag) -> Option<&'a str> {
@@ -134,34 +111,12 @@ impl<'a> Typed<'a> {
             .collect()
     }
 
-    /// The first word that is none of these.
-    fn other_than(&self, known: &[Flag]) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|word| !known.contains(&word.option.flag))
-            .map(|word| word.text)
-    }
-
-    fn columns(&self) -> Result<u32, Refusal> {
-        let Some(word) = self.find(Flag::Columns) else {
-            return Ok(1);
-        };
-        let value = word.value.unwrap_or_default();
-        let invalid = || {
-            Refusal::error(
-                2,
-                &format!("Option {value} is invalid for {}.", word.name()),
-                HELP,
-            )
-        };
-        let columns = value.parse().map_err(|_| invalid())?;
-        if (1..=64).contains(&columns) {
-            return Ok(columns);
-        }
-        Err(Refusal::new(
-            2,
-            "Invalid number of columns. Please provide a value between 1 and 64.\n",
-        ))
+    /// The selective queries, with their fields.
+    fn queries(&self) -> impl Iterator<Item = (QueryKind, Option<&'a str>)> {
+        self.0.iter().filter_map(|word| match word.option.flag {
+            Flag::SelectiveQuery(kind) => Some((kind, word.value)),
+            _ => None,
+        })
     }
 
     fn pause(&self) -> Result<Option<Duration>, Refusal> {
@@ -196,13 +151,8 @@ impl<'a> Typed<'a> {
 
 const HELP: &str = " Please run 'nvidia-smi -h' for help.\n\n";
 
-fn missing_value(option: &OptionDef, word: &str) -> Refusal {
-    let refusal = Refusal::error(255, &format!("Option {word} is missing its value."), HELP);
-    if option.flag == Flag::Change {
-        refusal.left_to_nvidia_smi()
-    } else {
-        refusal
-    }
+fn missing_value(word: &str) -> Refusal {
+    Refusal::error(255, &format!("Option {word} is missing its value."), HELP)
 }
 
 fn not_recognized(word: &str) -> Refusal {
@@ -217,47 +167,39 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
     if typed.has(Flag::Help) {
         return Ok(Command::Help);
     }
-    if let Some(word) = typed.find(Flag::Change) {
-        return Err(Refusal::changes_the_gpu(word.text));
-    }
-    if let Some(word) = typed.find(Flag::Debug) {
-        return Err(Refusal::no_debug_log(word.name()));
-    }
     for (asked, command) in [
         (Flag::ListGpus, Command::ListGpus),
-        (Flag::ListExcluded, Command::ListExcluded),
         (Flag::Version, Command::Version),
     ] {
         if typed.has(asked) {
             return alone(typed, asked, command);
         }
     }
-    if let Some(word) = typed.find(Flag::HelpSelectiveQuery) {
-        return query_of(word.text, "--help-query-")
-            .map(Command::HelpQuery)
-            .ok_or_else(|| not_recognized(word.text));
+    let help = typed.0.iter().find_map(|word| match word.option.flag {
+        Flag::HelpSelectiveQuery(kind) => Some(kind),
+        _ => None,
+    });
+    if let Some(kind) = help {
+        return Ok(Command::HelpQuery(kind));
     }
-    if typed.has(Flag::SelectiveQuery) {
-        return selective(typed);
+    if let Some((kind, fields)) = typed.queries().next() {
+        return selective(typed, kind, fields);
     }
     if let Some(word) = typed.find(Flag::Format) {
         return Err(not_recognized(word.text));
-    }
-    if typed.has(Flag::Hostname) {
-        return Ok(Command::Hostname);
     }
     log_or_summary(typed)
 }
 
 fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Refusal> {
-    if let Some(word) = typed.other_than(&[asked]) {
+    if let Some(word) = typed.0.iter().find(|word| word.option.flag != asked) {
         return Err(Refusal::error(
             2,
-            &format!("Option {word} is not valid for this command."),
+            &format!("Option {} is not valid for this command.", word.text),
             HELP,
         ));
     }
-    if typed.count(asked) > 1 {
+    if typed.0.len() > 1 {
         return Err(Refusal::error(
             2,
             "Only one command can be run at a time.",
@@ -267,47 +209,34 @@ fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Re
     Ok(command)
 }
 
-fn query_of(word: &str, prefix: &str) -> Option<QueryKind> {
-    let name = word.split_once('=').map_or(word, |(name, _)| name);
-    let named = name.strip_prefix(prefix)?;
-    QueryKind::ALL
-        .into_iter()
-        .find(|query| query.switch().strip_prefix("--query-") == Some(named))
-}
-
-fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {
-    const KNOWN: &[Flag] = &[
-        Flag::SelectiveQuery,
-        Flag::Format,
-        Flag::Id,
-        Flag::File,
-        Flag::Loop,
-        Flag::LoopMs,
-        Flag::ErrorOnWarning,
-    ];
-    if typed.count(Flag::SelectiveQuery) > 1 {
+fn selective(typed: &Typed<'_>, kind: QueryKind, fields: Option<&str>) -> Result<Command, Refusal> {
+    let is_known = |flag| {
+        matches!(
+            flag,
+            Flag::SelectiveQuery(_)
+                | Flag::Format
+                | Flag::Id
+                | Flag::File
+                | Flag::Loop
+                | Flag::LoopMs
+                | Flag::ErrorOnWarning
+        )
+    };
+    if typed.queries().count() > 1 {
         return Err(Refusal::new(
             2,
             "Only one --query-* switch can be used at a time.\n",
         ));
     }
-    if let Some(word) = typed.other_than(KNOWN) {
+    if let Some(word) = typed.0.iter().find(|word| !is_known(word.option.flag)) {
         return Err(Refusal::error(
             2,
-            &format!("Option {word} is not recognized."),
+            &format!("Option {} is not recognized.", word.text),
             HELP,
         ));
     }
-    let Some(word) = typed.find(Flag::SelectiveQuery) else {
-        return Err(not_recognized("--query-gpu"));
-    };
-    let query = query_of(word.text, "--query-").ok_or_else(|| not_recognized(word.text))?;
-    query::parse(
-        query,
-        word.value.unwrap_or_default(),
-        typed.value(Flag::Format),
-    )
-    .map(Command::Query)
+    let format = typed.value(Flag::Format);
+    query::parse(kind, fields.unwrap_or_default(), format).map(Command::Query)
 }
 
 fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
@@ -318,27 +247,14 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
         );
         Err(Refusal::new(2, text))
     };
-    let columns = typed.columns()?;
-    let (unit, xml, dtd) = (
-        typed.has(Flag::Unit),
-        typed.has(Flag::Xml),
-        typed.has(Flag::Dtd),
-    );
+    let (xml, dtd) = (typed.has(Flag::Xml), typed.has(Flag::Dtd));
     if !typed.has(Flag::Query) {
         return match () {
-            () if dtd => Ok(Command::Dtd { unit }),
+            () if dtd => Ok(Command::Dtd),
             () if typed.has(Flag::Sections) => with_query("-d/--display", "a filtered query"),
             () if xml => with_query("-x/--xml-format", "an XML query"),
-            () if unit => with_query("-u/--unit", "a unit query"),
-            () => Ok(Command::Summary { columns }),
+            () => Ok(Command::Summary),
         };
-    }
-    if unit {
-        return Ok(if xml {
-            Command::UnitsXml { with_dtd: dtd }
-        } else {
-            Command::Units
-        });
     }
     if xml && typed.has(Flag::Sections) {
         return Err(Refusal::new(

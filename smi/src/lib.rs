@@ -15,7 +15,6 @@ mod context;
 mod dmon;
 mod driver;
 mod form;
-mod headline;
 mod list;
 mod log;
 mod monitor;
@@ -30,8 +29,6 @@ mod refusal;
 mod release;
 mod return_code;
 mod running;
-#[cfg(test)]
-mod scripted;
 mod scroll;
 mod select;
 mod subcommand;
@@ -61,6 +58,7 @@ use self::{
     refusal::Refusal,
     release::Release,
     subcommand::Stop,
+    subcommands::{is_handed_over, subcommand},
     ticker::Ticker,
 };
 pub use gpumon_probe::vendor::nvml::Recorded;
@@ -97,7 +95,10 @@ pub fn run(source: &AnswerSource<'_>, arguments: &[OsString]) -> io::Result<u8> 
 }
 
 fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
-    if let Some(own) = words.first().and_then(|name| subcommands::subcommand(name)) {
+    if let Some(name) = words.first().filter(|name| is_handed_over(name)) {
+        return Err(Refusal::handed_over(name).into());
+    }
+    if let Some(own) = words.first().and_then(|name| subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
         let is_left = own
@@ -160,7 +161,7 @@ fn without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
     match command {
         Command::Help => Some(HELP.to_owned()),
         Command::HelpQuery(query) => Some(query::help(*query, release())),
-        Command::Dtd { unit } => Some(log::dtd(*unit, release())),
+        Command::Dtd => Some(log::dtd_text(release())),
         _ => None,
     }
 }
@@ -188,10 +189,6 @@ impl<'a> Round<'a> {
             warned: None,
         };
         let warnings = round.leave_out_lost_gpus();
-        // One GPU is drawn the same in any number of columns. NVIDIA's own tool, to which several are left, warns itself.
-        if matches!(typed.command, Command::Summary { columns: 2.. }) && round.gpus.len() > 1 {
-            return Err(Refusal::no_columns());
-        }
         eprint!("{warnings}");
         match round.warned {
             Some(code) if round.gpus.is_empty() => Err(Refusal::new(code, "")),
@@ -235,17 +232,13 @@ impl<'a> Round<'a> {
 
 fn render(command: &Command, context: &Context<'_>) -> String {
     match command {
-        Command::Summary { .. } => summary::render(context),
+        Command::Summary => summary::render(context),
         Command::ListGpus => list::gpus(context),
-        Command::ListExcluded => list::excluded(context),
         Command::Version => list::version(context),
-        Command::Hostname => list::hostnames(context),
         Command::Log(sections) => log::text(context, sections.as_deref()),
         Command::Xml { with_dtd } => log::xml(context, *with_dtd),
-        Command::Units => log::units_text(context),
-        Command::UnitsXml { with_dtd } => log::units_xml(context, *with_dtd),
         Command::Query(request) => request.rows(context),
-        Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => {
+        Command::Help | Command::HelpQuery(_) | Command::Dtd => {
             unreachable!("answered without a GPU")
         }
     }

@@ -1,4 +1,4 @@
-//! What fits on a line each: the GPUs, those that are excluded, the versions.
+//! `-L` and `--version`.
 
 use std::fmt::Write;
 
@@ -40,30 +40,6 @@ fn list_one(context: &Context<'_>, gpu: u32) -> String {
     out
 }
 
-/// The most excluded devices that are listed. A driver that reports more is faulty.
-const MOST_EXCLUDED: i128 = 1024;
-
-/// `-B`.
-pub(crate) fn excluded(context: &Context<'_>) -> String {
-    let count = context
-        .system(SystemQuery::ExcludedDeviceCount)
-        .ok()
-        .and_then(|count| count.at(0))
-        .unwrap_or(0);
-    if count == 0 {
-        return "No excluded devices found.\n".to_owned();
-    }
-    let line = |device| {
-        let device = words(&context.system(SystemQuery::ExcludedDevice(device)));
-        let (bus_id, uuid) = device.split_once(", ").unwrap_or((&device, "N/A"));
-        format!("GPU {bus_id}: (UUID: {uuid})\n")
-    };
-    (0..count.min(MOST_EXCLUDED) as u32)
-        .map(line)
-        .collect::<Vec<_>>()
-        .concat()
-}
-
 /// Returns the version of the tool that comes with the library. The library puts CUDA's number
 /// before it. In WSL, the driver of Windows has another version.
 pub(crate) fn tool_version(context: &Context<'_>) -> Option<String> {
@@ -94,26 +70,6 @@ pub(crate) fn version(context: &Context<'_>) -> String {
         )
     };
     head + &versions
-}
-
-/// `--get-hostname`.
-pub(crate) fn hostnames(context: &Context<'_>) -> String {
-    let of = |gpu| {
-        let bus_id = words(&context.ask(gpu, Query::BusId));
-        match context.ask(gpu, Query::Hostname) {
-            Ok(name) => format!("GPU {bus_id}: {}\n", name.text().unwrap_or_default()),
-            Err(_) => format!(
-                "Hostname not supported for GPU {bus_id}.\nTreating as warning and moving on.\n"
-            ),
-        }
-    };
-    let all_done = "All done.\n";
-    context
-        .gpus
-        .iter()
-        .map(|gpu| of(*gpu))
-        .chain([all_done.to_owned()])
-        .collect()
 }
 
 fn words(answer: &Answer) -> String {

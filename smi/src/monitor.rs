@@ -1,6 +1,6 @@
 //! What `dmon` and `pmon` have in common: their switches, their faults and their rounds.
 
-use std::{io::Write, time::Duration};
+use std::{collections::HashMap, io::Write, time::Duration};
 
 use gpumon_probe::{local_time, vendor::nvml::query::QueryBackend};
 
@@ -13,22 +13,6 @@ use super::{
     ticker::Ticker,
     timestamp::TimestampColumns,
 };
-
-/// The groups of readings that `-s` knows, as all helps list them.
-macro_rules! letters {
-    () => {
-        "                              p - Power and temperatures
-                              u - Utilization
-                              c - Clocks of processor and memory
-                              v - Time limited by power, and by heat
-                              m - Memory in use: framebuffer, BAR1, protected
-                              e - Errors of ECC and replays on PCIe
-                              t - Traffic on PCIe, in and out
-"
-    };
-}
-
-pub(super) use letters;
 
 /// After so many rows the heading comes again.
 const ROWS: usize = 44;
@@ -134,6 +118,32 @@ impl Rounds<'_> {
             driver.forget();
         }
     }
+}
+
+/// Reads every GPU, given what was kept of it in the round before, and keeps what comes with the
+/// reading.
+pub(super) fn read_each<K: Copy + Send + Sync, T: Send>(
+    context: &Context<'_>,
+    kept: &mut Vec<K>,
+    read: impl Fn(u32, K) -> (T, K) + Sync,
+) -> Vec<T> {
+    let before: HashMap<u32, K> = context
+        .gpus
+        .iter()
+        .copied()
+        .zip(kept.iter().copied())
+        .collect();
+    let (read, now) = context
+        .each(|gpu| read(gpu, before[&gpu]))
+        .into_iter()
+        .unzip();
+    *kept = now;
+    read
+}
+
+/// Returns the text of a cell.
+pub(super) fn format_cell(number: Option<i128>) -> String {
+    number.map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
 
 /// The letters of `-s`, each group once and in the order that was typed. What is no group is passed over.

@@ -1,6 +1,6 @@
-//! nvidia-smi's own options: short and long form, and whether a value follows.
+//! nvidia-smi's options: short and long form, and whether a value follows.
 
-use super::switches::Arity;
+use super::{Refusal, query::QueryKind, switches::Arity};
 
 /// What an option means, whichever way it is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,12 +8,8 @@ pub(crate) enum Flag {
     Help,
     Version,
     ListGpus,
-    ListExcluded,
-    /// The summary in so many columns.
-    Columns,
     /// `-q`.
     Query,
-    Unit,
     Xml,
     Dtd,
     Sections,
@@ -23,15 +19,10 @@ pub(crate) enum Flag {
     LoopMs,
     Format,
     /// `--query-gpu` and its siblings.
-    SelectiveQuery,
-    HelpSelectiveQuery,
-    Hostname,
+    SelectiveQuery(QueryKind),
+    HelpSelectiveQuery(QueryKind),
     /// A warning is to show in the exit code, too.
     ErrorOnWarning,
-    /// An encrypted log for NVIDIA's own engineers.
-    Debug,
-    /// It changes a device, which is left to the vendor's own tool.
-    Change,
 }
 
 #[derive(Debug)]
@@ -51,19 +42,29 @@ const fn opt(short: &'static str, long: &'static str, arity: Arity, flag: Flag) 
     }
 }
 
+const fn selective(kind: QueryKind) -> OptionDef {
+    opt(
+        "",
+        kind.switch(),
+        Arity::Required,
+        Flag::SelectiveQuery(kind),
+    )
+}
+
+const fn help_of(kind: QueryKind) -> OptionDef {
+    opt(
+        "",
+        kind.help_switch(),
+        Arity::None,
+        Flag::HelpSelectiveQuery(kind),
+    )
+}
+
 pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-h", "--help", Arity::None, Flag::Help),
     opt("", "--version", Arity::None, Flag::Version),
     opt("-L", "--list-gpus", Arity::None, Flag::ListGpus),
-    opt(
-        "-B",
-        "--list-excluded-gpus",
-        Arity::None,
-        Flag::ListExcluded,
-    ),
-    opt("-col", "--columns", Arity::Required, Flag::Columns),
     opt("-q", "--query", Arity::None, Flag::Query),
-    opt("-u", "--unit", Arity::None, Flag::Unit),
     opt("-x", "--xml-format", Arity::None, Flag::Xml),
     opt("", "--dtd", Arity::None, Flag::Dtd),
     opt("-d", "--display", Arity::Required, Flag::Sections),
@@ -72,140 +73,24 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-l", "--loop", Arity::Optional, Flag::Loop),
     opt("-lms", "--loop-ms", Arity::Optional, Flag::LoopMs),
     opt("", "--format", Arity::Required, Flag::Format),
-    opt("", "--query-gpu", Arity::Required, Flag::SelectiveQuery),
-    opt(
-        "",
-        "--query-compute-apps",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--query-accounted-apps",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--query-retired-pages",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--query-remapped-rows",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--query-supported-clocks",
-        Arity::Required,
-        Flag::SelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-gpu",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-compute-apps",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-accounted-apps",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-retired-pages",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-remapped-rows",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt(
-        "",
-        "--help-query-supported-clocks",
-        Arity::None,
-        Flag::HelpSelectiveQuery,
-    ),
-    opt("", "--get-hostname", Arity::None, Flag::Hostname),
-    opt("-pm", "--persistence-mode", Arity::Required, Flag::Change),
-    opt("-e", "--ecc-config", Arity::Required, Flag::Change),
-    opt("-p", "--reset-ecc-errors", Arity::Required, Flag::Change),
-    opt("-c", "--compute-mode", Arity::Required, Flag::Change),
-    opt("", "--gom", Arity::Required, Flag::Change),
-    opt("-r", "--gpu-reset", Arity::Optional, Flag::Change),
-    opt("-vm", "--virt-mode", Arity::Required, Flag::Change),
-    opt("-lgc", "--lock-gpu-clocks", Arity::Required, Flag::Change),
-    opt("-m", "--mode", Arity::Required, Flag::Change),
-    opt("-rgc", "--reset-gpu-clocks", Arity::None, Flag::Change),
-    opt(
-        "-lmc",
-        "--lock-memory-clocks",
-        Arity::Required,
-        Flag::Change,
-    ),
-    opt("-rmc", "--reset-memory-clocks", Arity::None, Flag::Change),
-    opt(
-        "-lmcd",
-        "--lock-memory-clocks-deferred",
-        Arity::Required,
-        Flag::Change,
-    ),
-    opt(
-        "-rmcd",
-        "--reset-memory-clocks-deferred",
-        Arity::None,
-        Flag::Change,
-    ),
-    opt(
-        "-ac",
-        "--applications-clocks",
-        Arity::Required,
-        Flag::Change,
-    ),
-    opt(
-        "-rac",
-        "--reset-applications-clocks",
-        Arity::None,
-        Flag::Change,
-    ),
-    opt("-svfd", "--set-vf-derate", Arity::Required, Flag::Change),
-    opt("-pl", "--power-limit", Arity::Required, Flag::Change),
-    opt("-sc", "--scope", Arity::Required, Flag::Change),
-    opt("-cc", "--cuda-clocks", Arity::Required, Flag::Change),
-    opt("-am", "--accounting-mode", Arity::Required, Flag::Change),
-    opt("-caa", "--clear-accounted-apps", Arity::None, Flag::Change),
-    opt("", "--auto-boost-default", Arity::Required, Flag::Change),
-    opt("", "--auto-boost-permission", Arity::Required, Flag::Change),
-    opt(
-        "-mig",
-        "--multi-instance-gpu",
-        Arity::Required,
-        Flag::Change,
-    ),
-    opt("-gtt", "--gpu-target-temp", Arity::Required, Flag::Change),
-    opt("-den", "--dram-encryption", Arity::Required, Flag::Change),
-    opt("", "--set-hostname", Arity::Required, Flag::Change),
+    selective(QueryKind::Gpu),
+    selective(QueryKind::ComputeApps),
+    selective(QueryKind::AccountedApps),
+    selective(QueryKind::RetiredPages),
+    selective(QueryKind::RemappedRows),
+    selective(QueryKind::SupportedClocks),
+    help_of(QueryKind::Gpu),
+    help_of(QueryKind::ComputeApps),
+    help_of(QueryKind::AccountedApps),
+    help_of(QueryKind::RetiredPages),
+    help_of(QueryKind::RemappedRows),
+    help_of(QueryKind::SupportedClocks),
     opt(
         "-eow",
         "--error-on-warning",
         Arity::None,
         Flag::ErrorOnWarning,
     ),
-    opt("-t", "--toggle-led", Arity::Required, Flag::Change),
-    opt("", "--debug", Arity::Required, Flag::Debug),
 ];
 
 impl OptionDef {
@@ -216,15 +101,55 @@ impl OptionDef {
             .filter(|spelling| !spelling.is_empty())
             .collect()
     }
+}
 
-    pub(crate) fn is_supported(&self) -> bool {
-        !matches!(self.flag, Flag::Change | Flag::Columns | Flag::Debug)
+/// Options that change a GPU.
+#[rustfmt::skip]
+const CHANGING: &[&str] = &[
+    "-pm", "--persistence-mode", "-e", "--ecc-config", "-p", "--reset-ecc-errors", "-c",
+    "--compute-mode", "--gom", "-r", "--gpu-reset", "-vm", "--virt-mode", "-lgc",
+    "--lock-gpu-clocks", "-m", "--mode", "-rgc", "--reset-gpu-clocks", "-lmc",
+    "--lock-memory-clocks", "-rmc", "--reset-memory-clocks", "-lmcd",
+    "--lock-memory-clocks-deferred", "-rmcd", "--reset-memory-clocks-deferred", "-ac",
+    "--applications-clocks", "-rac", "--reset-applications-clocks", "-svfd", "--set-vf-derate",
+    "-pl", "--power-limit", "-sc", "--scope", "-cc", "--cuda-clocks", "-am",
+    "--accounting-mode", "-caa", "--clear-accounted-apps", "--auto-boost-default",
+    "--auto-boost-permission", "-mig", "--multi-instance-gpu", "-gtt", "--gpu-target-temp",
+    "-den", "--dram-encryption", "--set-hostname", "-t", "--toggle-led",
+];
+
+/// Options with which only NVIDIA's own tool shows something.
+#[rustfmt::skip]
+const HANDED_OVER: &[&str] = &[
+    "-B", "--list-excluded-gpus", "-col", "--columns", "-u", "--unit", "--get-hostname",
+    "--debug",
+];
+
+/// The name in a word, which may carry a value behind a `=`.
+fn name(word: &str) -> &str {
+    word.split_once('=').map_or(word, |(name, _)| name)
+}
+
+/// Why a word is left to NVIDIA's own tool; `None` if it is no such option.
+pub(crate) fn find_refusal(word: &str) -> Option<Refusal> {
+    let name = name(word);
+    if CHANGING.contains(&name) {
+        Some(Refusal::changes_the_gpu(name))
+    } else if HANDED_OVER.contains(&name) {
+        Some(Refusal::handed_over(name))
+    } else {
+        None
     }
+}
+
+/// Returns whether a word is an option of nvidia-smi.
+pub(crate) fn is_option(word: &str) -> bool {
+    find(word).is_some() || find_refusal(word).is_some()
 }
 
 /// The option that a word names; the word may carry its value behind a `=`.
 pub(crate) fn find(word: &str) -> Option<&'static OptionDef> {
-    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    let name = name(word);
     let is_named = |own: &str| !own.is_empty() && own == name;
     OPTIONS
         .iter()
@@ -243,8 +168,7 @@ mod tests {
             ("-i=1", Flag::Id),
             ("--id=1", Flag::Id),
             ("-lms=500", Flag::LoopMs),
-            ("--query-gpu=name", Flag::SelectiveQuery),
-            ("-pm", Flag::Change),
+            ("--query-gpu=name", Flag::SelectiveQuery(QueryKind::Gpu)),
         ] {
             assert_eq!(find(word).map(|option| option.flag), Some(flag), "{word}");
         }
@@ -260,6 +184,8 @@ mod tests {
             .flat_map(|option| [option.short, option.long])
             .collect();
         names.retain(|name| !name.is_empty());
+        names.extend(CHANGING);
+        names.extend(HANDED_OVER);
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -2,31 +2,31 @@
 
 use super::{
     options::{self, Flag},
-    subcommands::subcommand,
+    subcommands::{is_handed_over, subcommand},
 };
 
 /// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of them is an option that it
 /// alone has, or the first is one of its commands that gpumon has not itself. `is_own` knows gpumon's own commands, behind which the options are
 /// gpumon's.
 pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
-    let own =
-        |word: &String| options::find(word).is_some_and(|option| !is_shared(option.flag, word));
+    let is_nvidias = |word: &String| match options::find(word) {
+        Some(option) => !is_shared(option.flag),
+        // `gpumon --columns` selects columns.
+        None => options::is_option(word) && !word.starts_with("--columns"),
+    };
+    let is_subcommand = |name: &str| subcommand(name).is_some() || is_handed_over(name);
     words
         .first()
-        .is_some_and(|word| word == "smi" || (subcommand(word).is_some() && !is_own(word)))
+        .is_some_and(|word| word == "smi" || (is_subcommand(word) && !is_own(word)))
         || words
             .iter()
             .take_while(|word| word.starts_with('-') || !is_own(word))
-            .any(own)
+            .any(is_nvidias)
 }
 
 /// Options that mean something to plain `gpumon`, too.
-pub(super) fn is_shared(flag: Flag, word: &str) -> bool {
-    match flag {
-        Flag::Help | Flag::Version | Flag::Id => true,
-        Flag::Columns => word.starts_with("--"),
-        _ => false,
-    }
+pub(super) fn is_shared(flag: Flag) -> bool {
+    matches!(flag, Flag::Help | Flag::Version | Flag::Id)
 }
 
 #[cfg(test)]
@@ -51,6 +51,7 @@ mod tests {
             "-col 2",
             "-pm 1",
             "dmon -c 1",
+            "mig -lgi",
             "topo -m",
         ] {
             assert!(meant(line), "{line}");

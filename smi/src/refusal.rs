@@ -31,7 +31,7 @@ impl Refusal {
     }
 
     /// What only NVIDIA's own nvidia-smi does.
-    pub(crate) fn not_done(text: impl Into<String>) -> Self {
+    fn not_done(text: impl Into<String>) -> Self {
         Self::new(3, text).left_to_nvidia_smi()
     }
 
@@ -52,34 +52,10 @@ impl Refusal {
         ))
     }
 
-    /// The summary of several GPUs side by side, of which only NVIDIA's own tool knows how it looks.
-    pub(crate) fn no_columns() -> Self {
-        Self::not_done(
-            "gpumon: '-col' asks for the summary in columns, which gpumon does not draw for several GPUs; leave it out, \
-             or use NVIDIA's own nvidia-smi for it\n",
-        )
-    }
-
-    /// The log that only NVIDIA can read, and only its own tool can write.
-    pub(crate) fn no_debug_log(option: &str) -> Self {
+    /// A form that only NVIDIA's own tool has. `form` is the switch, with its subcommand.
+    pub(crate) fn handed_over(form: &str) -> Self {
         Self::not_done(format!(
-            "gpumon: '{option}' asks for an encrypted log of NVIDIA's own, which gpumon cannot write; leave it out, \
-                 or use NVIDIA's own nvidia-smi for it\n"
-        ))
-    }
-
-    /// A group of columns of driver 610, of which only NVIDIA's own tool knows how it looks.
-    pub(crate) fn no_mma_stall() -> Self {
-        Self::not_done(
-            "gpumon: 'dmon -s n' asks for the MMA stall, which gpumon does not show; leave 'n' out, or use NVIDIA's own \
-             nvidia-smi for it\n",
-        )
-    }
-
-    /// What was asked for is nothing that NVML tells. `form` is the switch, with its subcommand.
-    pub(crate) fn not_in_nvml(form: &str) -> Self {
-        Self::not_done(format!(
-            "gpumon: NVML does not tell what '{form}' shows; use NVIDIA's own nvidia-smi for it\n"
+            "gpumon: '{form}' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n"
         ))
     }
 }

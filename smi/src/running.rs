@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query};
 
-const COMPUTE: i128 = 1;
-const GRAPHICS: i128 = 2;
+pub(crate) const COMPUTE: i128 = 1;
+pub(crate) const GRAPHICS: i128 = 2;
 /// It computes through the multi-process service, and is in the list of those that compute, too.
-const SHARED: i128 = 4;
+pub(crate) const SHARED: i128 = 4;
 
 /// GPU instance, compute instance, PID, [kinds](kind) and bytes of each, by instance and PID as nvidia-smi lists them;
 /// -1 for what there is not. A process that is in several lists is one row.

@@ -86,7 +86,7 @@ mod tests {
     use gpumon_probe::vendor::nvml::query::Value;
 
     use super::*;
-    use crate::scripted::ScriptedBackend;
+    use crate::tests::scripted::ScriptedBackend;
 
     fn two() -> ScriptedBackend {
         ScriptedBackend::default()

@@ -1,4 +1,4 @@
-//! What a subcommand is: a function, and how it is typed.
+//! A subcommand: a function, and how it is typed.
 
 use std::io::{self, Write};
 
@@ -6,6 +6,7 @@ use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use super::{Refusal, form::Form, switches::UsageError};
 
+/// How a subcommand is typed, and what it does.
 pub(crate) struct Subcommand {
     pub(super) form: &'static Form,
     run: Run,
@@ -81,7 +82,10 @@ impl From<UsageError<'_>> for Stop {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::subcommands::subcommand;
+    use crate::{
+        subcommands::{is_handed_over, subcommand},
+        tests::scripted::ScriptedBackend,
+    };
 
     /// What a subcommand writes when it is typed so, and its exit code.
     pub(in super::super) fn typed(line: &str, driver: &dyn QueryBackend) -> (String, u8) {
@@ -113,8 +117,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_reader_that_has_gone_is_no_failure() {
-        let driver = crate::scripted::ScriptedBackend::default();
-        for name in ["topo", "nvlink", "mig", "dmon"] {
+        let driver = ScriptedBackend::default();
+        for name in ["topo", "nvlink", "pmon", "dmon"] {
             let code = subcommand(name)
                 .unwrap()
                 .run(&["-h".to_owned()], &driver, &mut Closed)
@@ -125,6 +129,36 @@ pub(super) mod tests {
 
     #[test]
     fn an_unknown_name_is_none() {
-        assert!(subcommand("bogus").is_none());
+        assert!(subcommand("bogus").is_none() && subcommand("mig").is_none());
+        assert!(is_handed_over("mig") && !is_handed_over("dmon"));
+    }
+
+    #[test]
+    fn every_subcommand_explains_itself() {
+        let driver = ScriptedBackend::default();
+        for (name, code_of_fault) in [("dmon", 0), ("pmon", 0), ("topo", 2), ("nvlink", 2)] {
+            let (help, code) = typed(&format!("{name} -h"), &driver);
+            assert!(
+                help.contains("[-h | --help]:") && code == 0,
+                "{name}: {help}"
+            );
+            let (text, code) = typed(&format!("{name} --bogus"), &driver);
+            assert!(
+                text.starts_with("Option \"--bogus\" is not recognized.\n"),
+                "{name}: {text}"
+            );
+            assert_eq!(code, code_of_fault, "{name}");
+        }
+    }
+
+    #[test]
+    fn switches_of_nvidias_tool_are_refused() {
+        for (line, reason) in [
+            ("nvlink -re", "changes the GPU, which gpumon never does"),
+            ("nvlink -ec", "is not part of gpumon"),
+        ] {
+            let text = format!("gpumon: '{line}' {reason}; use NVIDIA's own nvidia-smi for it\n");
+            assert_eq!(typed(line, &ScriptedBackend::default()), (text, 3));
+        }
     }
 }

@@ -14,18 +14,11 @@ pub(crate) struct TimestampColumns {
 impl TimestampColumns {
     /// Reads `D`, `T` or both; `None` where there is another letter.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        text.chars()
-            .try_fold(Self::default(), |columns, letter| match letter {
-                'D' => Some(Self {
-                    date: true,
-                    ..columns
-                }),
-                'T' => Some(Self {
-                    time: true,
-                    ..columns
-                }),
-                _ => None,
-            })
+        let is_known = text.chars().all(|letter| LETTERS.contains(letter));
+        is_known.then(|| Self {
+            date: text.contains('D'),
+            time: text.contains('T'),
+        })
     }
 
     /// The names above them, and above the index.

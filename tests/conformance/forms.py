@@ -40,14 +40,11 @@ def all_forms(smi, gpus):
         ("summary -i serial", ["-i", serial]),
         ("summary -i list", ["-i", f"{last},0,9,0"]),
         ("-L", ["-L"]),
-        ("-B", ["-B"]),
         ("--version", ["--version"]),
         ("-q", ["-q"]),
         ("-q -i", ["-q", "-i", last]),
         ("-q -x", ["-q", "-x"]),
         ("-q -x -i", ["-q", "-x", "-i", "0"]),
-        ("-q -u", ["-q", "-u"]),
-        ("-q -u -x", ["-q", "-u", "-x"]),
         ("-q -d several", ["-q", "-d", "MEMORY,POWER,PIDS"]),
         *[(f"-q -d {section}", ["-q", "-d", section]) for section in SECTIONS],
         *[(f"--query-{query}, every field", [f"--query-{query}={every[query]}", "--format=csv"]) for query in QUERIES],
@@ -77,30 +74,30 @@ def all_forms(smi, gpus):
         *[
             (f"nvlink {option}", ["nvlink", *option.split()])
             for option in (
-                "-s", "-s -i 0", "-s -l 1", "-s -l 99", "-c", "-p", "-R", "-e", "-ec", "-gt d", "-gt r", "-info",
+                "-s", "-s -i 0", "-s -l 1", "-s -l 99", "-c", "-p", "-R", "-e", "-gt d", "-gt r",
+                "-info",
                 "-gLowPwrInfo", "-gBwMode", "-cBridge", "-gLWidth", "-i 0",
             )
         ],
-        ("c2c -s", ["c2c", "-s"]),
-        ("base-clocks", ["base-clocks"]),
-        ("compute-policy -l", ["compute-policy", "-l"]),
-        ("boost-slider -l", ["boost-slider", "-l"]),
-        ("conf-compute -f", ["conf-compute", "-f"]),
-        ("mig -lgi", ["mig", "-lgi"]),
-        ("mig -lgip", ["mig", "-lgip"]),
-        ("mig -lci", ["mig", "-lci"]),
-        ("power-profiles -l", ["power-profiles", "-l"]),
-        ("vgpu", ["vgpu"]),
-        ("--get-hostname", ["--get-hostname"]),
     ]
     return forms
 
 
+# Forms that gpumon passes to NVIDIA's tool: both run the same one.
+HANDED_OVER = [
+    ["-B"], ["-u"], ["-q", "-u"], ["-q", "-u", "-x"], ["-B", "-i", "0"], ["--get-hostname"],
+    ["-col"], ["-col", "0"], ["-col", "x"], ["-col", "-1"], ["-i", "0", "-col", "2"],
+    ["--columns=1"], ["c2c", "-s"], ["base-clocks"], ["compute-policy", "-l"],
+    ["boost-slider", "-l"], ["conf-compute", "-f"], ["mig", "-lgi"], ["mig", "-lgip"],
+    ["mig", "-lci"], ["power-profiles", "-l"], ["vgpu"], ["nvlink", "-ec"],
+]
+
 # What is refused, and how: compared word by word, with the exit code.
 REFUSALS = [
-    ["-i", "9"], ["-i", "abc"], ["-i", ""], ["-i"], ["-i", "0", "-i", "1"], ["-q", "-d", "BOGUS"], ["-q", "-d"],
-    ["-q", "-d", "MEMORY, POWER"], ["-d", "MEMORY"], ["-q", "-x", "-d", "MEMORY"], ["-x"], ["-u"], ["-qx"], ["-L", "-q"],
-    ["-L", "-x"], ["-L", "-f", "/tmp/x"], ["-L", "-L"], ["-L", "-i", "7"], ["-B", "-i", "0"], ["--bogus"], ["bogus"], ["-Z"],
+    ["-i", "9"], ["-i", "abc"], ["-i", ""], ["-i"], ["-i", "0", "-i", "1"], ["-q", "-d", "BOGUS"],
+    ["-q", "-d"], ["-q", "-d", "MEMORY, POWER"], ["-d", "MEMORY"], ["-q", "-x", "-d", "MEMORY"],
+    ["-x"], ["-qx"], ["-L", "-q"], ["-L", "-x"], ["-L", "-f", "/tmp/x"], ["-L", "-L"],
+    ["-L", "-i", "7"], ["--bogus"], ["bogus"], ["-Z"],
     ["--query-gpu=bogus", "--format=csv"], ["--query-gpu=name,bogus", "--format=csv"], ["--query-gpu=NAME", "--format=csv"],
     ["--query-gpu= name", "--format=csv"], ["--query-gpu"], ["--query-gpu", "--format=csv"], ["--format=csv"],
     ["--query-gpu=name", "--format=bogus"], ["--query-gpu=name", "--format=CSV"],
@@ -111,8 +108,7 @@ REFUSALS = [
     ["pmon", "-s", "z"], ["pmon", "-i", "9", "-c", "1"], ["pmon", "-o", "Z", "-c", "1"], ["topo", "--bogus"],
     ["topo", "-p2p"], ["topo", "-p2p", "z"], ["topo", "-n", "2"], ["topo", "-n"], ["topo", "-p"], ["topo", "-c", "x"],
     ["topo", "-C"], ["topo", "-m", "-i", "0"], ["topo", "-C", "-i", "9"], ["nvlink", "--bogus"], ["nvlink", "-s", "-i", "9"],
-    ["nvlink", "-s", "-l", "x"], ["nvlink", "-gt"], ["nvlink", "-sc"], ["nvlink", "-g"], ["-col"], ["-col", "0"],
-    ["-col", "x"], ["-col", "-1"],
+    ["nvlink", "-s", "-l", "x"], ["nvlink", "-gt"], ["nvlink", "-sc"], ["nvlink", "-g"],
 ]
 
 # What is accepted though it looks wrong.
@@ -123,5 +119,5 @@ ODDITIES = [
     ["--query-gpu=name", "--format=csv,"], ["--query-gpu=name", "--format="], ["--format=csv", "--query-gpu=name"],
     ["--query-gpu=index", "--format=csv", "-i", "0,9"], ["-q", "-d", "memory"], ["-q", "-d", ""], ["-q", "--display=COMPUTE"],
     ["--list-gpus"], ["-i", " 0", "-L"], ["dmon", "-c", "1", "-s", "pp"], ["dmon", "--count", "1", "--select", "p"],
-    ["topo", "-c", "99999"], ["nvlink", "-l", "1"], ["-i", "0", "-col", "2"], ["--columns=1"],
+    ["topo", "-c", "99999"], ["nvlink", "-l", "1"],
 ]

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from compare import compare
-from forms import ODDITIES, QUERIES, REFUSALS, all_forms, field_forms, fields
+from forms import HANDED_OVER, ODDITIES, QUERIES, REFUSALS, all_forms, field_forms, fields
 
 # Words in which the programs differ by what they are.
 PROCESS_OWN = re.compile(r"python3 -c .*")
@@ -109,20 +109,21 @@ def main():
     if arguments.daemon:
         server, environment = start_daemon(arguments.gpumon)
         started.append(server)
-    # What gpumon leaves to the other tool must not be compared with itself.
-    environment["PATH"] = ""
+    # Without a path, gpumon cannot leave its own forms to the other tool.
+    alone = dict(environment, PATH="")
     different = 0
     try:
-        programs = (smi, own, environment)
         if arguments.fields:
-            forms = field_forms(smi)
+            forms, handed_over = field_forms(smi), []
         else:
             refusals = [(f"refused: {' '.join(map(repr, words))}", words) for words in REFUSALS]
             oddities = [(f"accepted: {' '.join(map(repr, words))}", words) for words in ODDITIES]
             forms = all_forms(smi, gpus) + refusals + oddities
+            handed_over = [(f"handed over: {' '.join(words)}", words) for words in HANDED_OVER]
+        forms = [(*form, alone) for form in forms] + [(*form, environment) for form in handed_over]
         forms = [form for form in forms if arguments.only in form[0]]
-        for name, words in forms:
-            different += report(name, compare_form(words, programs), arguments.verbose)
+        for name, words, variables in forms:
+            different += report(name, compare_form(words, (smi, own, variables)), arguments.verbose)
         if not arguments.only and not arguments.fields:
             different += compare_names(smi, own)
     finally:

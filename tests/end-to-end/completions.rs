@@ -43,7 +43,7 @@ const PROPOSED: &[(&str, &str)] = &[
     ),
     ("gpumon topo -p2p ", "a n p r w"),
     ("gpumon topo -nv", "-nvme"),
-    ("gpumon mig -lg", "-lgi -lgip -lgipp"),
+    ("gpumon nvlink -gL", "-gLWidth -gLowPwrInfo"),
     ("gpumon nvlink -gt ", "d r"),
     (
         "gpumon --source sim smi --query-supp",

@@ -1,18 +1,16 @@
 //! What can be typed in the command of nvidia-smi, for shells that complete it and for the manual.
 //!
-//! Made of the tables that parse the command line and of the help texts, so that nothing is written twice. What is refused
-//! is left out.
+//! Made of the tables that parse the command line and of the help texts, so that nothing is written
+//! twice. What NVIDIA's own tool does is left out.
 
 mod help_text;
 
 use super::{
-    HELP,
-    form::Form,
-    log,
+    HELP, log,
     options::{Flag, OPTIONS, OptionDef},
     passthrough,
     query::{self, QueryKind},
-    subcommands,
+    subcommands::SUBCOMMANDS,
     switches::{Arity, Switch, Values},
 };
 
@@ -57,39 +55,23 @@ pub enum ValueHint {
 
 /// nvidia-smi itself, and then its commands.
 pub fn commands() -> Vec<CommandSpec> {
-    let options = OPTIONS
-        .iter()
-        .filter(|option| option.is_supported())
-        .map(own)
-        .collect();
     let itself = CommandSpec {
         name: "smi",
         about: String::new(),
-        options,
+        options: OPTIONS.iter().map(own).collect(),
     };
-    std::iter::once(itself)
-        .chain(subcommands::all().filter_map(|own| subcommand_spec(own.form)))
-        .collect()
-}
-
-/// A command, unless all that it could show is refused: which GPUs it is about, and its help, are then all that is left.
-fn subcommand_spec(form: &Form) -> Option<CommandSpec> {
-    let supported: Vec<_> = form
-        .switches()
-        .into_iter()
-        .filter(|switch| !form.refuses(switch.spellings[0]))
-        .collect();
-    let shows = supported
-        .iter()
-        .any(|switch| !["-i", "-h"].contains(&switch.spellings[0]));
-    (shows && !form.is_refused).then(|| CommandSpec {
-        name: form.name,
-        about: help_text::headline(&form.help()),
-        options: supported
+    let subcommands = SUBCOMMANDS.iter().map(|own| CommandSpec {
+        name: own.form.name,
+        about: help_text::headline(&own.form.help()),
+        options: own
+            .form
+            .switches()
             .into_iter()
-            .map(|switch| typed(switch, form.usage))
+            .filter(|switch| !own.form.refuses(switch.spellings[0]))
+            .map(|switch| typed(switch, own.form.usage))
             .collect(),
-    })
+    });
+    std::iter::once(itself).chain(subcommands).collect()
 }
 
 fn typed(switch: Switch, usage: &str) -> OptionSpec {
@@ -115,7 +97,7 @@ fn typed(switch: Switch, usage: &str) -> OptionSpec {
 fn own(option: &OptionDef) -> OptionSpec {
     let spellings = option.spellings();
     let about = match option.flag {
-        Flag::HelpSelectiveQuery => format!(
+        Flag::HelpSelectiveQuery(_) => format!(
             "What --{} knows",
             spellings[0].trim_start_matches("--help-")
         ),
@@ -126,16 +108,16 @@ fn own(option: &OptionDef) -> OptionSpec {
         Flag::File => ValueHint::File,
         Flag::Sections => ValueHint::Commas(owned(&mut log::section_words())),
         Flag::Format => ValueHint::Commas(owned(&mut query::modifiers())),
-        Flag::SelectiveQuery => ValueHint::Commas(owned(
+        Flag::SelectiveQuery(_) => ValueHint::Commas(owned(
             &mut fields(&spellings).into_iter().flat_map(|field| field.names),
         )),
         _ => ValueHint::Any,
     };
-    let passthrough = spellings
-        .iter()
-        .copied()
-        .filter(|spelling| !passthrough::is_shared(option.flag, spelling))
-        .collect();
+    let passthrough = if passthrough::is_shared(option.flag) {
+        Vec::new()
+    } else {
+        spellings.clone()
+    };
     OptionSpec {
         spellings,
         about,

@@ -28,21 +28,10 @@ impl Levels {
 
     /// Reads one of [`Levels::WORDS`].
     pub(super) fn parse(text: &str) -> Option<Self> {
-        match text {
-            "d" => Some(Self {
-                gpu: true,
-                mig: false,
-            }),
-            "m" => Some(Self {
-                gpu: false,
-                mig: true,
-            }),
-            "dm" | "md" => Some(Self {
-                gpu: true,
-                mig: true,
-            }),
-            _ => None,
-        }
+        Self::WORDS.contains(&text).then(|| Self {
+            gpu: text.contains('d'),
+            mig: text.contains('m'),
+        })
     }
 }
 
@@ -98,6 +87,7 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
     const RATE: &str = "GPM:MiB/s";
     const NARROW: usize = 10;
     let fixed = |name: &str, unit| (name.to_owned(), unit, NARROW);
+    let numbered = |name, number: u32, unit| fixed(&format!("{name}{number}"), unit);
     match metric {
         1 => fixed("gract", PERCENT),
         2 => fixed("smutil", PERCENT),
@@ -113,41 +103,27 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
         13 => fixed("fp16", PERCENT),
         20 => fixed("pcitx", RATE),
         21 => fixed("pcirx", RATE),
-        30..=37 => (format!("nvdec{}", metric - 30), PERCENT, NARROW),
-        40..=47 => (format!("nvjpg{}", metric - 40), PERCENT, NARROW),
-        50..=51 => (format!("nvofa{}", metric - 50), PERCENT, NARROW),
+        30..=37 => numbered("nvdec", metric - 30, PERCENT),
+        40..=47 => numbered("nvjpg", metric - 40, PERCENT),
+        50..=51 => numbered("nvofa", metric - 50, PERCENT),
         60 => fixed("nvlrx", RATE),
         61 => fixed("nvltx", RATE),
-        62..=97 => (
-            format!(
-                "nvl{}{}",
-                (metric - 62) / 2,
-                ["rx", "tx"][(metric % 2) as usize]
-            ),
-            RATE,
-            NARROW,
-        ),
-        100..=103 => (
-            format!("c2c{}", DIRECTIONS[(metric % 4) as usize]),
-            RATE,
-            NARROW,
-        ),
-        104..=159 => (
-            format!(
-                "c2c{}{}",
-                (metric - 104) / 4,
-                DIRECTIONS[(metric % 4) as usize]
-            ),
-            RATE,
-            NARROW,
-        ),
+        62..=97 => {
+            let direction = ["rx", "tx"][(metric % 2) as usize];
+            fixed(&format!("nvl{}{direction}", (metric - 62) / 2), RATE)
+        }
+        100..=103 => fixed(&format!("c2c{}", DIRECTIONS[(metric % 4) as usize]), RATE),
+        104..=159 => {
+            let direction = DIRECTIONS[(metric % 4) as usize];
+            fixed(&format!("c2c{}{direction}", (metric - 104) / 4), RATE)
+        }
         160 => fixed("hmhit", PERCENT),
         161 => fixed("hmmiss", PERCENT),
         162 => fixed("pmhit", PERCENT),
         163 => fixed("pmmiss", PERCENT),
         164 => fixed("dmhit", PERCENT),
         165 => fixed("dmmiss", PERCENT),
-        166..=169 => (format!("nvenc{}", metric - 166), PERCENT, NARROW),
+        166..=169 => numbered("nvenc", metric - 166, PERCENT),
         SWITCHES_BEGIN..=LAST => {
             let (name, unit, width) = SWITCHES[(metric % 5) as usize];
             (
@@ -156,7 +132,7 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
                 width,
             )
         }
-        _ => (format!("id={metric}"), PERCENT, NARROW),
+        _ => numbered("id=", metric, PERCENT),
     }
 }
 

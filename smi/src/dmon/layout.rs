@@ -87,51 +87,34 @@ impl Layout {
         metrics: &[u32],
         levels: Levels,
     ) -> String {
-        let metric = |metric: &u32| gpm::column(*metric);
-        let ids: &[(&str, &str)] = if levels.mig {
-            &[("mig_id", "Idx"), ("gi_id", "Idx"), ("ci_id", "Idx")]
-        } else {
-            &[]
-        };
-        let line =
-            |front: Vec<&str>, own: Vec<&str>, ids: Vec<&str>, metrics: Vec<(String, usize)>| {
-                let own = own.into_iter().map(|text| Cell::new(text, OWN));
-                let ids = ids.into_iter().map(|text| Cell::new(text, INSTANCE));
-                let metrics = metrics
-                    .into_iter()
-                    .map(|(text, width)| Cell::new(text, width));
-                self.line(
-                    '#',
-                    &front,
-                    &own.chain(ids).chain(metrics).collect::<Vec<_>>(),
-                )
-            };
+        let ids = ["mig_id", "gi_id", "ci_id"];
+        let ids = ids.iter().filter(|_| levels.mig);
+        let metrics: Vec<_> = metrics.iter().map(|metric| gpm::column(*metric)).collect();
+        let names = columns
+            .iter()
+            .map(|column| Cell::new(column.name, OWN))
+            .chain(ids.clone().map(|id| Cell::new(*id, INSTANCE)))
+            .chain(
+                metrics
+                    .iter()
+                    .map(|(name, _, width)| Cell::new(name, *width)),
+            );
+        let units = columns
+            .iter()
+            .map(|column| Cell::new(column.unit, OWN))
+            .chain(ids.map(|_| Cell::new("Idx", INSTANCE)))
+            .chain(
+                metrics
+                    .iter()
+                    .map(|(_, unit, width)| Cell::new(*unit, *width)),
+            );
+        let line = |front: &[&str], cells: Vec<Cell>| self.line('#', front, &cells) + "\n";
         let mut heading = String::new();
         if !self.no_names {
-            heading.push_str(&line(
-                timestamp.names(),
-                columns.iter().map(|column| column.name).collect(),
-                ids.iter().map(|(name, _)| *name).collect(),
-                metrics
-                    .iter()
-                    .map(metric)
-                    .map(|(name, _, width)| (name, width))
-                    .collect(),
-            ));
-            heading.push('\n');
+            heading += &line(&timestamp.names(), names.collect());
         }
         if !self.no_units {
-            heading.push_str(&line(
-                timestamp.units(),
-                columns.iter().map(|column| column.unit).collect(),
-                ids.iter().map(|(_, unit)| *unit).collect(),
-                metrics
-                    .iter()
-                    .map(metric)
-                    .map(|(_, unit, width)| (unit.to_owned(), width))
-                    .collect(),
-            ));
-            heading.push('\n');
+            heading += &line(&timestamp.units(), units.collect());
         }
         heading
     }
@@ -143,9 +126,7 @@ impl Layout {
         metrics: &[u32],
         levels: Levels,
     ) -> String {
-        let word = |number: &Option<i128>| {
-            number.map_or_else(|| "-".to_owned(), |number| number.to_string())
-        };
+        let word = |number: &Option<i128>| monitor::format_cell(*number);
         let own = cells
             .columns
             .iter()

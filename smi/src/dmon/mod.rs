@@ -2,11 +2,10 @@
 
 mod columns;
 mod gpm;
-mod help;
 mod layout;
 mod violations;
 
-use std::{io::Write, sync::Mutex};
+use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
@@ -21,17 +20,21 @@ use super::{
     timestamp::{self, TimestampColumns},
 };
 
-pub(super) static FORM: Form = Form::new("dmon", help::USAGE)
-    .monitor(help::ABOUT)
-    .takes(&["-i", "-d", "-c"])
-    .values(&[
+pub(super) static FORM: Form = Form {
+    name: "dmon",
+    about: include_str!("about.txt"),
+    usage: include_str!("usage.txt"),
+    takes: &["-i", "-d", "-c"],
+    values: &[
         ("-s", Values::Letters(columns::GROUPS)),
         ("--gpm-metrics", Values::Commas(gpm::metrics)),
         ("--gpm-options", Values::One(Levels::WORDS)),
         ("-o", Values::Letters(timestamp::LETTERS)),
         ("-f", Values::File),
         ("--format", Values::Commas(layout::words)),
-    ]);
+    ],
+    ..Form::EMPTY
+};
 
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (16, 600);
@@ -47,19 +50,19 @@ pub(super) fn run(
         .is_some_and(|letters| letters.contains('n'))
         && Release::running(driver) >= Release(610, 0)
     {
-        return Err(Refusal::no_mma_stall().into());
+        return Err(Refusal::handed_over("dmon -s n").into());
     }
     let shown = Shown::parse(&switches)?;
-    let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;
+    let rounds = monitor::rounds(&switches, driver, MOST, FORM.usage)?;
     let heading = shown.layout.heading(
         rounds.timestamp,
         &shown.columns,
         &shown.metrics,
         shown.levels,
     );
-    let before = Mutex::new(vec![None; rounds.gpus.len()]);
+    let mut before = vec![None; rounds.gpus.len()];
     rounds.scroll(driver, output, heading, |context| {
-        shown.rows(context, rounds.timestamp, &before)
+        shown.rows(context, rounds.timestamp, &mut before)
     })
 }
 
@@ -81,7 +84,7 @@ impl Shown {
             .transpose()?
             .unwrap_or_default();
         let levels = match switches.value("--gpm-options") {
-            Some(text) => Levels::parse(text).ok_or_else(|| Refusal::new(0, help::USAGE))?,
+            Some(text) => Levels::parse(text).ok_or_else(|| Refusal::new(0, FORM.usage))?,
             None => Levels::default(),
         };
         let layout = Layout::parse(switches.value("--format").unwrap_or(""))?;
@@ -110,33 +113,26 @@ impl Shown {
         &self,
         context: &Context<'_>,
         timestamp: TimestampColumns,
-        before: &Mutex<Vec<Option<Violations>>>,
+        before: &mut Vec<Option<Violations>>,
     ) -> Vec<String> {
-        let known = before
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone();
-        let read = context.each(|gpu| {
-            let place = context.gpus.iter().position(|selected| *selected == gpu);
+        let read = monitor::read_each(context, before, |gpu, before| {
             let violations = self.violations.then(|| Violations::ask(context, gpu));
             let reader = columns::Reader {
                 context,
                 gpu,
                 violations,
-                before: place.and_then(|place| known[place]),
+                before,
             };
-            (violations, self.cells(&reader))
+            (self.cells(&reader), violations)
         });
         let mut rows = Vec::new();
-        for (place, ((violations, cells), gpu)) in read.into_iter().zip(context.gpus).enumerate() {
-            before
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)[place] = violations;
+        for (cells, gpu) in read.iter().zip(context.gpus) {
             let timestamp = timestamp.words(&context.now, *gpu);
-            rows.extend(cells.iter().map(|cells| {
+            let row = |cells| {
                 self.layout
                     .row(&timestamp, cells, &self.metrics, self.levels)
-            }));
+            };
+            rows.extend(cells.iter().map(row));
         }
         rows
     }

@@ -2,7 +2,7 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
-use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
+use crate::{subcommand::tests::typed, tests::scripted::ScriptedBackend};
 
 /// Two H200: the first under load, the second with memory in use alone.
 fn two() -> ScriptedBackend {
@@ -288,7 +288,10 @@ fn the_mma_stall_of_driver_610_is_left_to_nvidias_tool() {
         )
     };
     let (text, code) = typed("dmon -c 1 -s pn", &with("610.57.04"));
-    assert!(code == 3 && text.contains("leave 'n' out"), "{text}");
+    assert!(
+        code == 3 && text.contains("'dmon -s n' is not part of gpumon"),
+        "{text}"
+    );
     let (text, code) = typed("dmon -c 1 -s pn", &with("595.80"));
     assert_eq!((text, code), typed("dmon -c 1 -s p", &two()));
 }

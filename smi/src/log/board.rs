@@ -6,73 +6,44 @@ use jiff::Timestamp;
 use super::{
     cursor::Cursor,
     format::{ABSENT, count, enabled, format_or_reason, microseconds, named, not_in_nvml, yes_no},
-    item::{Item, declared, field, group, number, text, value},
+    item::{Item, SAME, declared, field, group, number, text, value},
     sections::Section,
 };
 use crate::release::Release;
 
 /// Name, display and driver modes.
 pub(super) static NAMES: &[Item] = &[
-    text("Product Name", "product_name", Q::Name),
-    number("Product Brand", "product_brand", Q::Brand, 0, brand),
+    text("Product Name", SAME, Q::Name),
+    number("Product Brand", SAME, Q::Brand, 0, brand),
     number(
         "Product Architecture",
-        "product_architecture",
+        SAME,
         Q::Architecture,
         0,
         architecture,
     ),
-    value("Display Mode", "display_mode", |_| {
+    value("Display Mode", SAME, |_| {
         super::format::word(Code::DEPRECATED)
     }),
-    number(
-        "Display Attached",
-        "display_attached",
-        Q::DisplayMode,
-        0,
-        yes_no,
-    ),
-    number(
-        "Display Active",
-        "display_active",
-        Q::DisplayActive,
-        0,
-        enabled,
-    ),
-    number(
-        "Persistence Mode",
-        "persistence_mode",
-        Q::PersistenceMode,
-        0,
-        enabled,
-    ),
-    number(
-        "Addressing Mode",
-        "addressing_mode",
-        Q::AddressingMode,
-        0,
-        |mode| named(mode, &["None", "HMM", "ATS"]),
-    ),
+    number("Display Attached", SAME, Q::DisplayMode, 0, yes_no),
+    number("Display Active", SAME, Q::DisplayActive, 0, enabled),
+    number("Persistence Mode", SAME, Q::PersistenceMode, 0, enabled),
+    number("Addressing Mode", SAME, Q::AddressingMode, 0, |mode| {
+        named(mode, &["None", "HMM", "ATS"])
+    }),
 ];
 
 pub(super) static MODES: &[Item] = &[
-    number(
-        "Accounting Mode",
-        "accounting_mode",
-        Q::AccountingMode,
-        0,
-        enabled,
-    )
-    .of(Section::ACCOUNTING),
+    number("Accounting Mode", SAME, Q::AccountingMode, 0, enabled).of(Section::ACCOUNTING),
     number(
         "Accounting Mode Buffer Size",
-        "accounting_mode_buffer_size",
+        SAME,
         Q::AccountingBufferSize,
         0,
         count,
     )
     .of(Section::ACCOUNTING),
-    group("Driver Model", "driver_model").holds(&[
+    group("Driver Model", SAME).holds(&[
         number("Current", "current_dm", Q::DriverModel, 0, driver_model),
         number("Pending", "pending_dm", Q::DriverModel, 1, driver_model),
     ]),
@@ -82,48 +53,36 @@ pub(super) static NUMBERS: &[Item] = &[
     text("Serial Number", "serial", Q::Serial),
     text("GPU UUID", "uuid", Q::Uuid),
     number("GPU PDI", "pdi", Q::Pdi, 0, |pdi| format!("0x{pdi:x}")),
-    number("Minor Number", "minor_number", Q::MinorNumber, 0, count),
-    text("VBIOS Version", "vbios_version", Q::VbiosVersion),
-    number(
-        "MultiGPU Board",
-        "multigpu_board",
-        Q::MultiGpuBoard,
-        0,
-        yes_no,
-    ),
-    number("Board ID", "board_id", Q::BoardId, 0, |id| {
-        format!("0x{id:x}")
-    }),
-    text("Board Part Number", "board_part_number", Q::BoardPartNumber),
-    value("GPU Part Number", "gpu_part_number", part_number),
+    number("Minor Number", SAME, Q::MinorNumber, 0, count),
+    text("VBIOS Version", SAME, Q::VbiosVersion),
+    number("MultiGPU Board", SAME, Q::MultiGpuBoard, 0, yes_no),
+    number("Board ID", SAME, Q::BoardId, 0, |id| format!("0x{id:x}")),
+    text("Board Part Number", SAME, Q::BoardPartNumber),
+    value("GPU Part Number", SAME, part_number),
     value("FRU Part Number", "gpu_fru_part_number", not_in_nvml),
     group("Platform Info", "platformInfo").holds(&[
-        value("Chassis Serial Number", "chassis_serial_number", |at| {
+        value("Chassis Serial Number", SAME, |at| {
             format_or_reason(platform(at, 2), |_| chassis(at))
         }),
-        value("Slot Number", "slot_number", |at| {
-            format_or_reason(platform(at, 4), in_chassis)
-        }),
-        value("Tray Index", "tray_index", |at| {
-            format_or_reason(platform(at, 5), in_chassis)
-        }),
-        value("Host ID", "host_id", |at| {
+        place("Slot Number", SAME, &[4]),
+        place("Tray Index", SAME, &[5]),
+        value("Host ID", SAME, |at| {
             format_or_reason(platform(at, 6), count)
         }),
-        value("Peer Type", "peer_type", |at| {
+        value("Peer Type", SAME, |at| {
             format_or_reason(platform(at, 7), |kind| {
                 named(kind, &["Direct Connected", "Switch Connected"])
             })
         }),
-        number("Module Id", "module_id", Q::ModuleId, 0, count),
-        value("GPU Fabric GUID", "gpu_fabric_guid", |at| {
+        number("Module Id", SAME, Q::ModuleId, 0, count),
+        value("GPU Fabric GUID", SAME, |at| {
             format_or_reason(platform(at, 0), |guid| format!("0x{guid:016x}"))
         }),
     ]),
-    group("Inforom Version", "inforom_version").holds(&[
+    group("Inforom Version", SAME).holds(&[
         text("Image Version", "img_version", Q::InforomImageVersion),
-        text("OEM Object", "oem_object", Q::InforomVersion(0)),
-        text("ECC Object", "ecc_object", Q::InforomVersion(1)),
+        text("OEM Object", SAME, Q::InforomVersion(0)),
+        text("ECC Object", SAME, Q::InforomVersion(1)),
         text(
             "Power Management Object",
             "pwr_object",
@@ -131,20 +90,20 @@ pub(super) static NUMBERS: &[Item] = &[
         ),
     ]),
     group("Inforom BBX Object Flush", "inforom_bbx_flush").holds(&[
-        value("Latest Timestamp", "latest_timestamp", |at| {
+        value("Latest Timestamp", SAME, |at| {
             format_or_reason(flush(at, 0), |us| moment(at, us))
         }),
-        value("Latest Duration", "latest_duration", |at| {
+        value("Latest Duration", SAME, |at| {
             format_or_reason(flush(at, 1), microseconds)
         }),
     ]),
     // The elements' names are a guess.
-    group("Inforom Time Data", "inforom_time_data")
-        .holds(&[number("Time Run", "time_run", Q::TimeRun, 0, |seconds| {
+    group("Inforom Time Data", SAME)
+        .holds(&[number("Time Run", SAME, Q::TimeRun, 0, |seconds| {
             format!("{seconds} seconds")
         })])
         .since(Release(610, 0)),
-    group("GPU Operation Mode", "gpu_operation_mode").holds(&[
+    group("GPU Operation Mode", SAME).holds(&[
         number(
             "Current",
             "current_gom",
@@ -161,10 +120,10 @@ pub(super) static NUMBERS: &[Item] = &[
         ),
     ]),
     number("GPU C2C Mode", "c2c_mode", Q::C2cMode, 0, enabled),
-    group("GPU Virtualization Mode", "gpu_virtualization_mode").holds(&[
+    group("GPU Virtualization Mode", SAME).holds(&[
         number(
             "Virtualization Mode",
-            "virtualization_mode",
+            SAME,
             Q::VirtualizationMode,
             0,
             |mode| {
@@ -174,16 +133,12 @@ pub(super) static NUMBERS: &[Item] = &[
                 )
             },
         ),
-        number(
-            "Host VGPU Mode",
-            "host_vgpu_mode",
-            Q::HostVgpuMode,
-            0,
-            |mode| named(mode, &["Non SR-IOV", "SR-IOV"]),
-        ),
+        number("Host VGPU Mode", SAME, Q::HostVgpuMode, 0, |mode| {
+            named(mode, &["Non SR-IOV", "SR-IOV"])
+        }),
         number(
             "vGPU Heterogeneous Mode",
-            "vgpu_heterogeneous_mode",
+            SAME,
             Q::VgpuHeterogeneousMode,
             0,
             enabled,
@@ -196,28 +151,14 @@ pub(super) static NUMBERS: &[Item] = &[
             declared("license_status", &[]),
         ],
     ),
-    field(
-        "GPU Recovery Action",
-        "gpu_recovery_action",
-        RECOVERY_ACTION,
-        |action| {
-            named(
-                action,
-                &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"],
-            )
-        },
-    ),
-    text(
-        "GSP Firmware Version",
-        "gsp_firmware_version",
-        Q::GspFirmwareVersion,
-    )
-    .of(Section::GSP_FIRMWARE_VERSION),
-    group("IBMNPU", "ibmnpu").holds(&[value(
-        "Relaxed Ordering Mode",
-        "relaxed_ordering_mode",
-        not_in_nvml,
-    )]),
+    field("GPU Recovery Action", SAME, RECOVERY_ACTION, |action| {
+        named(
+            action,
+            &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"],
+        )
+    }),
+    text("GSP Firmware Version", SAME, Q::GspFirmwareVersion).of(Section::GSP_FIRMWARE_VERSION),
+    group("IBMNPU", SAME).holds(&[value("Relaxed Ordering Mode", SAME, not_in_nvml)]),
 ];
 
 /// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
@@ -304,12 +245,12 @@ fn chassis(at: &Cursor<'_>) -> String {
 }
 
 /// A place in a chassis; a board that is in none says 255.
-fn in_chassis(number: i128) -> String {
-    if number == 255 {
-        ABSENT.to_owned()
-    } else {
-        count(number)
-    }
+const fn place(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
+    value(title, tag, |at| match platform(at, at.nth(0) as usize) {
+        Ok(255) => ABSENT.to_owned(),
+        place => format_or_reason(place, count),
+    })
+    .about(number)
 }
 
 /// A number of the last flush. Before the first one since the driver was loaded there is nothing to tell.

@@ -5,89 +5,62 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{
     cursor::Cursor,
     format::{mhz, not_in_nvml, on_off, word},
-    item::{Item, Layout, List, each, group, list, number, value},
+    item::{Item, Layout, List, SAME, each, group, list, number, value},
     samples::samples,
     sections::Section,
     text::COLUMN,
 };
 
 pub(super) static ITEMS: &[Item] = &[
-    group("Clocks", "clocks").of(Section::CLOCK).holds(&[
-        number("Graphics", "graphics_clock", Q::Clock(GRAPHICS), 0, mhz),
-        number("SM", "sm_clock", Q::Clock(SM), 0, mhz),
-        number("Memory", "mem_clock", Q::Clock(MEMORY), 0, mhz),
-        number("Video", "video_clock", Q::Clock(VIDEO), 0, mhz),
+    group("Clocks", SAME).of(Section::CLOCK).holds(&[
+        clock_in_mhz("Graphics", "graphics_clock", Q::Clock(GRAPHICS)),
+        clock_in_mhz("SM", "sm_clock", Q::Clock(SM)),
+        clock_in_mhz("Memory", "mem_clock", Q::Clock(MEMORY)),
+        clock_in_mhz("Video", "video_clock", Q::Clock(VIDEO)),
     ]),
-    group("Applications Clocks", "applications_clocks")
+    group("Applications Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[
-            number(
-                "Graphics",
-                "graphics_clock",
-                Q::ApplicationsClock(GRAPHICS),
-                0,
-                mhz,
-            ),
-            number("Memory", "mem_clock", Q::ApplicationsClock(MEMORY), 0, mhz),
+            clock_in_mhz("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS)),
+            clock_in_mhz("Memory", "mem_clock", Q::ApplicationsClock(MEMORY)),
         ]),
-    group("Default Applications Clocks", "default_applications_clocks")
+    group("Default Applications Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[
-            number(
+            clock_in_mhz(
                 "Graphics",
                 "graphics_clock",
                 Q::DefaultApplicationsClock(GRAPHICS),
-                0,
-                mhz,
             ),
-            number(
-                "Memory",
-                "mem_clock",
-                Q::DefaultApplicationsClock(MEMORY),
-                0,
-                mhz,
-            ),
+            clock_in_mhz("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY)),
         ]),
-    group("Deferred Clocks", "deferred_clocks")
+    group("Deferred Clocks", SAME)
         .of(Section::CLOCK)
         .holds(&[value("Memory", "mem_clock", not_in_nvml)]),
-    group("Max Clocks", "max_clocks")
+    group("Max Clocks", SAME).of(Section::CLOCK).holds(&[
+        clock_in_mhz("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS)),
+        clock_in_mhz("SM", "sm_clock", Q::MaxClock(SM)),
+        clock_in_mhz("Memory", "mem_clock", Q::MaxClock(MEMORY)),
+        clock_in_mhz("Video", "video_clock", Q::MaxClock(VIDEO)),
+    ]),
+    group("Max Customer Boost Clocks", SAME)
         .of(Section::CLOCK)
-        .holds(&[
-            number("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS), 0, mhz),
-            number("SM", "sm_clock", Q::MaxClock(SM), 0, mhz),
-            number("Memory", "mem_clock", Q::MaxClock(MEMORY), 0, mhz),
-            number("Video", "video_clock", Q::MaxClock(VIDEO), 0, mhz),
-        ]),
-    group("Max Customer Boost Clocks", "max_customer_boost_clocks")
-        .of(Section::CLOCK)
-        .holds(&[number(
+        .holds(&[clock_in_mhz(
             "Graphics",
             "graphics_clock",
             Q::CustomerBoostClock(GRAPHICS),
-            0,
-            mhz,
         )]),
     samples("SM Clock Samples", &[5]).only_of(Section::CLOCK),
     samples("Memory Clock Samples", &[6]).only_of(Section::CLOCK),
-    group("Clock Policy", "clock_policy")
-        .of(Section::CLOCK)
-        .holds(&[
-            number("Auto Boost", "auto_boost", Q::AutoBoost, 0, on_off),
-            number(
-                "Auto Boost Default",
-                "auto_boost_default",
-                Q::AutoBoost,
-                1,
-                on_off,
-            ),
-        ]),
+    group("Clock Policy", SAME).of(Section::CLOCK).holds(&[
+        number("Auto Boost", SAME, Q::AutoBoost, 0, on_off),
+        number("Auto Boost Default", SAME, Q::AutoBoost, 1, on_off),
+    ]),
 ];
 
 /// Which clocks can be asked for; the text shows them by `-d` alone.
 pub(super) static SUPPORTED: &[Item] =
-    &[list("Supported Clocks", "supported_clocks", &MEMORY_CLOCKS)
-        .only_of(Section::SUPPORTED_CLOCKS)];
+    &[list("Supported Clocks", SAME, &MEMORY_CLOCKS).only_of(Section::SUPPORTED_CLOCKS)];
 
 /// A row is a memory clock; in it, a row is a graphics clock.
 static MEMORY_CLOCKS: List = List {
@@ -105,6 +78,10 @@ static MEMORY_CLOCKS: List = List {
     ],
     layout: Layout::Under(COLUMN),
 };
+
+const fn clock_in_mhz(title: &'static str, tag: &'static str, query: Q) -> Item {
+    number(title, tag, query, 0, mhz)
+}
 
 /// The `nvmlClockType_t`s.
 const GRAPHICS: u32 = 0;

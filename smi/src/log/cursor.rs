@@ -42,6 +42,10 @@ impl<'a> Cursor<'a> {
         self.numbers.get(place).copied().unwrap_or(0)
     }
 
+    pub(super) fn has_number(&self, place: usize) -> bool {
+        place < self.numbers.len()
+    }
+
     /// [`Cursor::nth`], where it is an argument of a query.
     pub(super) fn argument(&self, place: usize) -> u32 {
         u32::try_from(self.nth(place)).unwrap_or_default()
@@ -62,7 +66,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The same of the MIG device whose index is the first number here.
-    pub(super) fn format_of_mig_device(
+    pub(super) fn format_of_part(
         &self,
         query: Query,
         place: usize,

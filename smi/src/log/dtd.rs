@@ -8,7 +8,7 @@ use crate::release::Release;
 /// Elements and what they hold, each once.
 pub(crate) struct Dtd {
     release: Release,
-    elements: Vec<(&'static str, String)>,
+    elements: Vec<(String, String)>,
 }
 
 /// Where a declaration is continued on the next line.
@@ -23,25 +23,26 @@ impl Dtd {
     }
 
     /// Declares an element that holds these, in this order, and all below them.
-    pub(super) fn sequence(&mut self, tag: &'static str, children: &[String]) {
-        self.element(tag, format!("({})", children.join(", ")));
+    pub(super) fn add_sequence(&mut self, tag: &str, children: &[String]) {
+        self.add_element(tag, format!("({})", children.join(", ")));
     }
 
-    pub(super) fn leaf(&mut self, tag: &'static str) {
-        self.element(tag, "(#PCDATA)".to_owned());
+    pub(super) fn add_leaf(&mut self, tag: &str) {
+        self.add_element(tag, "(#PCDATA)".to_owned());
     }
 
     pub(super) fn item(&mut self, item: &'static Item) {
+        let tag = &*item.tag();
         match &item.content {
             _ if !item.is_of(self.release) => {}
             Content::Each(_, items) => self.all(items),
-            _ if item.tag.is_empty() => {}
-            Content::Value(_) => self.leaf(item.tag),
+            _ if tag.is_empty() => {}
+            Content::Value(_) => self.add_leaf(tag),
             Content::Group(items) | Content::Declared(items) => {
                 if items.is_empty() {
-                    self.leaf(item.tag);
+                    self.add_leaf(tag);
                 } else {
-                    self.sequence(item.tag, &self.children(items));
+                    self.add_sequence(tag, &self.children(items));
                 }
                 self.all(items);
             }
@@ -51,23 +52,25 @@ impl Dtd {
                     .iter()
                     .map(|child| bare(child).to_owned())
                     .collect();
-                self.mixed(item.tag, &names);
+                self.add_mixed(tag, &names);
                 self.all(items);
             }
-            Content::List(List { tag, items, .. }) => {
-                self.mixed(item.tag, &[(*tag).to_owned()]);
-                self.sequence(tag, &self.children(items));
+            Content::List(List {
+                tag: row, items, ..
+            }) => {
+                self.add_mixed(tag, &[(*row).to_owned()]);
+                self.add_sequence(row, &self.children(items));
                 self.all(items);
             }
         }
     }
 
-    /// The declarations, and behind each the attribute that it must have, if it is one of these.
-    pub(super) fn text(&self, name: &str, with_id: &[&str]) -> String {
+    /// The declarations, and behind that of one element the attribute that it must have.
+    pub(super) fn text(&self, name: &str, with_id: &str) -> String {
         let mut out = format!("<!-- {name} -->\n");
         for (tag, model) in &self.elements {
             out.push_str(&wrapped(&format!("<!ELEMENT {tag} "), model));
-            if with_id.contains(tag) {
+            if tag == with_id {
                 let _ = writeln!(out, "<!ATTLIST {tag} id CDATA #REQUIRED>");
             }
         }
@@ -77,7 +80,7 @@ impl Dtd {
 
     /// The elements and their content, for tests.
     #[cfg(test)]
-    pub(super) fn elements(&self) -> &[(&'static str, String)] {
+    pub(super) fn elements(&self) -> &[(String, String)] {
         &self.elements
     }
 
@@ -92,10 +95,10 @@ impl Dtd {
                     .iter()
                     .map(|child| format!("{}*", bare(child)))
                     .collect(),
-                _ if item.tag.is_empty() => Vec::new(),
-                Content::Declared(_) => vec![format!("{}?", item.tag)],
-                _ if item.when.is_some() => vec![format!("{}?", item.tag)],
-                _ => vec![item.tag.to_owned()],
+                _ if item.tag().is_empty() => Vec::new(),
+                Content::Declared(_) => vec![format!("{}?", item.tag())],
+                _ if item.when.is_some() => vec![format!("{}?", item.tag())],
+                _ => vec![item.tag().into_owned()],
             })
             .collect()
     }
@@ -106,13 +109,14 @@ impl Dtd {
         }
     }
 
-    fn mixed(&mut self, tag: &'static str, names: &[String]) {
-        self.element(tag, format!("(#PCDATA | {})*", names.join(" | ")));
+    fn add_mixed(&mut self, tag: &str, names: &[String]) {
+        self.add_element(tag, format!("(#PCDATA | {})*", names.join(" | ")));
     }
 
-    fn element(&mut self, tag: &'static str, model: String) {
-        if !self.elements.contains(&(tag, model.clone())) {
-            self.elements.push((tag, model));
+    fn add_element(&mut self, tag: &str, model: String) {
+        let element = (tag.to_owned(), model);
+        if !self.elements.contains(&element) {
+            self.elements.push(element);
         }
     }
 }

@@ -5,13 +5,13 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{
     cursor::Cursor,
     format::{ABSENT, count, enabled, yes_no},
-    item::{Item, group, number, value},
+    item::{Item, SAME, group, number, value},
     sections::Section,
 };
 
 /// Encryption, mode and counters.
 pub(super) static ITEMS: &[Item] = &[
-    group("DRAM Encryption Mode", "dram_encryption_mode").holds(&[
+    group("DRAM Encryption Mode", SAME).holds(&[
         number(
             "Current",
             "current_dram_encryption",
@@ -27,54 +27,27 @@ pub(super) static ITEMS: &[Item] = &[
             enabled,
         ),
     ]),
-    group("ECC Mode", "ecc_mode").of(Section::ECC).holds(&[
+    group("ECC Mode", SAME).of(Section::ECC).holds(&[
         number("Current", "current_ecc", Q::EccMode, 0, enabled),
         number("Pending", "pending_ecc", Q::EccMode, 1, enabled),
     ]),
-    group("ECC Errors", "ecc_errors").of(Section::ECC).holds(&[
-        group("Volatile", "volatile")
-            .about(&[VOLATILE])
-            .holds(COUNTERS),
-        group("Aggregate", "aggregate")
-            .about(&[AGGREGATE])
-            .holds(COUNTERS),
-        group(
-            "Aggregate Uncorrectable SRAM Sources",
-            "aggregate_uncorrectable_sram_sources",
-        )
-        .when(tells_sources)
-        .holds(&[
-            value("SRAM L2", "sram_l2", |at| format_sram_errors(at, 6, count)),
-            value("SRAM SM", "sram_sm", |at| format_sram_errors(at, 7, count)),
-            value("SRAM Microcontroller", "sram_microcontroller", |at| {
-                format_sram_errors(at, 9, count)
-            }),
-            value("SRAM PCIE", "sram_pcie", |at| {
-                format_sram_errors(at, 8, count)
-            }),
-            value("SRAM Other", "sram_other", |at| {
-                format_sram_errors(at, 10, count)
-            }),
-        ]),
-        number(
-            "Channel Repair Pending",
-            "channel_repair_pending",
-            Q::RepairStatus,
-            0,
-            yes_no,
-        )
-        .when(tells_sources),
-        number(
-            "TPC Repair Pending",
-            "tpc_repair_pending",
-            Q::RepairStatus,
-            1,
-            yes_no,
-        )
-        .when(tells_sources),
+    group("ECC Errors", SAME).of(Section::ECC).holds(&[
+        group("Volatile", SAME).about(&[VOLATILE]).holds(COUNTERS),
+        group("Aggregate", SAME).about(&[AGGREGATE]).holds(COUNTERS),
+        group("Aggregate Uncorrectable SRAM Sources", SAME)
+            .when(tells_sources)
+            .holds(&[
+                sram_errors("SRAM L2", SAME, &[6]),
+                sram_errors("SRAM SM", SAME, &[7]),
+                sram_errors("SRAM Microcontroller", SAME, &[9]),
+                sram_errors("SRAM PCIE", SAME, &[8]),
+                sram_errors("SRAM Other", SAME, &[10]),
+            ]),
+        number("Channel Repair Pending", SAME, Q::RepairStatus, 0, yes_no).when(tells_sources),
+        number("TPC Repair Pending", SAME, Q::RepairStatus, 1, yes_no).when(tells_sources),
         number(
             "Unrepairable Memory",
-            "unrepairable_memory",
+            SAME,
             Q::UnrepairableMemory,
             0,
             yes_no,
@@ -85,31 +58,27 @@ pub(super) static ITEMS: &[Item] = &[
 
 /// `about` is the `nvmlEccCounterType_t`. The headings of the old form are padded.
 static COUNTERS: &[Item] = &[
-    group("Single Bit            ", "single_bit")
+    group("Single Bit            ", SAME)
         .about(&[CORRECTED])
         .when(tells_locations)
         .holds(LOCATIONS),
-    group("Double Bit            ", "double_bit")
+    group("Double Bit            ", SAME)
         .about(&[UNCORRECTED])
         .when(tells_locations)
         .holds(LOCATIONS),
-    value("SRAM Correctable", "sram_correctable", |at| {
+    value("SRAM Correctable", SAME, |at| {
         if tells_sources(at) {
             format_sram_errors(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count)
         } else {
-            errors(at, CORRECTED, SRAM)
+            count_errors(at, CORRECTED as u32, SRAM as u32)
         }
     })
     .when(|at| !tells_locations(at)),
-    value("SRAM Uncorrectable", "sram_uncorrectable", |at| {
-        errors(at, UNCORRECTED, SRAM)
+    errors_at("SRAM Uncorrectable", SAME, &[UNCORRECTED, SRAM])
+        .when(|at| !tells_locations(at) && !tells_sources(at)),
+    value("SRAM Uncorrectable Parity", SAME, |at| {
+        format_sram_errors(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
     })
-    .when(|at| !tells_locations(at) && !tells_sources(at)),
-    value(
-        "SRAM Uncorrectable Parity",
-        "sram_uncorrectable_parity",
-        |at| format_sram_errors(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count),
-    )
     .when(tells_sources),
     value(
         "SRAM Uncorrectable SEC-DED",
@@ -117,15 +86,9 @@ static COUNTERS: &[Item] = &[
         |at| format_sram_errors(at, if at.nth(0) == VOLATILE { 4 } else { 1 }, count),
     )
     .when(tells_sources),
-    value("DRAM Correctable", "dram_correctable", |at| {
-        errors(at, CORRECTED, DRAM)
-    })
-    .when(|at| !tells_locations(at)),
-    value("DRAM Uncorrectable", "dram_uncorrectable", |at| {
-        errors(at, UNCORRECTED, DRAM)
-    })
-    .when(|at| !tells_locations(at)),
-    value("SRAM Threshold Exceeded", "sram_threshold_exceeded", |at| {
+    errors_at("DRAM Correctable", SAME, &[CORRECTED, DRAM]).when(|at| !tells_locations(at)),
+    errors_at("DRAM Uncorrectable", SAME, &[UNCORRECTED, DRAM]).when(|at| !tells_locations(at)),
+    value("SRAM Threshold Exceeded", SAME, |at| {
         format_sram_errors(at, 11, yes_no)
     })
     .when(|at| tells_sources(at) && at.nth(0) == AGGREGATE),
@@ -133,22 +96,14 @@ static COUNTERS: &[Item] = &[
 
 /// `about` is the counter and the `nvmlMemoryErrorType_t`.
 static LOCATIONS: &[Item] = &[
-    value("Device Memory", "device_memory", |at| {
-        errors(at, at.nth(1), 2)
-    }),
-    value("Register File", "register_file", |at| {
-        errors(at, at.nth(1), 3)
-    }),
-    value("L1 Cache", "l1_cache", |at| errors(at, at.nth(1), 0)),
-    value("L2 Cache", "l2_cache", |at| errors(at, at.nth(1), 1)),
-    value("Texture Memory", "texture_memory", |at| {
-        errors(at, at.nth(1), 4)
-    }),
-    value("Texture Shared", "texture_shm", |at| {
-        errors(at, at.nth(1), 5)
-    }),
-    value("CBU", "cbu", |at| errors(at, at.nth(1), 6)),
-    value("Total", "total", |at| {
+    errors_at("Device Memory", SAME, &[2]),
+    errors_at("Register File", SAME, &[3]),
+    errors_at("L1 Cache", SAME, &[0]),
+    errors_at("L2 Cache", SAME, &[1]),
+    errors_at("Texture Memory", SAME, &[4]),
+    errors_at("Texture Shared", "texture_shm", &[5]),
+    errors_at("CBU", SAME, &[6]),
+    value("Total", SAME, |at| {
         at.format(Q::TotalEccErrors(at.argument(1), at.argument(0)), 0, count)
     }),
 ];
@@ -158,24 +113,35 @@ const AGGREGATE: i128 = 1;
 const CORRECTED: i128 = 0;
 const UNCORRECTED: i128 = 1;
 /// `NVML_MEMORY_LOCATION_DRAM`.
-const DRAM: u32 = 2;
+const DRAM: i128 = 2;
 /// `NVML_MEMORY_LOCATION_SRAM`.
-const SRAM: u32 = 7;
+const SRAM: i128 = 7;
 /// `NVML_DEVICE_ARCH_TURING`.
 const TURING: i128 = 6;
 
-/// Returns the errors of this type at this location, from the counter of the group.
-fn errors(at: &Cursor<'_>, kind: i128, location: u32) -> String {
+/// The errors at an `nvmlMemoryLocation_t`, the last number, of the type before it, from the
+/// counter of the group.
+const fn errors_at(title: &'static str, tag: &'static str, about: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        count_errors(at, at.argument(1), at.argument(2))
+    })
+    .about(about)
+}
+
+fn count_errors(at: &Cursor<'_>, kind: u32, location: u32) -> String {
     if_enabled(at, |at| {
-        at.format(
-            Q::MemoryErrors(kind as u32, at.argument(0), location),
-            0,
-            count,
-        )
+        at.format(Q::MemoryErrors(kind, at.argument(0), location), 0, count)
     })
 }
 
-/// Returns a number of [`Q::SramEccErrors`].
+/// The number of [`Q::SramEccErrors`] at a place.
+const fn sram_errors(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        format_sram_errors(at, at.nth(0) as usize, count)
+    })
+    .about(place)
+}
+
 fn format_sram_errors(at: &Cursor<'_>, place: usize, format: fn(i128) -> String) -> String {
     if_enabled(at, |at| at.format(Q::SramEccErrors, place, format))
 }

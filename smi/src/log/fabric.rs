@@ -5,18 +5,16 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use super::{
     cursor::Cursor,
     format::{ABSENT, count, format_or_reason, named, word},
-    item::{Item, group, number, value},
+    item::{Item, SAME, group, number, value},
 };
 use crate::release::BRANCH_590;
 
 /// State, membership and health.
-pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
-    number("State", "state", Q::FabricInfo, 0, |state| {
+pub(super) static FABRIC: &[Item] = &[group("Fabric", SAME).holds(&[
+    number("State", SAME, Q::FabricInfo, 0, |state| {
         named(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
     }),
-    value("Status", "status", |at| {
-        format_or_reason(joined(at, 1), status)
-    }),
+    value("Status", SAME, |at| format_or_reason(joined(at, 1), status)),
     value("CliqueId", "cliqueId", |at| {
         format_or_reason(joined(at, 2), count)
     }),
@@ -24,56 +22,34 @@ pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
         let halves = joined(at, 5).and_then(|high| Ok((high, joined(at, 6)?)));
         format_or_reason(halves, |(high, low)| uuid(high as u64, low as u64))
     }),
-    group("Health", "health").holds(&[
-        value("Summary", "summary", |at| {
-            joined(at, 4).map_or_else(
-                |word| word,
-                |summary| {
-                    named(
-                        summary,
-                        &[ABSENT, "Healthy", "Unhealthy", "Limited Capacity"],
-                    )
-                },
-            )
+    group("Health", SAME).holds(&[
+        value("Summary", SAME, |at| {
+            let words = [ABSENT, "Healthy", "Unhealthy", "Limited Capacity"];
+            format_or_reason(joined(at, 4), |summary| named(summary, &words))
         }),
-        value("Bandwidth", "bandwidth", |at| {
+        value("Bandwidth", SAME, |at| {
             health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])
         }),
-        value(
-            "Route Recovery in progress",
-            "route_recovery_in_progress",
-            |at| health(at, 2, 0x3, TRUTH),
-        ),
-        value("Route Unhealthy", "route_unhealthy", |at| {
-            health(at, 4, 0x3, TRUTH)
-        }),
-        value("Access Timeout Recovery", "access_timeout_recovery", |at| {
-            health(at, 6, 0x3, TRUTH)
-        }),
-        value("Incorrect Configuration", "incorrect_configuration", |at| {
+        condition("Route Recovery in progress", SAME, &[2]),
+        condition("Route Unhealthy", SAME, &[4]),
+        condition("Access Timeout Recovery", SAME, &[6]),
+        value("Incorrect Configuration", SAME, |at| {
             health(at, 8, 0xF, CONFIGURATIONS)
         }),
-        value("Partition Assigned", "partition_assigned", |at| {
-            health(at, 12, 0x3, TRUTH)
-        })
-        .except(BRANCH_590),
+        condition("Partition Assigned", SAME, &[12]).except(BRANCH_590),
     ]),
 ])];
 
 /// Extended GPU memory.
 pub(super) static CAPABILITIES: &[Item] =
-    &[group("Capabilities", "capabilities").holds(&[number(
-        "EGM",
-        "egm",
-        Q::Capabilities,
-        0,
-        |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned(),
-    )])];
+    &[
+        group("Capabilities", SAME).holds(&[number("EGM", SAME, Q::Capabilities, 0, |mask| {
+            if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned()
+        })]),
+    ];
 
 /// `NVML_GPU_FABRIC_STATE_COMPLETED`.
 const COMPLETED: i128 = 3;
-/// Two bits of the health mask: 0 is for what the GPU does not tell.
-const TRUTH: &[&str] = &[ABSENT, "True", "False"];
 /// `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`.
 const CONFIGURATIONS: &[&str] = &[
     ABSENT,
@@ -96,16 +72,19 @@ fn joined(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
 
 /// How joining ended, an `nvmlReturn_t`.
 fn status(code: i128) -> String {
-    u32::try_from(code).map_or_else(
-        |_| ABSENT.to_owned(),
-        |code| {
-            if code == 0 {
-                "Success".to_owned()
-            } else {
-                word(Code(code))
-            }
-        },
-    )
+    match u32::try_from(code) {
+        Ok(0) => "Success".to_owned(),
+        Ok(code) => word(Code(code)),
+        Err(_) => ABSENT.to_owned(),
+    }
+}
+
+/// Two bits of the health mask from this one on: 0 is unknown.
+const fn condition(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        health(at, at.argument(0), 0x3, &[ABSENT, "True", "False"])
+    })
+    .about(bit)
 }
 
 fn health(at: &Cursor<'_>, shift: u32, width: i128, names: &[&str]) -> String {

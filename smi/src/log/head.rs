@@ -1,4 +1,4 @@
-//! What stands above the GPUs, and above the units.
+//! The lines above the GPUs.
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 
@@ -26,7 +26,7 @@ pub(super) struct Line {
     deprecated: &'static str,
 }
 
-pub(super) const fn line_of(
+const fn line_of(
     title: &'static str,
     tag: &'static str,
     value: fn(&Context<'_>) -> String,
@@ -91,61 +91,41 @@ pub(super) static ATTACHED: Line = line_of("Attached GPUs", "attached_gpus", |co
 
 /// The text, down to the first GPU.
 pub(super) fn text(context: &Context<'_>) -> String {
-    let mut out = opening(context);
+    let mut out = "\n==============NVSMI LOG==============\n\n".to_owned();
+    let release = context.release();
+    for own in lines(release) {
+        let is_renamed = release >= VERSIONS_RENAMED;
+        let note = if is_renamed { own.deprecated } else { "" };
+        let value = (own.value)(context) + note;
+        line(&mut out, 0, COLUMN, own.title, &value);
+    }
     if let Some(capability) = host_capability(context) {
         out.push_str(HOST[0].0);
         out.push('\n');
         line(&mut out, 8, COLUMN, HOST[1].0, &capability);
     }
     out.push('\n');
-    write_line(&mut out, &ATTACHED, context);
+    line(
+        &mut out,
+        0,
+        COLUMN,
+        ATTACHED.title,
+        &(ATTACHED.value)(context),
+    );
     out
-}
-
-/// The text that the logs of GPUs and of units begin with.
-pub(super) fn opening(context: &Context<'_>) -> String {
-    let mut out = "\n==============NVSMI LOG==============\n\n".to_owned();
-    let release = context.release();
-    for own in lines(release) {
-        let note = if release < VERSIONS_RENAMED {
-            ""
-        } else {
-            own.deprecated
-        };
-        line(
-            &mut out,
-            0,
-            COLUMN,
-            own.title,
-            &((own.value)(context) + note),
-        );
-    }
-    out
-}
-
-pub(super) fn write_line(out: &mut String, own: &Line, context: &Context<'_>) {
-    line(out, 0, COLUMN, own.title, &(own.value)(context));
 }
 
 /// The elements before the first GPU.
 pub(super) fn elements(out: &mut String, context: &Context<'_>) {
-    write_elements(out, lines(context.release()), context);
+    for own in lines(context.release()) {
+        leaf(out, 1, own.tag, &(own.value)(context));
+    }
     if let Some(capability) = host_capability(context) {
         branch(out, 1, HOST[0].1, |out| {
             leaf(out, 2, HOST[1].1, &capability);
         });
     }
-    write_elements(out, [&ATTACHED], context);
-}
-
-pub(super) fn write_elements<'a>(
-    out: &mut String,
-    lines: impl IntoIterator<Item = &'a Line>,
-    context: &Context<'_>,
-) {
-    for own in lines {
-        leaf(out, 1, own.tag, &(own.value)(context));
-    }
+    leaf(out, 1, ATTACHED.tag, &(ATTACHED.value)(context));
 }
 
 /// What the driver can do for virtual GPUs; `None` where it hosts none.

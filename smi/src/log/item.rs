@@ -3,19 +3,21 @@
 //! A definition does not depend on the output format. The text, the XML and the DTD are three readings of the same tables, so that
 //! a new line is one entry in one of them.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{cursor::Cursor, format::format_or_reason, sections::Section};
 use crate::release::Release;
 
+/// In place of an element: it is named as the title, in small letters with underscores.
+pub(super) const SAME: &str = "=";
+
 /// One line, group or list.
 pub(super) struct Item {
     /// What the text calls it; empty where the text leaves it out.
     pub(super) title: &'static str,
-    /// Its element; empty where the XML leaves it out.
-    pub(super) tag: &'static str,
+    tag: &'static str,
     pub(super) content: Content,
     /// The first release of the driver whose log has it, and the first one that has it no longer.
     releases: (Release, Release),
@@ -54,6 +56,8 @@ pub(super) enum Source {
     Computed(fn(&Cursor<'_>) -> String),
     /// A number of an answer, in words.
     Number(Q, usize, fn(i128) -> String),
+    /// The same of the MIG device whose index is the first number of the row.
+    PartNumber(Q, usize, fn(i128) -> String),
     /// A field of this number and scope, in words.
     Field(u32, u32, fn(i128) -> String),
     /// The same of a field that may have a fraction.
@@ -67,6 +71,7 @@ impl Source {
         match *self {
             Self::Computed(make) => make(at),
             Self::Number(query, place, format) => at.format(query, place, format),
+            Self::PartNumber(query, place, format) => at.format_of_part(query, place, format),
             Self::Field(id, scope, format) => at.format_field(id, scope, format),
             Self::RealField(id, scope, format) => {
                 format_or_reason(at.real_field(id, scope), format)
@@ -111,6 +116,15 @@ impl Item {
             section: None,
             full: true,
             ahead: &[],
+        }
+    }
+
+    /// Its element; empty where the XML leaves it out.
+    pub(super) fn tag(&self) -> Cow<'static, str> {
+        if self.tag == SAME {
+            Cow::Owned(self.title.trim().to_lowercase().replace([' ', '-'], "_"))
+        } else {
+            Cow::Borrowed(self.tag)
         }
     }
 
@@ -207,6 +221,21 @@ pub(super) const fn number(
         title,
         tag,
         Content::Value(Source::Number(query, place, format)),
+    )
+}
+
+/// The same of a MIG device.
+pub(super) const fn of_part(
+    title: &'static str,
+    tag: &'static str,
+    query: Q,
+    place: usize,
+    format: fn(i128) -> String,
+) -> Item {
+    Item::new(
+        title,
+        tag,
+        Content::Value(Source::PartNumber(query, place, format)),
     )
 }
 

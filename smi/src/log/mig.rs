@@ -5,12 +5,12 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, Value};
 use super::{
     cursor::{Cursor, Form},
     format::{count, enabled, full_mib, mib},
-    item::{Item, Layout, List, group, list, number, value},
+    item::{Item, Layout, List, SAME, group, list, number, of_part, value},
 };
 
 /// The mode, and a block for each part.
 pub(super) static ITEMS: &[Item] = &[
-    group("MIG Mode", "mig_mode").holds(&[
+    group("MIG Mode", SAME).holds(&[
         number("Current", "current_mig", Q::MigMode, 0, enabled),
         number("Pending", "pending_mig", Q::MigMode, 1, enabled),
     ]),
@@ -26,56 +26,36 @@ static DEVICES: List = List {
 };
 
 static DEVICE: &[Item] = &[
-    value("Index", "index", |at| count(at.nth(0))),
-    value("GPU Instance ID", "gpu_instance_id", |at| {
-        at.format_of_mig_device(Q::MigInstance, 0, count)
-    }),
-    value("Compute Instance ID", "compute_instance_id", |at| {
-        at.format_of_mig_device(Q::MigInstance, 1, count)
-    }),
-    group("Device Attributes", "device_attributes").holds(&[group("Shared", "shared").holds(&[
-        value("Multiprocessor count", "multiprocessor_count", |at| {
-            attribute(at, 0)
-        }),
-        value("Copy Engine count", "copy_engine_count", |at| {
-            attribute(at, 1)
-        }),
-        value("Encoder count", "encoder_count", |at| attribute(at, 3)),
-        value("Decoder count", "decoder_count", |at| attribute(at, 2)),
-        value("OFA count", "ofa_count", |at| attribute(at, 5)),
-        value("JPG count", "jpg_count", |at| attribute(at, 4)),
+    value("Index", SAME, |at| count(at.nth(0))),
+    of_part("GPU Instance ID", SAME, Q::MigInstance, 0, count),
+    of_part("Compute Instance ID", SAME, Q::MigInstance, 1, count),
+    group("Device Attributes", SAME).holds(&[group("Shared", SAME).holds(&[
+        attribute("Multiprocessor count", SAME, 0),
+        attribute("Copy Engine count", SAME, 1),
+        attribute("Encoder count", SAME, 3),
+        attribute("Decoder count", SAME, 2),
+        attribute("OFA count", SAME, 5),
+        attribute("JPG count", SAME, 4),
     ])]),
     group("ECC Errors", "ecc_error_count")
         .when(counts_errors)
-        .holds(&[group("Volatile", "volatile_count").holds(&[value(
+        .holds(&[group("Volatile", "volatile_count").holds(&[of_part(
             "SRAM Uncorrectable",
-            "sram_uncorrectable",
-            |at| at.format_of_mig_device(SRAM_ERRORS, 0, count),
+            SAME,
+            SRAM_ERRORS,
+            0,
+            count,
         )])]),
     group("Shared FB Memory Usage", "fb_memory_usage").holds(&[
-        value("Total", "total", |at| {
-            at.format_of_mig_device(Q::MemoryInfo, 0, mib)
-        }),
-        value("Reserved", "reserved", |at| {
-            at.format_of_mig_device(Q::MemoryInfo, 1, mib)
-        }),
-        value("Used", "used", |at| {
-            at.format_of_mig_device(Q::MemoryInfo, 3, mib)
-        }),
-        value("Free", "free", |at| {
-            at.format_of_mig_device(Q::MemoryInfo, 2, mib)
-        }),
+        of_part("Total", SAME, Q::MemoryInfo, 0, mib),
+        of_part("Reserved", SAME, Q::MemoryInfo, 1, mib),
+        of_part("Used", SAME, Q::MemoryInfo, 3, mib),
+        of_part("Free", SAME, Q::MemoryInfo, 2, mib),
     ]),
     group("Shared BAR1 Memory", "bar1_memory_usage").holds(&[
-        value("Total", "total", |at| {
-            at.format_of_mig_device(Q::Bar1MemoryInfo, 0, mib)
-        }),
-        value("Used", "used", |at| {
-            at.format_of_mig_device(Q::Bar1MemoryInfo, 2, full_mib)
-        }),
-        value("Free", "free", |at| {
-            at.format_of_mig_device(Q::Bar1MemoryInfo, 1, full_mib)
-        }),
+        of_part("Total", SAME, Q::Bar1MemoryInfo, 0, mib),
+        of_part("Used", SAME, Q::Bar1MemoryInfo, 2, full_mib),
+        of_part("Free", SAME, Q::Bar1MemoryInfo, 1, full_mib),
     ]),
 ];
 
@@ -94,8 +74,8 @@ fn indices(at: &Cursor<'_>) -> Vec<Vec<i128>> {
         .collect()
 }
 
-fn attribute(at: &Cursor<'_>, place: usize) -> String {
-    at.format_of_mig_device(Q::MigAttributes, place, count)
+const fn attribute(title: &'static str, tag: &'static str, place: usize) -> Item {
+    of_part(title, tag, Q::MigAttributes, place, count)
 }
 
 /// The text leaves the errors out where the board counts none; the XML always has them.

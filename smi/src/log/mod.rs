@@ -31,7 +31,6 @@ mod temperature;
 #[cfg(test)]
 pub(crate) mod tests;
 mod text;
-mod units;
 mod utilization;
 mod vgpu;
 mod xml;
@@ -71,48 +70,23 @@ pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
             xml::escape(&bus_id)
         )
     });
-    document(
-        NAME,
-        with_dtd.then(|| dtd(false, context.release())).as_deref(),
-        |out| {
-            head::elements(out, context);
-            out.push_str(&blocks.concat());
-        },
-    )
-}
-
-/// What `--dtd` writes, and with `-u`.
-pub(crate) fn dtd(unit: bool, release: Release) -> String {
-    if unit {
-        units::dtd(release).text(units::NAME, &["hic", "unit", "fan"])
+    let dtd = if with_dtd {
+        format!("[\n{}]", dtd_text(context.release()))
     } else {
-        of_gpus(release).text(NAME, &["gpu"])
-    }
-}
-
-/// What `-q -u` writes.
-pub(crate) fn units_text(context: &Context<'_>) -> String {
-    units::text(context)
-}
-
-/// What `-q -u -x` writes; with the DTD in it, what `-q -u -x --dtd` writes.
-pub(crate) fn units_xml(context: &Context<'_>, with_dtd: bool) -> String {
-    document(
-        units::NAME,
-        with_dtd.then(|| dtd(true, context.release())).as_deref(),
-        |out| {
-            units::elements(out, context);
-        },
-    )
-}
-
-/// An XML document with this inside, and with the DTD or its name before it. The root's own lines bear nothing else,
-/// by which a reader of `-l` tells one document from the next.
-fn document(name: &str, dtd: Option<&str>, inside: impl FnOnce(&mut String)) -> String {
-    let dtd = dtd.map_or_else(|| format!("SYSTEM \"{name}\""), |dtd| format!("[\n{dtd}]"));
+        format!("SYSTEM \"{NAME}\"")
+    };
     let mut out = format!("<?xml version=\"1.0\" ?>\n<!DOCTYPE {ROOT} {dtd}>\n");
-    xml::branch(&mut out, 0, ROOT, inside);
+    // A reader of `-l` finds the end of a document by the root's lines, which have nothing else.
+    xml::branch(&mut out, 0, ROOT, |out| {
+        head::elements(out, context);
+        out.push_str(&blocks.concat());
+    });
     out
+}
+
+/// Returns the output of `--dtd`.
+pub(crate) fn dtd_text(release: Release) -> String {
+    of_gpus(release).text(NAME, "gpu")
 }
 
 fn of_gpus(release: Release) -> Dtd {
@@ -125,15 +99,15 @@ fn of_gpus(release: Release) -> Dtd {
         head::ATTACHED.tag.to_owned(),
     ]);
     root.extend(["error_string?".to_owned(), "gpu*".to_owned()]);
-    dtd.sequence(ROOT, &root);
-    dtd.sequence(head::HOST[0].1, &[head::HOST[1].1.to_owned()]);
+    dtd.add_sequence(ROOT, &root);
+    dtd.add_sequence(head::HOST[0].1, &[head::HOST[1].1.to_owned()]);
     let lines = head::lines(release)
         .chain([&head::ATTACHED])
         .map(|line| line.tag);
     for tag in lines.chain([head::HOST[1].1]).chain(UNUSED.iter().copied()) {
-        dtd.leaf(tag);
+        dtd.add_leaf(tag);
     }
-    dtd.sequence(
+    dtd.add_sequence(
         "gpu",
         &gpu::ITEMS
             .iter()

@@ -3,26 +3,22 @@
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
-    cursor::{Cursor, Form},
+    cursor::Form,
     format::{ABSENT, count, format_or_reason, kilobytes_a_second, named},
-    item::{Item, field, group, number, text, value},
+    item::{Item, SAME, field, group, number, text, value},
 };
 
-pub(super) static ITEMS: &[Item] = &[group("PCI", "pci")
+pub(super) static ITEMS: &[Item] = &[group("PCI", SAME)
     .ahead(&[Q::PcieThroughput(0), Q::PcieThroughput(1)])
     .holds(&[
-        value("Bus", "pci_bus", |at| hexadecimal(at, 1, 2)),
-        value("Device", "pci_device", |at| hexadecimal(at, 2, 2)),
-        value("Domain", "pci_domain", |at| hexadecimal(at, 0, 4)),
-        value("Base Classcode", "pci_base_class", |at| {
-            hexadecimal(at, 5, 1)
-        }),
-        value("Sub Classcode", "pci_sub_class", |at| hexadecimal(at, 6, 1)),
-        value("Device Id", "pci_device_id", |at| hexadecimal(at, 3, 8)),
+        hexadecimal("Bus", "pci_bus", &[1, 2]),
+        hexadecimal("Device", "pci_device", &[2, 2]),
+        hexadecimal("Domain", "pci_domain", &[0, 4]),
+        hexadecimal("Base Classcode", "pci_base_class", &[5, 1]),
+        hexadecimal("Sub Classcode", "pci_sub_class", &[6, 1]),
+        hexadecimal("Device Id", "pci_device_id", &[3, 8]),
         text("Bus Id", "pci_bus_id", Q::BusId),
-        value("Sub System Id", "pci_sub_system_id", |at| {
-            hexadecimal(at, 4, 8)
-        }),
+        hexadecimal("Sub System Id", "pci_sub_system_id", &[4, 8]),
         group("GPU Link Info", "pci_gpu_link_info").holds(&[
             group("PCIe Generation", "pcie_gen").holds(&[
                 number("Max", "max_link_gen", Q::MaxPcieGeneration, 0, count),
@@ -89,18 +85,8 @@ pub(super) static ITEMS: &[Item] = &[group("PCI", "pci")
             0,
             kilobytes_a_second,
         ),
-        field(
-            "Atomic Caps Outbound",
-            "atomic_caps_outbound",
-            ATOMICS_OUTBOUND,
-            atomics,
-        ),
-        field(
-            "Atomic Caps Inbound",
-            "atomic_caps_inbound",
-            ATOMICS_INBOUND,
-            atomics,
-        ),
+        field("Atomic Caps Outbound", SAME, ATOMICS_OUTBOUND, atomics),
+        field("Atomic Caps Inbound", SAME, ATOMICS_INBOUND, atomics),
     ])];
 
 /// `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.
@@ -110,12 +96,17 @@ const ATOMICS_OUTBOUND: u32 = 228;
 /// `NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK`.
 const ATOMICS_INBOUND: u32 = 229;
 
-/// A number of the PCI information; the text puts `0x` before it, the XML does not.
-fn hexadecimal(at: &Cursor<'_>, place: usize, digits: usize) -> String {
-    let prefix = if at.form == Form::Text { "0x" } else { "" };
-    format_or_reason(at.number(Q::PciInfo, place), |number| {
-        format!("{prefix}{number:0digits$X}")
+/// A number of the PCI information: its place, and how many digits it has. The text puts `0x`
+/// before it, the XML does not.
+const fn hexadecimal(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        let prefix = if at.form == Form::Text { "0x" } else { "" };
+        let (place, digits) = (at.nth(0) as usize, at.nth(1) as usize);
+        format_or_reason(at.number(Q::PciInfo, place), |number| {
+            format!("{prefix}{number:0digits$X}")
+        })
     })
+    .about(number)
 }
 
 fn lanes(number: i128) -> String {

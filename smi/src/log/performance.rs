@@ -6,96 +6,78 @@ use super::{
     board::HOPPER,
     cursor::Cursor,
     format::{ABSENT, enabled, format_or_reason, nanoseconds, percent},
-    item::{Item, group, number, unless, value},
+    item::{Item, SAME, field, group, number, unless, value},
     sections::Section,
 };
 
 pub(super) static ITEMS: &[Item] = &[
-    number("Fan Speed", "fan_speed", Q::FanSpeed, 0, percent),
-    value("Performance State", "performance_state", state).of(Section::PERFORMANCE),
-    unless("Clocks Event Reasons", "clocks_event_reasons", |at| {
+    number("Fan Speed", SAME, Q::FanSpeed, 0, percent),
+    value("Performance State", SAME, state).of(Section::PERFORMANCE),
+    unless("Clocks Event Reasons", SAME, |at| {
         at.number(Q::ThrottleReasons, 0).err()
     })
     .of(Section::PERFORMANCE)
     .holds(REASONS),
-    group(
-        "Clocks Event Reasons Counters",
-        "clocks_event_reasons_counters",
-    )
-    .of(Section::PERFORMANCE)
-    .holds(&[
-        value(
-            "SW Power Capping",
-            "clocks_event_reasons_counters_sw_power_cap",
-            lasted,
-        )
-        .about(&[74]),
-        value(
-            "Sync Boost",
-            "clocks_event_reasons_counters_sync_boost",
-            lasted,
-        )
-        .about(&[76]),
-        value(
-            "SW Thermal Slowdown",
-            "clocks_event_reasons_counters_sw_therm_slowdown",
-            lasted,
-        )
-        .about(&[269]),
-        value(
-            "HW Thermal Slowdown",
-            "clocks_event_reasons_counters_hw_therm_slowdown",
-            lasted,
-        )
-        .about(&[270]),
-        value(
-            "HW Power Braking",
-            "clocks_event_reasons_counters_hw_power_brake",
-            lasted,
-        )
-        .about(&[271]),
-    ]),
-    value("Sparse Operation Mode", "sparse_operation_mode", sparse).of(Section::PERFORMANCE),
+    group("Clocks Event Reasons Counters", SAME)
+        .of(Section::PERFORMANCE)
+        .holds(&[
+            reason_counter(
+                "SW Power Capping",
+                "clocks_event_reasons_counters_sw_power_cap",
+                74,
+            ),
+            reason_counter("Sync Boost", "clocks_event_reasons_counters_sync_boost", 76),
+            reason_counter(
+                "SW Thermal Slowdown",
+                "clocks_event_reasons_counters_sw_therm_slowdown",
+                269,
+            ),
+            reason_counter(
+                "HW Thermal Slowdown",
+                "clocks_event_reasons_counters_hw_therm_slowdown",
+                270,
+            ),
+            reason_counter(
+                "HW Power Braking",
+                "clocks_event_reasons_counters_hw_power_brake",
+                271,
+            ),
+        ]),
+    value("Sparse Operation Mode", SAME, sparse).of(Section::PERFORMANCE),
 ];
 
-/// `about` is the bit of each.
 static REASONS: &[Item] = &[
-    value("Idle", "clocks_event_reason_gpu_idle", reason).about(&[0x1]),
-    value(
+    event_reason("Idle", "clocks_event_reason_gpu_idle", &[0x1]),
+    event_reason(
         "Applications Clocks Setting",
         "clocks_event_reason_applications_clocks_setting",
-        reason,
-    )
-    .about(&[0x2]),
-    value("SW Power Cap", "clocks_event_reason_sw_power_cap", reason).about(&[0x4]),
-    value("HW Slowdown", "clocks_event_reason_hw_slowdown", reason).about(&[0x8]),
-    value(
+        &[0x2],
+    ),
+    event_reason("SW Power Cap", "clocks_event_reason_sw_power_cap", &[0x4]),
+    event_reason("HW Slowdown", "clocks_event_reason_hw_slowdown", &[0x8]),
+    event_reason(
         "HW Thermal Slowdown",
         "clocks_event_reason_hw_thermal_slowdown",
-        reason,
+        &[0x40],
     )
-    .about(&[0x40])
     .deeper(),
-    value(
+    event_reason(
         "HW Power Brake Slowdown",
         "clocks_event_reason_hw_power_brake_slowdown",
-        reason,
+        &[0x80],
     )
-    .about(&[0x80])
     .deeper(),
-    value("Sync Boost", "clocks_event_reason_sync_boost", reason).about(&[0x10]),
-    value(
+    event_reason("Sync Boost", "clocks_event_reason_sync_boost", &[0x10]),
+    event_reason(
         "SW Thermal Slowdown",
         "clocks_event_reason_sw_thermal_slowdown",
-        reason,
-    )
-    .about(&[0x20]),
-    value(
+        &[0x20],
+    ),
+    event_reason(
         "Display Clock Setting",
         "clocks_event_reason_display_clocks_setting",
-        reason,
-    )
-    .about(&[0x100]),
+        &[0x100],
+    ),
     value("Unknown", "clocks_event_reason_unknown", |_| {
         "Active".to_owned()
     })
@@ -115,8 +97,13 @@ pub(super) fn state(at: &Cursor<'_>) -> String {
     })
 }
 
-/// Whether the reason of this bit holds the clocks back; `N/A` where the board does not know it.
-fn reason(at: &Cursor<'_>) -> String {
+/// A line about the reason of a bit: whether it holds the clocks back.
+const fn event_reason(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
+    value(title, tag, is_active).about(bit)
+}
+
+/// `N/A` where the board does not know the reason.
+fn is_active(at: &Cursor<'_>) -> String {
     let bit = at.nth(0);
     if at
         .number(Q::SupportedThrottleReasons, 0)
@@ -135,8 +122,8 @@ fn reason(at: &Cursor<'_>) -> String {
 }
 
 /// How long a reason has held, by the field that counts its nanoseconds.
-fn lasted(at: &Cursor<'_>) -> String {
-    at.format_field(at.argument(0), 0, nanoseconds)
+const fn reason_counter(title: &'static str, tag: &'static str, id: u32) -> Item {
+    field(title, tag, id, nanoseconds)
 }
 
 /// NVML has no call for it. Hopper boards show it as disabled, and no other board has it.

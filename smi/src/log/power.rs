@@ -1,121 +1,82 @@
 //! Power of the GPU, its memory and the module that it sits on.
 
 use super::{
-    cursor::Cursor,
     format::watts,
-    item::{Item, group, scoped_field, value},
+    item::{Item, SAME, group, value},
     performance::state,
     samples::samples,
     sections::Section,
 };
 use crate::release::Release;
 
-/// For each scope the readings that it has, and the GPU's samples.
+/// For each scope the readings that it has, and the GPU's samples. `about` is the
+/// `nvmlPowerScopeType_t`.
 pub(super) static ITEMS: &[Item] = &[
-    group("GPU Power Readings", "gpu_power_readings")
-        .about(&[0])
+    group("GPU Power Readings", SAME)
+        .about(&[GPU])
         .of(Section::POWER)
         .holds(READINGS)
         .until(DIVIDED),
-    group("GPU Power Readings", "gpu_power_readings")
-        .about(&[0])
+    group("GPU Power Readings", SAME)
+        .about(&[GPU])
         .of(Section::POWER)
         .holds(DIVIDED_READINGS)
         .since(DIVIDED),
     samples("Power Samples", &[0]).only_of(Section::POWER),
     // With the space behind it.
-    group("GPU Memory Power Readings ", "gpu_memory_power_readings")
-        .about(&[2])
+    group("GPU Memory Power Readings ", SAME)
+        .about(&[MEMORY])
         .of(Section::POWER)
-        .holds(DRAWS),
-    group("Module Power Readings", "module_power_readings")
-        .about(&[1])
+        .holds(&[AVERAGE, INSTANT]),
+    group("Module Power Readings", SAME)
+        .about(&[MODULE])
         .of(Section::POWER)
         .holds(READINGS),
 ];
 
-/// `about` is the `nvmlPowerScopeType_t`. The XML repeats the performance state here.
-static READINGS: &[Item] = &[
-    value("", "power_state", state),
-    value("Average Power Draw", "average_power_draw", |at| {
-        field(at, 185)
-    }),
-    value("Instantaneous Power Draw", "instant_power_draw", |at| {
-        field(at, 186)
-    }),
-    value("Current Power Limit", "current_power_limit", |at| {
-        field(at, 190)
-    }),
-    value("Requested Power Limit", "requested_power_limit", |at| {
-        field(at, 192)
-    }),
-    value("Default Power Limit", "default_power_limit", |at| {
-        field(at, 189)
-    }),
-    value("Min Power Limit", "min_power_limit", |at| field(at, 187)),
-    value("Max Power Limit", "max_power_limit", |at| field(at, 188)),
-];
+const GPU: i128 = 0;
+const MODULE: i128 = 1;
+const MEMORY: i128 = 2;
+const GPU_BASE: i128 = 3;
 
 /// The release that tells the limit of a GPU and its base power apart.
 const DIVIDED: Release = Release(610, 0);
 
-/// As above. The elements of the base power are named as those of the limit are, which is a guess.
+static READINGS: &[Item] = &[
+    STATE, AVERAGE, INSTANT, CURRENT, REQUESTED, DEFAULT, LEAST, MOST,
+];
+
 static DIVIDED_READINGS: &[Item] = &[
-    value("", "power_state", state),
-    value("Average Power Draw", "average_power_draw", |at| {
-        field(at, 185)
-    }),
-    value("Instantaneous Power Draw", "instant_power_draw", |at| {
-        field(at, 186)
-    }),
-    group("GPU Ceiling Power Limit", "gpu_ceiling_power_limit").holds(&[
-        value("Current Power Limit", "current_power_limit", |at| {
-            field(at, 190)
-        }),
-        value("Requested Power Limit", "requested_power_limit", |at| {
-            field(at, 192)
-        }),
-        value("Default Power Limit", "default_power_limit", |at| {
-            field(at, 189)
-        }),
+    STATE,
+    AVERAGE,
+    INSTANT,
+    group("GPU Ceiling Power Limit", SAME).holds(&[CURRENT, REQUESTED, DEFAULT]),
+    // The elements are named as those of the limit are, which is a guess.
+    group("GPU Base Power", SAME).holds(&[
+        power_reading("Current Base Power", SAME, &[190, GPU_BASE]),
+        power_reading("Requested Base Power", SAME, &[192, GPU_BASE]),
+        power_reading("Default Base Power", SAME, &[189, GPU_BASE]),
     ]),
-    group("GPU Base Power", "gpu_base_power").holds(&[
-        scoped_field(
-            "Current Base Power",
-            "current_base_power",
-            (190, BASE_POWER),
-            watts,
-        ),
-        scoped_field(
-            "Requested Base Power",
-            "requested_base_power",
-            (192, BASE_POWER),
-            watts,
-        ),
-        scoped_field(
-            "Default Base Power",
-            "default_base_power",
-            (189, BASE_POWER),
-            watts,
-        ),
-    ]),
-    value("Min Power Limit", "min_power_limit", |at| field(at, 187)),
-    value("Max Power Limit", "max_power_limit", |at| field(at, 188)),
+    LEAST,
+    MOST,
 ];
 
-/// `NVML_POWER_SCOPE_GPU_BASE`.
-const BASE_POWER: u32 = 3;
+/// The XML repeats the performance state here.
+const STATE: Item = value("", "power_state", state);
+const AVERAGE: Item = power_reading("Average Power Draw", SAME, &[185]);
+const INSTANT: Item = power_reading("Instantaneous Power Draw", "instant_power_draw", &[186]);
+const CURRENT: Item = power_reading("Current Power Limit", SAME, &[190]);
+const REQUESTED: Item = power_reading("Requested Power Limit", SAME, &[192]);
+const DEFAULT: Item = power_reading("Default Power Limit", SAME, &[189]);
+const LEAST: Item = power_reading("Min Power Limit", SAME, &[187]);
+const MOST: Item = power_reading("Max Power Limit", SAME, &[188]);
 
-static DRAWS: &[Item] = &[
-    value("Average Power Draw", "average_power_draw", |at| {
-        field(at, 185)
-    }),
-    value("Instantaneous Power Draw", "instant_power_draw", |at| {
-        field(at, 186)
-    }),
-];
-
-/// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbors, of the scope in `about`.
-fn field(at: &Cursor<'_>, id: u32) -> String {
-    at.format_field(id, at.argument(0), watts)
+/// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbors; of the scope behind it, or else of the
+/// group's.
+const fn power_reading(title: &'static str, tag: &'static str, field: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        let scope = at.argument(if at.has_number(2) { 2 } else { 0 });
+        at.format_field(at.argument(1), scope, watts)
+    })
+    .about(field)
 }

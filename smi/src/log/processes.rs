@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 use super::{
     cursor::Cursor,
     format::{ABSENT, count, known, mib, milliseconds, percent, word},
-    item::{Item, Layout, List, list, value},
+    item::{Item, Layout, List, SAME, list, value},
     sections::Section,
     text::PROCESS_COLUMN,
 };
@@ -14,24 +14,21 @@ use crate::{
     running::{kind, running},
 };
 
-pub(super) static RUNNING: &[Item] =
-    &[list("Processes", "processes", &PROCESSES).of(Section::PIDS)];
+pub(super) static RUNNING: &[Item] = &[list("Processes", SAME, &PROCESSES).of(Section::PIDS)];
 
 /// Processes that the accounting remembers; the text shows them by `-d` alone.
 pub(super) static ACCOUNTED: &[Item] =
-    &[list("Accounted Processes", "accounted_processes", &ACCOUNTS).only_of(Section::ACCOUNTING)];
+    &[list("Accounted Processes", SAME, &ACCOUNTS).only_of(Section::ACCOUNTING)];
 
 /// A row is one of [`running`].
 static PROCESSES: List = List {
     rows: processes,
     tag: "process_info",
     items: &[
-        value("GPU instance ID", "gpu_instance_id", |at| known(at.nth(0))),
-        value("Compute instance ID", "compute_instance_id", |at| {
-            known(at.nth(1))
-        }),
+        value("GPU instance ID", SAME, |at| known(at.nth(0))),
+        value("Compute instance ID", SAME, |at| known(at.nth(1))),
         value("Process ID", "pid", |at| count(at.nth(2))),
-        value("Type", "type", |at| kind(at.nth(3)).to_owned()).deeper(),
+        value("Type", SAME, |at| kind(at.nth(3)).to_owned()).deeper(),
         value("Name", "process_name", name).deeper(),
         value("Used GPU Memory", "used_memory", |at| mib(at.nth(4))).deeper(),
     ],
@@ -46,9 +43,9 @@ static ACCOUNTS: List = List {
         value("Process ID", "pid", |at| count(at.nth(0))),
         value("GPU Utilization", "gpu_util", |at| share(at.nth(1))).deeper(),
         value("Memory Utilization", "memory_util", |at| share(at.nth(2))).deeper(),
-        value("Max memory usage", "max_memory_usage", |at| mib(at.nth(3))).deeper(),
-        value("Time", "time", |at| milliseconds(at.nth(4))).deeper(),
-        value("Is Running", "is_running", |at| count(at.nth(6))).deeper(),
+        value("Max memory usage", SAME, |at| mib(at.nth(3))).deeper(),
+        value("Time", SAME, |at| milliseconds(at.nth(4))).deeper(),
+        value("Is Running", SAME, |at| count(at.nth(6))).deeper(),
     ],
     layout: Layout::Under(PROCESS_COLUMN),
 };

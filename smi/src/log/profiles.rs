@@ -5,17 +5,15 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{
     cursor::Cursor,
     format::{ABSENT, enabled, yes_no},
-    item::{Item, each, group, real_field, scoped_field, unless, value},
+    item::{Item, SAME, each, group, real_field, scoped_field, unless, value},
     sections::Section,
 };
 use crate::release::Release;
 
 pub(super) static ITEMS: &[Item] = &[
-    unless("Power Smoothing", "power_smoothing", |at| {
-        at.field(ENABLED, SCOPE).err()
-    })
-    .of(Section::POWER_SMOOTHING)
-    .holds(SMOOTHING),
+    unless("Power Smoothing", SAME, |at| at.field(ENABLED, SCOPE).err())
+        .of(Section::POWER_SMOOTHING)
+        .holds(SMOOTHING),
     group("Workload Power Profiles", "power_profiles")
         .of(Section::POWER_PROFILES)
         .holds(&[
@@ -39,11 +37,68 @@ pub(super) static ITEMS: &[Item] = &[
                 )]),
         ]),
     // The element's name is a guess.
-    real_field("EDPp Multiplier", "edpp_multiplier", (274, 0), |percent| {
+    real_field("EDPp Multiplier", SAME, (274, 0), |percent| {
         format!("{percent:.2}%")
     })
     .since(Release(590, 0)),
 ];
+
+/// The settings of a profile: the beginning of their elements, the end of the last one, the first
+/// field, and the first field of smoothing with a delay.
+macro_rules! profile {
+    ($tag:literal, $offset:literal, $first:literal, $delayed:literal) => {
+        &[
+            smoothing(
+                "% TMP Floor",
+                concat!($tag, "percent_tmp_floor"),
+                $first,
+                percent,
+            ),
+            smoothing(
+                "Ramp Up Rate",
+                concat!($tag, "ramp_up_rate"),
+                $first + 1,
+                rate,
+            ),
+            smoothing(
+                "Ramp Down Rate",
+                concat!($tag, "ramp_down_rate"),
+                $first + 2,
+                rate,
+            ),
+            smoothing(
+                "Ramp Down Hysteresis",
+                concat!($tag, "ramp_down_hysteresis"),
+                $first + 3,
+                milliseconds,
+            ),
+            smoothing(
+                "Secondary Power Floor",
+                concat!($tag, "secondary_power_floor"),
+                $delayed,
+                watts,
+            ),
+            smoothing(
+                "Primary Floor Activation Window Multiplier",
+                concat!($tag, "primary_floor_activation_window_multiplier"),
+                $delayed + 1,
+                count,
+            ),
+            smoothing(
+                "Primary Floor Target Window Multiplier",
+                concat!($tag, "primary_floor_target_window_multiplier"),
+                $delayed + 2,
+                count,
+            ),
+            smoothing(
+                "Primary Floor Activation Offset",
+                concat!($tag, $offset),
+                $delayed + 3,
+                watts,
+            ),
+        ]
+    };
+}
 
 static SMOOTHING: &[Item] = &[
     flag("Enabled", "power_smoothing_enabled", 251, enabled),
@@ -121,113 +176,25 @@ static SMOOTHING: &[Item] = &[
         259,
         count,
     ),
-    group("Current Profile", "power_smoothing_current_profile").holds(&[
-        smoothing(
-            "% TMP Floor",
-            "power_smoothing_curr_profile_percent_tmp_floor",
-            260,
-            percent,
-        ),
-        smoothing(
-            "Ramp Up Rate",
-            "power_smoothing_curr_profile_ramp_up_rate",
-            261,
-            rate,
-        ),
-        smoothing(
-            "Ramp Down Rate",
-            "power_smoothing_curr_profile_ramp_down_rate",
-            262,
-            rate,
-        ),
-        smoothing(
-            "Ramp Down Hysteresis",
-            "power_smoothing_curr_profile_ramp_down_hysteresis",
-            263,
-            milliseconds,
-        ),
-        smoothing(
-            "Secondary Power Floor",
-            "power_smoothing_curr_profile_secondary_power_floor",
-            281,
-            watts,
-        ),
-        smoothing(
-            "Primary Floor Activation Window Multiplier",
-            "power_smoothing_curr_profile_primary_floor_activation_window_multiplier",
-            282,
-            count,
-        ),
-        smoothing(
-            "Primary Floor Target Window Multiplier",
-            "power_smoothing_curr_profile_primary_floor_target_window_multiplier",
-            283,
-            count,
-        ),
-        // The element lacks a letter in the vendor's DTD too.
-        smoothing(
-            "Primary Floor Activation Offset",
-            "power_smoothing_curr_profile_primary_floor_activatin_offset",
-            284,
-            watts,
-        ),
-    ]),
+    // The last element lacks a letter in the vendor's DTD too.
+    group("Current Profile", "power_smoothing_current_profile").holds(profile!(
+        "power_smoothing_curr_profile_",
+        "primary_floor_activatin_offset",
+        260,
+        281
+    )),
     smoothing(
         "Active Preset Profile",
         "power_smoothing_active_profile",
         264,
         count,
     ),
-    group("Admin Overrides", "power_smoothing_admin_overrides").holds(&[
-        smoothing(
-            "% TMP Floor",
-            "power_smoothing_admin_override_percent_tmp_floor",
-            265,
-            percent,
-        ),
-        smoothing(
-            "Ramp Up Rate",
-            "power_smoothing_admin_override_ramp_up_rate",
-            266,
-            rate,
-        ),
-        smoothing(
-            "Ramp Down Rate",
-            "power_smoothing_admin_override_ramp_down_rate",
-            267,
-            rate,
-        ),
-        smoothing(
-            "Ramp Down Hysteresis",
-            "power_smoothing_admin_override_ramp_down_hysteresis",
-            268,
-            milliseconds,
-        ),
-        smoothing(
-            "Secondary Power Floor",
-            "power_smoothing_admin_override_secondary_power_floor",
-            285,
-            watts,
-        ),
-        smoothing(
-            "Primary Floor Activation Window Multiplier",
-            "power_smoothing_admin_override_primary_floor_activation_window_multiplier",
-            286,
-            count,
-        ),
-        smoothing(
-            "Primary Floor Target Window Multiplier",
-            "power_smoothing_admin_override_primary_floor_target_window_multiplier",
-            287,
-            count,
-        ),
-        smoothing(
-            "Primary Floor Activation Offset",
-            "power_smoothing_admin_override_primary_floor_activation_offset",
-            288,
-            watts,
-        ),
-    ]),
+    group("Admin Overrides", "power_smoothing_admin_overrides").holds(profile!(
+        "power_smoothing_admin_override_",
+        "primary_floor_activation_offset",
+        265,
+        285
+    )),
 ];
 
 /// `NVML_FI_PWR_SMOOTHING_ENABLED`.

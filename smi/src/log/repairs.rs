@@ -5,12 +5,12 @@ use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use super::{
     cursor::Cursor,
     format::{ABSENT, count, format_or_reason, word, yes_no},
-    item::{Item, Layout, List, declared, group, list, number, unless, value},
+    item::{Item, Layout, List, SAME, declared, group, list, number, unless, value},
     sections::Section,
 };
 
 pub(super) static ITEMS: &[Item] = &[
-    group("Retired Pages", "retired_pages")
+    group("Retired Pages", SAME)
         .of(Section::PAGE_RETIREMENT)
         .holds(&[
             value("Single Bit ECC", "", retired).about(&[SINGLE_BIT]),
@@ -24,7 +24,7 @@ pub(super) static ITEMS: &[Item] = &[
             value("Pending Page Blacklist", "pending_blacklist", pending),
             value("", "pending_retirement", pending),
         ]),
-    unless("Remapped Rows", "remapped_rows", |at| remapped(at, 0).err())
+    unless("Remapped Rows", SAME, |at| remapped(at, 0).err())
         .of(Section::ROW_REMAPPER)
         .holds(ROWS),
 ];
@@ -58,22 +58,18 @@ static PAGES: List = List {
 };
 
 static ROWS: &[Item] = &[
-    value("Correctable Error", "remapped_row_corr", |at| {
-        row_count(at, 0)
-    }),
-    value(
+    rows("Correctable Error", "remapped_row_corr", &[0]),
+    rows(
         "Inactive Correctable Error",
         "remapped_row_corr_inactive",
-        |at| row_count(at, 1),
+        &[1],
     )
     .when(tells_inactive),
-    value("Uncorrectable Error", "remapped_row_unc", |at| {
-        row_count(at, 2)
-    }),
-    value(
+    rows("Uncorrectable Error", "remapped_row_unc", &[2]),
+    rows(
         "Inactive Uncorrectable Error",
         "remapped_row_unc_inactive",
-        |at| row_count(at, 3),
+        &[3],
     )
     .when(tells_inactive),
     value("Pending", "remapped_row_pending", |at| {
@@ -88,41 +84,11 @@ static ROWS: &[Item] = &[
         |at| at.number(Q::RowRemapperHistogram, 0).err(),
     )
     .holds(&[
-        number(
-            "Max",
-            "row_remapper_histogram_max",
-            Q::RowRemapperHistogram,
-            0,
-            banks,
-        ),
-        number(
-            "High",
-            "row_remapper_histogram_high",
-            Q::RowRemapperHistogram,
-            1,
-            banks,
-        ),
-        number(
-            "Partial",
-            "row_remapper_histogram_partial",
-            Q::RowRemapperHistogram,
-            2,
-            banks,
-        ),
-        number(
-            "Low",
-            "row_remapper_histogram_low",
-            Q::RowRemapperHistogram,
-            3,
-            banks,
-        ),
-        number(
-            "None",
-            "row_remapper_histogram_none",
-            Q::RowRemapperHistogram,
-            4,
-            banks,
-        ),
+        bank_count("Max", "row_remapper_histogram_max", 0),
+        bank_count("High", "row_remapper_histogram_high", 1),
+        bank_count("Partial", "row_remapper_histogram_partial", 2),
+        bank_count("Low", "row_remapper_histogram_low", 3),
+        bank_count("None", "row_remapper_histogram_none", 4),
     ]),
 ];
 
@@ -160,10 +126,16 @@ fn remapped(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     }
 }
 
-fn row_count(at: &Cursor<'_>, place: usize) -> String {
-    format_or_reason(remapped(at, place), count)
+/// A count at a place of [`remapped`].
+const fn rows(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
+    value(title, tag, |at| {
+        format_or_reason(remapped(at, at.nth(0) as usize), count)
+    })
+    .about(place)
 }
 
-fn banks(number: i128) -> String {
-    format!("{number} bank(s)")
+const fn bank_count(title: &'static str, tag: &'static str, place: usize) -> Item {
+    number(title, tag, Q::RowRemapperHistogram, place, |banks| {
+        format!("{banks} bank(s)")
+    })
 }

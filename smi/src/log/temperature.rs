@@ -5,95 +5,73 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{
     cursor::Cursor,
     format::celsius,
-    item::{Item, field, group, number, value},
+    item::{Item, SAME, field, group, number, value},
     sections::Section,
 };
 use crate::release::Release;
 
 /// Readings and limits, and the range of what can be aimed at.
 pub(super) static ITEMS: &[Item] = &[
-    group("Temperature", "temperature")
-        .of(Section::TEMPERATURE)
-        .holds(&[
-            number("GPU Current Temp", "gpu_temp", Q::Temperature, 0, celsius),
-            number(
-                "GPU T.Limit Temp",
-                "gpu_temp_tlimit",
-                Q::MarginTemperature,
-                0,
-                celsius,
-            )
-            .until(RELABELED),
-            number(
-                "GPU Current T.Limit Temp",
-                "gpu_temp_tlimit",
-                Q::MarginTemperature,
-                0,
-                celsius,
-            )
-            .since(RELABELED),
-            value("GPU Shutdown Temp", "gpu_temp_max_threshold", |at| {
-                threshold(at, 0)
-            })
-            .when(|at| !by_margin(at)),
-            field(
-                "GPU Shutdown T.Limit Temp",
-                "gpu_temp_max_tlimit_threshold",
-                SHUTDOWN,
-                celsius,
-            )
-            .when(by_margin),
-            value("GPU Slowdown Temp", "gpu_temp_slow_threshold", |at| {
-                threshold(at, 1)
-            })
-            .when(|at| !by_margin(at)),
-            field(
-                "GPU Slowdown T.Limit Temp",
-                "gpu_temp_slow_tlimit_threshold",
-                SLOWDOWN,
-                celsius,
-            )
-            .when(by_margin),
-            value(
-                "GPU Max Operating Temp",
-                "gpu_temp_max_gpu_threshold",
-                |at| threshold(at, 3),
-            )
-            .when(|at| !by_margin(at)),
-            field(
-                "GPU Max Operating T.Limit Temp",
-                "gpu_temp_max_gpu_tlimit_threshold",
-                GPU_MAX,
-                celsius,
-            )
-            .when(by_margin),
-            value("GPU Target Temperature", "gpu_target_temperature", target).until(RELABELED),
-            value(
-                "GPU Target Temperature Specification",
-                "gpu_target_temperature",
-                target,
-            )
-            .since(RELABELED),
-            field("Memory Current Temp", "memory_temp", MEMORY, celsius),
-            value(
-                "Memory Max Operating Temp",
-                "gpu_temp_max_mem_threshold",
-                |at| threshold(at, 2),
-            )
-            .when(|at| !by_margin(at)),
-            field(
-                "Memory Max Operating T.Limit Temp",
-                "gpu_temp_max_mem_tlimit_threshold",
-                MEMORY_MAX,
-                celsius,
-            )
-            .when(by_margin),
-        ]),
-    group("Supported GPU_TARGET_TEMP", "supported_gpu_target_temp")
+    group("Temperature", SAME).of(Section::TEMPERATURE).holds(&[
+        number("GPU Current Temp", "gpu_temp", Q::Temperature, 0, celsius),
+        number(
+            "GPU T.Limit Temp",
+            "gpu_temp_tlimit",
+            Q::MarginTemperature,
+            0,
+            celsius,
+        )
+        .until(RELABELED),
+        number(
+            "GPU Current T.Limit Temp",
+            "gpu_temp_tlimit",
+            Q::MarginTemperature,
+            0,
+            celsius,
+        )
+        .since(RELABELED),
+        limit_in_degrees("GPU Shutdown Temp", "gpu_temp_max_threshold", &[0]),
+        limit_as_margin(
+            "GPU Shutdown T.Limit Temp",
+            "gpu_temp_max_tlimit_threshold",
+            SHUTDOWN,
+        ),
+        limit_in_degrees("GPU Slowdown Temp", "gpu_temp_slow_threshold", &[1]),
+        limit_as_margin(
+            "GPU Slowdown T.Limit Temp",
+            "gpu_temp_slow_tlimit_threshold",
+            SLOWDOWN,
+        ),
+        limit_in_degrees("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", &[3]),
+        limit_as_margin(
+            "GPU Max Operating T.Limit Temp",
+            "gpu_temp_max_gpu_tlimit_threshold",
+            GPU_MAX,
+        ),
+        value("GPU Target Temperature", SAME, target).until(RELABELED),
+        value(
+            "GPU Target Temperature Specification",
+            "gpu_target_temperature",
+            target,
+        )
+        .since(RELABELED),
+        field("Memory Current Temp", "memory_temp", MEMORY, celsius),
+        limit_in_degrees(
+            "Memory Max Operating Temp",
+            "gpu_temp_max_mem_threshold",
+            &[2],
+        ),
+        limit_as_margin(
+            "Memory Max Operating T.Limit Temp",
+            "gpu_temp_max_mem_tlimit_threshold",
+            MEMORY_MAX,
+        ),
+    ]),
+    group("Supported GPU_TARGET_TEMP", SAME)
         .only_of(Section::SUPPORTED_GPU_TARGET_TEMP)
         .holds(&[
-            value("Min", "gpu_target_temp_min", |at| threshold(at, 4)),
-            value("Max", "gpu_target_temp_max", |at| threshold(at, 6)),
+            limit("Min", "gpu_target_temp_min", &[4]),
+            limit("Max", "gpu_target_temp_max", &[6]),
         ]),
 ];
 
@@ -111,12 +89,26 @@ const MEMORY_MAX: u32 = 195;
 /// `NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT`.
 const GPU_MAX: u32 = 196;
 
+/// The limit of an `nvmlTemperatureThresholds_t`.
+const fn limit(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
+    value(title, tag, |at| threshold(at, at.argument(0))).about(kind)
+}
+
+/// A limit of boards that give it as degrees.
+const fn limit_in_degrees(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
+    limit(title, tag, kind).when(|at| !by_margin(at))
+}
+
+/// A limit of boards that give it as degrees that are left.
+const fn limit_as_margin(title: &'static str, tag: &'static str, id: u32) -> Item {
+    field(title, tag, id, celsius).when(by_margin)
+}
+
 /// Whether the board gives its limits as degrees that are left.
 fn by_margin(at: &Cursor<'_>) -> bool {
     at.field(SHUTDOWN, 0).is_ok()
 }
 
-/// The limit of this `nvmlTemperatureThresholds_t`.
 fn threshold(at: &Cursor<'_>, kind: u32) -> String {
     at.format(Q::TemperatureThreshold(kind), 0, celsius)
 }

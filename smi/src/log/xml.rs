@@ -13,27 +13,28 @@ pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: us
     if !item.is_shown(at) {
         return;
     }
+    let tag = &*item.tag();
     match &item.content {
         Content::Each(rows, items) => {
             for row in rows(at).unwrap_or_default() {
                 write_all(out, items, &at.below(&row), depth);
             }
         }
-        _ if item.tag.is_empty() => {}
+        _ if tag.is_empty() => {}
         Content::Declared(_) => {}
-        Content::Value(source) => leaf(out, depth, item.tag, &source.read(at)),
-        Content::Group(items) => branch(out, depth, item.tag, |out| {
+        Content::Value(source) => leaf(out, depth, tag, &source.read(at)),
+        Content::Group(items) => branch(out, depth, tag, |out| {
             write_all(out, items, at, depth + 1);
         }),
         Content::GroupOr(word, items) => match word(at) {
-            Some(word) => leaf(out, depth, item.tag, &word),
-            None => branch(out, depth, item.tag, |out| {
+            Some(word) => leaf(out, depth, tag, &word),
+            None => branch(out, depth, tag, |out| {
                 write_all(out, items, at, depth + 1);
             }),
         },
         Content::List(list) => match (list.rows)(at) {
-            Err(word) => leaf(out, depth, item.tag, &word),
-            Ok(rows) => branch(out, depth, item.tag, |out| {
+            Err(word) => leaf(out, depth, tag, &word),
+            Ok(rows) => branch(out, depth, tag, |out| {
                 let inner = if matches!(list.layout, Layout::Headed) {
                     depth
                 } else {

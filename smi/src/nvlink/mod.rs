@@ -1,6 +1,6 @@
 //! `nvlink`: the links of each GPU.
 
-mod help;
+mod headline;
 mod links;
 mod power;
 mod show;
@@ -9,29 +9,21 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, SystemQuery};
 
-use self::links::Links;
+use self::{headline::headline, links::Links};
 use super::{
     form::Form,
-    headline::headline,
     release::Release,
     select::{is_divided, select},
     subcommand::Stop,
     switches::Values,
 };
 
-pub(super) static FORM: Form = Form::new("nvlink", help::HELP)
-    .changing(&["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"])
-    // None of NVML's counters is per lane.
-    .not_in_nvml(&["-ec"])
-    .deprecated(&[
-        DEPRECATED[0].0,
-        DEPRECATED[1].0,
-        DEPRECATED[2].0,
-        DEPRECATED[3].0,
-    ])
-    .takes(&["-i", "-l"])
-    .values(&[("-gt", Values::One(&["d", "r"]))])
-    .may_take(&[
+pub(super) static FORM: Form = Form {
+    name: "nvlink",
+    usage: include_str!("help.txt"),
+    takes: &["-i", "-l"],
+    values: &[("-gt", Values::One(&["d", "r"]))],
+    may_take: &[
         "-sc",
         "-gc",
         "-g",
@@ -39,7 +31,18 @@ pub(super) static FORM: Form = Form::new("nvlink", help::HELP)
         "-sLowPwrThres",
         "-sBwMode",
         "-sLWidth",
-    ]);
+    ],
+    changing: &["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"],
+    // None of NVML's counters is per lane.
+    handed_over: &["-ec"],
+    deprecated: &[
+        DEPRECATED[0].0,
+        DEPRECATED[1].0,
+        DEPRECATED[2].0,
+        DEPRECATED[3].0,
+    ],
+    ..Form::EMPTY
+};
 
 /// What nvidia-smi no longer does, and its message. Each ends the process with code 3.
 const DEPRECATED: [(&str, &str); 4] = [

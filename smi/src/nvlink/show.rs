@@ -96,7 +96,7 @@ pub(super) fn all(
             .ask(Query::Architecture)
             .and_then(|answer| answer.at(0));
         if architecture.is_some_and(|architecture| architecture >= BLACKWELL) {
-            return Err(Refusal::not_in_nvml("nvlink -gLWidth"));
+            return Err(Refusal::handed_over("nvlink -gLWidth"));
         }
         return refuse(&text, 3, "Not supported\n");
     }

@@ -2,7 +2,7 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
-use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
+use crate::{subcommand::tests::typed, tests::scripted::ScriptedBackend};
 
 const FIRST: &str = "GPU 0: NVIDIA H200 (UUID: GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee)\n";
 const SECOND: &str = "GPU 1: NVIDIA H200 (UUID: GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24)\n";

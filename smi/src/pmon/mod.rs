@@ -1,15 +1,13 @@
 //! `pmon`: a row per process, GPU and round.
 
-mod help;
 mod processes;
 
-use std::{io::Write, sync::Mutex};
+use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use self::processes::Process;
 use super::{
-    Context,
     form::Form,
     monitor,
     subcommand::Stop,
@@ -20,14 +18,18 @@ use super::{
 /// The letters of all groups.
 const GROUPS: &str = "um";
 
-pub(super) static FORM: Form = Form::new("pmon", help::USAGE)
-    .monitor(help::ABOUT)
-    .takes(&["-i", "-d", "-c"])
-    .values(&[
+pub(super) static FORM: Form = Form {
+    name: "pmon",
+    about: include_str!("about.txt"),
+    usage: include_str!("usage.txt"),
+    takes: &["-i", "-d", "-c"],
+    values: &[
         ("-s", Values::Letters(GROUPS)),
         ("-o", Values::Letters(timestamp::LETTERS)),
         ("-f", Values::File),
-    ]);
+    ],
+    ..Form::EMPTY
+};
 
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (4, 10);
@@ -39,19 +41,23 @@ pub(super) fn run(
 ) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     let groups = monitor::groups(switches.value("-s").unwrap_or("u"), GROUPS)?;
-    let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;
+    let rounds = monitor::rounds(&switches, driver, MOST, FORM.usage)?;
     let columns: Vec<&Column> = groups.iter().flat_map(|group| of(*group)).collect();
     let wants = processes::Wants {
         utilization: groups.contains(&'u'),
         protected: groups.contains(&'m'),
     };
-    let seen = Mutex::new(vec![0; rounds.gpus.len()]);
-    rounds.scroll(
-        driver,
-        output,
-        heading(rounds.timestamp, &columns),
-        |context| rows(context, rounds.timestamp, &columns, wants, &seen),
-    )
+    let mut seen = vec![0; rounds.gpus.len()];
+    let heading = heading(rounds.timestamp, &columns);
+    rounds.scroll(driver, output, heading, |context| {
+        let read = |gpu, since| processes::of(context, gpu, wants, since);
+        let processes = monitor::read_each(context, &mut seen, read);
+        let rows = processes.iter().zip(context.gpus).map(|(processes, gpu)| {
+            let front = rounds.timestamp.words(&context.now, *gpu);
+            rows(processes, &front, &columns)
+        });
+        rows.flatten().collect()
+    })
 }
 
 /// A column of a process: its heading, and what stands in it; `None` where that is not to be had.
@@ -70,30 +76,12 @@ const fn column(
 }
 
 static UTILIZATION: [Column; 6] = [
-    column("sm", "%", |process| process.used.map(|used| used.sm)),
-    column("mem", "%", |process| process.used.map(|used| used.memory)),
-    // An engine that a process leaves alone is one that it has no share in.
-    column("enc", "%", |process| {
-        process
-            .used
-            .map(|used| used.encoder)
-            .filter(|share| *share > 0)
-    }),
-    column("dec", "%", |process| {
-        process
-            .used
-            .map(|used| used.decoder)
-            .filter(|share| *share > 0)
-    }),
-    column("jpg", "%", |process| {
-        process
-            .used
-            .map(|used| used.jpeg)
-            .filter(|share| *share > 0)
-    }),
-    column("ofa", "%", |process| {
-        process.used.map(|used| used.ofa).filter(|share| *share > 0)
-    }),
+    column("sm", "%", |process| share_of(process, 0)),
+    column("mem", "%", |process| share_of(process, 1)),
+    column("enc", "%", |process| share_of_engine(process, 2)),
+    column("dec", "%", |process| share_of_engine(process, 3)),
+    column("jpg", "%", |process| share_of_engine(process, 4)),
+    column("ofa", "%", |process| share_of_engine(process, 5)),
 ];
 
 static MEMORY: [Column; 2] = [
@@ -101,103 +89,71 @@ static MEMORY: [Column; 2] = [
     column("ccpm", "MB", |process| process.protected_mib),
 ];
 
+fn share_of(process: &Process, place: usize) -> Option<i128> {
+    process.shares.map(|shares| shares[place])
+}
+
+/// An engine that a process leaves alone is one that it has no share in.
+fn share_of_engine(process: &Process, place: usize) -> Option<i128> {
+    share_of(process, place).filter(|share| *share > 0)
+}
+
 fn of(group: char) -> &'static [Column] {
     if group == 'u' { &UTILIZATION } else { &MEMORY }
 }
 
 fn heading(timestamp: TimestampColumns, columns: &[&Column]) -> String {
-    let names: Vec<_> = columns
-        .iter()
-        .map(|column| column.name.to_owned())
-        .collect();
-    let units: Vec<_> = columns
-        .iter()
-        .map(|column| column.unit.to_owned())
-        .collect();
+    let names = columns.iter().map(|column| column.name);
+    let units = columns.iter().map(|column| column.unit);
     format!(
         "{}command \n{}name \n",
-        line('#', &timestamp.names(), HEADING, "pid", "type", &names),
-        line('#', &timestamp.units(), HEADING, "#", "C/G", &units),
+        line('#', &timestamp.names(), HEADING, "pid", "type", names),
+        line('#', &timestamp.units(), HEADING, "#", "C/G", units),
     )
 }
 
-/// The rows of a round; until when each GPU's samples have been seen is kept for the next.
-fn rows(
-    context: &Context<'_>,
-    timestamp: TimestampColumns,
-    columns: &[&Column],
-    wants: processes::Wants,
-    seen: &Mutex<Vec<u64>>,
-) -> Vec<String> {
-    let since = seen
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .clone();
-    let read = context.each(|gpu| {
-        let place = context.gpus.iter().position(|selected| *selected == gpu);
-        processes::of(context, gpu, wants, place.map_or(0, |place| since[place]))
-    });
-    let mut rows = Vec::new();
-    for (place, ((processes, newest), gpu)) in read.into_iter().zip(context.gpus).enumerate() {
-        seen.lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)[place] = newest;
-        let front = timestamp.words(&context.now, *gpu);
-        if processes.is_empty() {
-            let none = vec!["-".to_owned(); columns.len()];
-            rows.push(line(' ', &front, ROW, "-", "-", &none) + &command("-"));
-        }
-        for process in &processes {
-            let cells: Vec<_> = columns
-                .iter()
-                .map(|column| {
-                    (column.read)(process)
-                        .map_or_else(|| "-".to_owned(), |number| number.to_string())
-                })
-                .collect();
-            let pid = process.pid.to_string();
-            rows.push(
-                line(' ', &front, ROW, &pid, process.kind, &cells) + &command(&process.command),
-            );
-        }
+/// The rows of a GPU.
+fn rows(processes: &[Process], front: &[String], columns: &[&Column]) -> Vec<String> {
+    let row = |pid: &str, kind: &str, cells: Vec<String>, command: &str| {
+        let line = line(' ', front, ROW, pid, kind, cells.iter().map(String::as_str));
+        format!("{line}{command:<15}")
+    };
+    if processes.is_empty() {
+        return vec![row("-", "-", vec!["-".to_owned(); columns.len()], "-")];
     }
-    rows
-}
-
-fn command(name: &str) -> String {
-    format!("{name:<15}")
+    let of_process = |process: &Process| {
+        let cells = columns.iter().map(|column| (column.read)(process));
+        let cells = cells.map(monitor::format_cell).collect();
+        row(
+            &process.pid.to_string(),
+            process.kind,
+            cells,
+            &process.command,
+        )
+    };
+    processes.iter().map(of_process).collect()
 }
 
 /// How wide PID and type are: a heading's columns are wider than those below it.
-#[derive(Clone, Copy)]
-struct Widths {
-    pid: usize,
-    kind: usize,
-}
+type Widths = (usize, usize);
 
-const HEADING: Widths = Widths { pid: 11, kind: 6 };
-const ROW: Widths = Widths { pid: 10, kind: 5 };
+const HEADING: Widths = (11, 6);
+const ROW: Widths = (10, 5);
 
 /// A line without its command.
-fn line<T: AsRef<str>>(
+fn line<'a, T: AsRef<str>>(
     first: char,
     front: &[T],
-    widths: Widths,
+    (pid_width, kind_width): Widths,
     pid: &str,
     kind: &str,
-    cells: &[String],
+    cells: impl Iterator<Item = &'a str>,
 ) -> String {
-    let cells = cells
-        .iter()
-        .map(|cell| format!(" {cell:>6}"))
-        .collect::<Vec<_>>()
-        .concat();
-    let Widths {
-        pid: pid_width,
-        kind: kind_width,
-    } = widths;
+    let cells: Vec<_> = cells.map(|cell| format!(" {cell:>6}")).collect();
     format!(
-        "{first}{} {pid:>pid_width$} {kind:>kind_width$}{cells}    ",
-        timestamp::columns(front)
+        "{first}{} {pid:>pid_width$} {kind:>kind_width$}{}    ",
+        timestamp::columns(front),
+        cells.concat()
     )
 }
 

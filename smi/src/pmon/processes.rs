@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 
-use crate::Context;
+use crate::{
+    Context,
+    running::{COMPUTE, GRAPHICS, SHARED, running},
+};
 
 const BYTES_PER_MIB: i128 = 1 << 20;
 
@@ -19,154 +22,88 @@ pub(super) struct Wants {
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: u32,
-    /// `C` computes, `G` draws, `M` computes for clients of MPS, `C+G` and `M+C` do both.
     pub(super) kind: &'static str,
     /// `None` where the driver has no new sample.
-    pub(super) used: Option<Used>,
+    pub(super) shares: Option<Shares>,
     /// `None` where the driver does not know.
     pub(super) memory_mib: Option<i128>,
     pub(super) protected_mib: Option<i128>,
     pub(super) command: String,
 }
 
-/// Shares in percent; -1 is a share that the driver does not count.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Used {
-    pub(super) sm: i128,
-    pub(super) memory: i128,
-    pub(super) encoder: i128,
-    pub(super) decoder: i128,
-    pub(super) jpeg: i128,
-    pub(super) ofa: i128,
-}
+/// Percent of SM, memory, encoder, decoder, JPEG decoder and OFA; -1 where the driver does not
+/// count.
+pub(super) type Shares = [i128; 6];
 
 /// The processes of a GPU in the order of their PIDs, and the time stamp of the newest sample. Samples that were seen
 /// before `since` are not asked for again.
 pub(super) fn of(context: &Context<'_>, gpu: u32, wants: Wants, since: u64) -> (Vec<Process>, u64) {
-    let mut found: BTreeMap<u32, (Kinds, Option<i128>)> = BTreeMap::new();
-    for (query, kinds) in [
-        (
-            Query::ComputeProcesses,
-            Kinds {
-                compute: true,
-                ..Kinds::default()
-            },
-        ),
-        (
-            Query::GraphicsProcesses,
-            Kinds {
-                graphics: true,
-                ..Kinds::default()
-            },
-        ),
-        (
-            Query::MpsProcesses,
-            Kinds {
-                mps: true,
-                ..Kinds::default()
-            },
-        ),
-    ] {
-        let Ok(answer) = context.ask(gpu, query) else {
-            continue;
-        };
-        for [pid, memory, ..] in answer.numbers().as_chunks::<4>().0 {
-            let memory = Some(*memory).filter(|bytes| *bytes >= 0);
-            let entry = found.entry(*pid as u32).or_default();
-            entry.0.add(kinds);
-            // A process that is listed twice has its memory in both lists.
-            entry.1 = entry.1.max(memory);
-        }
+    let mut found: BTreeMap<u32, (i128, i128)> = BTreeMap::new();
+    let running = running(|query| context.ask(gpu, query)).unwrap_or_default();
+    for [_, _, pid, kinds, bytes] in running {
+        let entry = found.entry(pid as u32).or_insert((0, bytes));
+        *entry = (entry.0 | kinds, entry.1.max(bytes));
     }
     if found.is_empty() {
         return (Vec::new(), since);
     }
-    let (used, newest) = if wants.utilization {
+    let (shares, newest) = if wants.utilization {
         utilization(context, gpu, since)
     } else {
         (BTreeMap::new(), since)
     };
-    let protected = if wants.protected {
+    let protected_mib = if wants.protected {
         nothing_protected(context, gpu)
     } else {
         None
     };
     let processes = found
         .into_iter()
-        .map(|(pid, (kinds, memory))| Process {
+        .map(|(pid, (kinds, bytes))| Process {
             pid,
-            kind: kinds.letters(),
-            used: used.get(&pid).copied(),
-            memory_mib: memory.map(|bytes| bytes / BYTES_PER_MIB),
-            protected_mib: protected,
+            kind: kind(kinds),
+            shares: shares.get(&pid).map(|(_, shares)| *shares),
+            memory_mib: (bytes >= 0).then_some(bytes / BYTES_PER_MIB),
+            protected_mib,
             command: command(context, pid),
         })
         .collect();
     (processes, newest)
 }
 
-/// In which of the driver's lists a process stands.
-#[derive(Debug, Clone, Copy, Default)]
-struct Kinds {
-    compute: bool,
-    graphics: bool,
-    mps: bool,
-}
-
-impl Kinds {
-    fn add(&mut self, other: Self) {
-        self.compute |= other.compute;
-        self.graphics |= other.graphics;
-        self.mps |= other.mps;
-    }
-
-    fn letters(self) -> &'static str {
-        match self {
-            Self {
-                mps: true,
-                compute: true,
-                ..
-            } => "M+C",
-            Self { mps: true, .. } => "M",
-            Self {
-                compute: true,
-                graphics: true,
-                ..
-            } => "C+G",
-            Self { graphics: true, .. } => "G",
-            _ => "C",
-        }
+/// `C` computes, `G` draws, `M` computes for clients of MPS, `C+G` and `M+C` do both.
+fn kind(kinds: i128) -> &'static str {
+    match (
+        kinds & SHARED != 0,
+        kinds & COMPUTE != 0,
+        kinds & GRAPHICS != 0,
+    ) {
+        (true, true, _) => "M+C",
+        (true, false, _) => "M",
+        (false, true, true) => "C+G",
+        (false, false, true) => "G",
+        _ => "C",
     }
 }
 
-/// The newest sample of each process, and its time stamp.
-fn utilization(context: &Context<'_>, gpu: u32, since: u64) -> (BTreeMap<u32, Used>, u64) {
-    let mut used: BTreeMap<u32, (i128, Used)> = BTreeMap::new();
+/// The newest sample of each process with its time stamp, and the newest time stamp.
+fn utilization(
+    context: &Context<'_>,
+    gpu: u32,
+    since: u64,
+) -> (BTreeMap<u32, (i128, Shares)>, u64) {
+    let mut newest_of: BTreeMap<u32, (i128, Shares)> = BTreeMap::new();
     let mut newest = since;
     if let Ok(answer) = context.ask(gpu, Query::ProcessUtilization(since)) {
-        for sample in answer.numbers().as_chunks().0 {
-            let [at, pid, sm, memory, encoder, decoder, jpeg, ofa] = *sample;
-            newest = newest.max(at as u64);
-            let share = Used {
-                sm,
-                memory,
-                encoder,
-                decoder,
-                jpeg,
-                ofa,
-            };
-            let entry = used.entry(pid as u32).or_insert((at, share));
-            if entry.0 < at {
-                *entry = (at, share);
+        for [at, pid, shares @ ..] in answer.numbers().as_chunks::<8>().0 {
+            newest = newest.max(*at as u64);
+            let entry = newest_of.entry(*pid as u32).or_insert((*at, *shares));
+            if entry.0 < *at {
+                *entry = (*at, *shares);
             }
         }
     }
-    (
-        used.into_iter()
-            .map(|(pid, (_, share))| (pid, share))
-            .collect(),
-        newest,
-    )
+    (newest_of, newest)
 }
 
 /// 0 where no memory of the GPU is protected, and so none of any process. How much each has is not told one by one.

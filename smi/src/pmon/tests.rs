@@ -2,7 +2,7 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery, Value};
 
-use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
+use crate::{subcommand::tests::typed, tests::scripted::ScriptedBackend};
 
 const MIB: i128 = 1 << 20;
 

@@ -1,68 +1,71 @@
 //! `--query-accounted-apps`: what processes have used up since accounting was turned on. Without it there is no row.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query};
+use gpumon_probe::vendor::nvml::query::Query;
 
-use super::cell::{Absent, Cell, at, whole_mebibytes};
-use super::common::Common;
-use super::field::{field, titled, untitled};
-use super::row::{Gpu, Row};
+use super::cell::{Absent, Cell, number_at, whole_mebibytes};
+use super::common;
+use super::field::{fields, row_field, with_title};
+use super::row::{Row, items, nth_number};
 use super::table::Table;
 
-pub(super) static TABLE: Table<Process> = Table {
+pub(super) static TABLE: Table = Table {
     subjects: &[
-        &[titled(
+        &[with_title(
             "Accounted Graphics/Compute Processes",
-            "The processes of which the driver kept accounts: they have, or had, a graphics or compute context on the \
-             GPU.
+            "The processes of which the driver kept accounts: they have, or had, a graphics \
+             or compute context on the GPU.
 
 This switch takes one field or several, parted by commas, and a format.
 For example:
-nvidia-smi --query-accounted-apps=gpu_name,pid,time,gpu_util,mem_util,max_memory_usage --format=csv
+nvidia-smi \
+             --query-accounted-apps=gpu_name,pid,time,gpu_util,mem_util,max_memory_usage \
+             --format=csv
 
 These are the fields:",
             &[],
         )],
-        Common::<Process>::SECTIONS,
-        &[untitled(&[
+        common::SECTIONS,
+        &[fields(&[
             // The accounts of a virtual GPU's guest are kept apart, and no other process has such a number.
-            field("vgpu_instance", |_| Err(Absent::not_available()))
-                .about("The number of the virtual GPU that the process ran on."),
-            field("pid", |row: &Row<'_, Process>| Ok((*row.item)?.to_string())).about("The number of the process."),
-            field("gpu_utilization or gpu_util [%]", stat::<0>)
-                .about("Percent of its time in which the process ran something on the GPU."),
-            field("mem_utilization or mem_util [%]", stat::<1>)
-                .about("Percent of its time in which the process read or wrote the GPU's memory."),
-            field("max_memory_usage [MiB]", |row| Ok(whole_mebibytes(known(row, 2)?)))
-                .about("The most of the GPU's memory that the process ever had."),
-            field("time [ms]", stat::<3>)
-                .about("For how long the process had its context, in ms; 0 while it still has it."),
+            row_field(
+                "vgpu_instance",
+                |_| Err(Absent::not_available()),
+                "The number of the virtual GPU that the process ran on.",
+            ),
+            row_field("pid", nth_number::<0>, "The number of the process."),
+            row_field(
+                "gpu_utilization or gpu_util [%]",
+                stat_cell::<0>,
+                "Percent of its time in which the process ran something on the GPU.",
+            ),
+            row_field(
+                "mem_utilization or mem_util [%]",
+                stat_cell::<1>,
+                "Percent of its time in which the process read or wrote the GPU's memory.",
+            ),
+            row_field(
+                "max_memory_usage [MiB]",
+                |row| Ok(whole_mebibytes(known_stat(row, 2)?)),
+                "The most of the GPU's memory that the process ever had.",
+            ),
+            row_field(
+                "time [ms]",
+                stat_cell::<3>,
+                "For how long the process had its context, in ms; 0 while it still has it.",
+            ),
         ])],
     ],
-    items: processes,
+    items: |gpu| items::<1>(&[], gpu.ask(Query::AccountingPids)),
 };
 
-/// Its number, or why none is known.
-type Process = Result<u32, Code>;
-
-fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
-    match gpu.ask(Query::AccountingPids) {
-        Ok(list) => list
-            .numbers()
-            .iter()
-            .map(|pid| u32::try_from(*pid).map_err(|_| Code::UNKNOWN))
-            .collect(),
-        Err(code) => vec![Err(code)],
-    }
-}
-
 /// One of the numbers of [`Query::AccountingStats`].
-fn known(row: &Row<'_, Process>, place: usize) -> Result<i128, Absent> {
-    match at(row.ask(Query::AccountingStats((*row.item)?)), place)? {
+fn known_stat(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
+    match number_at(&row.ask(Query::AccountingStats(row.pid()?)), place)? {
         -1 => Err(Absent::not_available()),
         known => Ok(known),
     }
 }
 
-fn stat<const PLACE: usize>(row: &Row<'_, Process>) -> Cell {
-    Ok(known(row, PLACE)?.to_string())
+fn stat_cell<const PLACE: usize>(row: &Row<'_>) -> Cell {
+    Ok(known_stat(row, PLACE)?.to_string())
 }

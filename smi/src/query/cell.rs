@@ -4,7 +4,7 @@ use std::fmt;
 
 use gpumon_probe::{
     untrusted::printable,
-    vendor::nvml::query::{Answer, Code},
+    vendor::nvml::query::{Answer, Code, Value},
 };
 
 use crate::return_code;
@@ -39,31 +39,29 @@ impl fmt::Display for Absent {
     }
 }
 
+fn value_of(answer: &Answer) -> Result<&Value, Code> {
+    answer.as_ref().map_err(|code| *code)
+}
+
 /// One of an answer's numbers. An answer without it came from a library that we do not understand.
-pub(super) fn at(answer: Answer, place: usize) -> Result<i128, Absent> {
-    Ok(answer?.at(place).ok_or(Code::UNKNOWN)?)
+pub(super) fn number_at(answer: &Answer, place: usize) -> Result<i128, Absent> {
+    Ok(value_of(answer)?.at(place).ok_or(Code::UNKNOWN)?)
 }
 
-pub(super) fn number(answer: Answer, place: usize) -> Cell {
-    Ok(at(answer, place)?.to_string())
+/// The number at a place. The following forms are of a number at a place, too.
+pub(super) fn as_number<const PLACE: usize>(answer: &Answer) -> Cell {
+    Ok(number_at(answer, PLACE)?.to_string())
 }
 
-/// A number in capital hexadecimal digits, at least so many.
-pub(super) fn hexadecimal(answer: Answer, place: usize, digits: usize) -> Cell {
-    let number = at(answer, place)?;
-    Ok(format!("0x{number:0digits$X}"))
-}
-
-/// Text. Other programs choose some of it, and it goes to a terminal: control characters become spaces.
-pub(super) fn text(answer: Answer) -> Cell {
-    let value = answer?;
-    let text = value.text().ok_or(Code::UNKNOWN)?;
-    Ok(text.chars().map(printable).collect())
+/// In capital hexadecimal digits, at least so many.
+pub(super) fn hexadecimal<const PLACE: usize, const DIGITS: usize>(answer: &Answer) -> Cell {
+    let number = number_at(answer, PLACE)?;
+    Ok(format!("0x{number:0DIGITS$X}"))
 }
 
 /// Bytes in MiB, every one that was begun counted.
-pub(super) fn mebibytes(answer: Answer, place: usize) -> Cell {
-    Ok(whole_mebibytes(at(answer, place)?))
+pub(super) fn mebibytes<const PLACE: usize>(answer: &Answer) -> Cell {
+    Ok(whole_mebibytes(number_at(answer, PLACE)?))
 }
 
 /// The same of a number of bytes.
@@ -72,18 +70,26 @@ pub(super) fn whole_mebibytes(bytes: i128) -> String {
     ((bytes + MEBIBYTE - 1) / MEBIBYTE).to_string()
 }
 
-pub(super) fn milliwatts(answer: Answer, place: usize) -> Cell {
-    Ok(format!("{:.2}", at(answer, place)? as f64 / 1000.0))
+/// In watts.
+pub(super) fn milliwatts<const PLACE: usize>(answer: &Answer) -> Cell {
+    Ok(format!("{:.2}", number_at(answer, PLACE)? as f64 / 1000.0))
 }
 
-/// A quantity that may be an integer or not, with two places behind the point.
-pub(super) fn two_places(answer: Answer) -> Cell {
-    Ok(format!("{:.2}", answer?.real().ok_or(Code::UNKNOWN)?))
+pub(super) fn as_enabled<const PLACE: usize>(answer: &Answer) -> Cell {
+    as_word(answer, PLACE, &["Disabled", "Enabled"])
+}
+
+pub(super) fn as_yes_no<const PLACE: usize>(answer: &Answer) -> Cell {
+    as_word(answer, PLACE, &["No", "Yes"])
+}
+
+pub(super) fn supported<const PLACE: usize>(answer: &Answer) -> Cell {
+    as_word(answer, PLACE, &["Not Supported", "Supported"])
 }
 
 /// The word for a number; a number without a word comes from a newer driver.
-pub(super) fn word(answer: Answer, place: usize, words: &[&str]) -> Cell {
-    let number = at(answer, place)?;
+pub(super) fn as_word(answer: &Answer, place: usize, words: &[&str]) -> Cell {
+    let number = number_at(answer, place)?;
     let word = usize::try_from(number)
         .ok()
         .and_then(|number| words.get(number))
@@ -91,75 +97,17 @@ pub(super) fn word(answer: Answer, place: usize, words: &[&str]) -> Cell {
     Ok((*word).to_owned())
 }
 
-pub(super) fn enabled(answer: Answer, place: usize) -> Cell {
-    word(answer, place, &["Disabled", "Enabled"])
+/// A quantity that may be an integer or not, with two places behind the point.
+pub(super) fn two_places(answer: &Answer) -> Cell {
+    Ok(format!(
+        "{:.2}",
+        value_of(answer)?.real().ok_or(Code::UNKNOWN)?
+    ))
 }
 
-/// What is so or not.
-pub(super) fn yes(answer: Answer, place: usize) -> Cell {
-    word(answer, place, &["No", "Yes"])
-}
-
-pub(super) fn supported(answer: Answer, place: usize) -> Cell {
-    word(answer, place, &["Not Supported", "Supported"])
-}
-
-#[cfg(test)]
-mod tests {
-    use gpumon_probe::vendor::nvml::query::Value;
-
-    use super::*;
-
-    fn numbers(numbers: &[i128]) -> Value {
-        Value::Numbers(numbers.to_vec())
-    }
-
-    fn absent(cell: Cell) -> String {
-        cell.unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_mebibyte_that_was_begun_counts() {
-        for (bytes, expected) in [
-            (0, "0"),
-            (1, "1"),
-            (1 << 20, "1"),
-            ((1 << 20) + 1, "2"),
-            (150_754_820_096, "143771"),
-        ] {
-            assert_eq!(
-                mebibytes(Ok(numbers(&[bytes])), 0).unwrap(),
-                expected,
-                "{bytes}"
-            );
-        }
-    }
-
-    #[test]
-    fn watts_have_two_places() {
-        assert_eq!(milliwatts(Ok(numbers(&[700_000])), 0).unwrap(), "700.00");
-        assert_eq!(milliwatts(Ok(numbers(&[75_442])), 0).unwrap(), "75.44");
-        assert_eq!(two_places(Ok(Value::Reals(vec![612.5]))).unwrap(), "612.50");
-        assert_eq!(two_places(Ok(numbers(&[3]))).unwrap(), "3.00");
-    }
-
-    #[test]
-    fn why_there_is_nothing_stands_in_brackets() {
-        assert_eq!(absent(number(Err(Code::NOT_SUPPORTED), 0)), "[N/A]");
-        assert_eq!(
-            absent(number(Err(Code::NO_PERMISSION), 0)),
-            "[Insufficient Permissions]"
-        );
-        assert_eq!(absent(number(Err(Code::GPU_IS_LOST), 0)), "[GPU is lost]");
-        assert_eq!(absent(number(Ok(numbers(&[1])), 1)), "[Unknown Error]");
-        assert_eq!(absent(text(Ok(numbers(&[1])))), "[Unknown Error]");
-        assert_eq!(absent(yes(Ok(numbers(&[7])), 0)), "[Unknown Error]");
-        assert_eq!(absent(yes(Ok(numbers(&[-1])), 0)), "[Unknown Error]");
-    }
-
-    #[test]
-    fn text_cannot_steer_a_terminal_or_begin_a_line() {
-        let hostile = Ok(Value::Text("a\u{1b}[31mb\nc".to_owned()));
-        assert_eq!(text(hostile).unwrap(), "a [31mb c");
-    }
+/// Text. Other programs choose some of it, and it goes to a terminal: control characters become
+/// spaces.
+pub(super) fn text(answer: &Answer) -> Cell {
+    let text = value_of(answer)?.text().ok_or(Code::UNKNOWN)?;
+    Ok(text.chars().map(printable).collect())
 }

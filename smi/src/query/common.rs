@@ -1,61 +1,36 @@
 //! The fields by which the rows of every query but `--query-gpu` have the time and the GPU.
 
-use std::marker::PhantomData;
-
 use gpumon_probe::vendor::nvml::query::Query;
 
 use super::cell::{Cell, text};
-use super::field::{Field, Section, field, untitled};
+use super::field::{Section, field, fields, row_field};
 use super::row::Row;
 
-/// The fields, of rows that are about a `T` each.
-pub(super) struct Common<T>(PhantomData<T>);
-
-impl<T: 'static> Common<T> {
-    pub(super) const SECTIONS: &'static [Section<T>] = &[untitled(Self::FIELDS)];
-
-    const FIELDS: &'static [Field<T>] = &[
-        field("timestamp", timestamp).about(TIMESTAMP),
-        field("gpu_name", name).about(NAME),
-        field("gpu_bus_id", bus_id).about(BUS_ID),
-        field("gpu_serial", serial).about(SERIAL),
-        field("gpu_uuid", uuid).about(UUID),
-    ];
-}
+pub(super) const SECTIONS: &[Section] = &[fields(&[
+    row_field("timestamp", timestamp, TIMESTAMP),
+    field("gpu_name", Query::Name, text, NAME),
+    field("gpu_bus_id", Query::BusId, text, BUS_ID),
+    field("gpu_serial", Query::Serial, text, SERIAL),
+    field("gpu_uuid", Query::Uuid, text, UUID),
+])];
 
 pub(super) const TIMESTAMP: &str =
     "When this was read, written as YYYY/MM/DD HH:MM:SS.msec in local time.";
 pub(super) const NAME: &str = "What the GPU is sold as, letters and digits. Every product has it.";
 pub(super) const BUS_ID: &str =
     "Where on the PCI bus the GPU is, in hexadecimal: domain:bus:device.function.";
-pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and digits. It never changes, \
-                                 and no other board has it.";
-pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and digits. It is \
-                               printed on no label of the board.";
+pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and \
+                                 digits. It never changes, and no other board has it.";
+pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and \
+                               digits. It is printed on no label of the board.";
 
 // It is a cell like any other.
 #[allow(clippy::unnecessary_wraps)]
-pub(super) fn timestamp<T>(row: &Row<'_, T>) -> Cell {
+pub(super) fn timestamp(row: &Row<'_>) -> Cell {
     Ok(row
         .gpu
         .context
         .now
         .strftime("%Y/%m/%d %H:%M:%S.%3f")
         .to_string())
-}
-
-pub(super) fn name<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Query::Name))
-}
-
-pub(super) fn bus_id<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Query::BusId))
-}
-
-pub(super) fn serial<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Query::Serial))
-}
-
-pub(super) fn uuid<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Query::Uuid))
 }

@@ -2,36 +2,59 @@
 
 use std::ops::Range;
 
+use gpumon_probe::vendor::nvml::query::{Answer, Query};
+
 use super::cell::Cell;
 use super::row::Row;
 use crate::release::Release;
 
-/// A field of a query whose rows are about a `T` each.
-pub(super) struct Field<T: 'static> {
+/// A field of a query.
+pub(super) struct Field {
     /// `name`, `name or alias`, and behind that the unit in brackets, in which values are counted.
     spec: &'static str,
     /// What it means, for the help. It has no empty line: programs that read the help take what stands in quotation
     /// marks below an empty line for a name.
     pub(super) about: &'static str,
-    /// Asks what it needs, and nothing else.
-    cell: fn(&Row<'_, T>) -> Cell,
+    value: Source,
     since: Release,
     except: Range<Release>,
 }
 
-pub(super) const fn field<T>(spec: &'static str, cell: fn(&Row<'_, T>) -> Cell) -> Field<T> {
-    Field {
-        spec,
-        about: "",
-        cell,
-        since: Release(0, 0),
-        except: Release(0, 0)..Release(0, 0),
-    }
+enum Source {
+    /// The answer to a query, in a form.
+    Answer(Query, fn(&Answer) -> Cell),
+    /// A function of a row, which asks for the answers that it needs.
+    Computed(fn(&Row<'_>) -> Cell),
 }
 
-impl<T> Field<T> {
-    pub(super) const fn about(self, about: &'static str) -> Self {
-        Self { about, ..self }
+/// A field that shows the answer to a query.
+pub(super) const fn field(
+    spec: &'static str,
+    query: Query,
+    format: fn(&Answer) -> Cell,
+    about: &'static str,
+) -> Field {
+    Field::new(spec, Source::Answer(query, format), about)
+}
+
+/// A field that takes more than one answer.
+pub(super) const fn row_field(
+    spec: &'static str,
+    cell: fn(&Row<'_>) -> Cell,
+    about: &'static str,
+) -> Field {
+    Field::new(spec, Source::Computed(cell), about)
+}
+
+impl Field {
+    const fn new(spec: &'static str, value: Source, about: &'static str) -> Self {
+        Self {
+            spec,
+            about,
+            value,
+            since: Release(0, 0),
+            except: Release(0, 0)..Release(0, 0),
+        }
     }
 
     /// The first release that has it.
@@ -53,7 +76,7 @@ impl<T> Field<T> {
     }
 
     /// What it can be asked for by, its own name first. Case matters.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.spec
             .split_once(" [")
             .map_or(self.spec, |(names, _)| names)
@@ -70,8 +93,12 @@ impl<T> Field<T> {
             .collect()
     }
 
-    pub(super) fn text(&self, row: &Row<'_, T>, units: bool) -> String {
-        match ((self.cell)(row), self.unit()) {
+    pub(super) fn text(&self, row: &Row<'_>, units: bool) -> String {
+        let cell = match self.value {
+            Source::Answer(query, format) => format(&row.ask(query)),
+            Source::Computed(cell) => cell(row),
+        };
+        match (cell, self.unit()) {
             (Ok(value), Some(unit)) if units => format!("{value} {unit}"),
             (Ok(value), _) => value,
             (Err(absent), _) => absent.to_string(),
@@ -80,25 +107,25 @@ impl<T> Field<T> {
 }
 
 /// Fields that follow each other in the help; `None` for the title where they stand for themselves.
-pub(super) struct Section<T: 'static> {
+pub(super) struct Section {
     pub(super) title: Option<(&'static str, &'static str)>,
     /// The first release that has the title.
     pub(super) since: Release,
-    pub(super) fields: &'static [Field<T>],
+    pub(super) fields: &'static [Field],
 }
 
-impl<T> Section<T> {
+impl Section {
     pub(super) const fn since(self, since: Release) -> Self {
         Self { since, ..self }
     }
 }
 
 /// What the fields are about, and a few sentences on it.
-pub(super) const fn titled<T>(
+pub(super) const fn with_title(
     title: &'static str,
     about: &'static str,
-    fields: &'static [Field<T>],
-) -> Section<T> {
+    fields: &'static [Field],
+) -> Section {
     Section {
         title: Some((title, about)),
         since: Release(0, 0),
@@ -106,7 +133,7 @@ pub(super) const fn titled<T>(
     }
 }
 
-pub(super) const fn untitled<T>(fields: &'static [Field<T>]) -> Section<T> {
+pub(super) const fn fields(fields: &'static [Field]) -> Section {
     Section {
         title: None,
         since: Release(0, 0),

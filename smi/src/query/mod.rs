@@ -19,7 +19,7 @@ mod tests;
 
 use self::format::Format;
 pub(crate) use self::format::modifiers;
-use self::table::AnyTable;
+use self::table::Table;
 use crate::{Context, Refusal, release::Release};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl QueryKind {
         Self::RemappedRows,
     ];
 
-    /// The switch that asks it. The one for its help has `--help-query-` for `--query-`.
+    /// The switch that asks it.
     pub(crate) const fn switch(self) -> &'static str {
         match self {
             Self::Gpu => "--query-gpu",
@@ -59,7 +59,19 @@ impl QueryKind {
         }
     }
 
-    fn table(self) -> &'static dyn AnyTable {
+    /// The switch for its help.
+    pub(crate) const fn help_switch(self) -> &'static str {
+        match self {
+            Self::Gpu => "--help-query-gpu",
+            Self::ComputeApps => "--help-query-compute-apps",
+            Self::AccountedApps => "--help-query-accounted-apps",
+            Self::RetiredPages => "--help-query-retired-pages",
+            Self::RemappedRows => "--help-query-remapped-rows",
+            Self::SupportedClocks => "--help-query-supported-clocks",
+        }
+    }
+
+    fn table(self) -> &'static Table {
         match self {
             Self::Gpu => &gpu::TABLE,
             Self::ComputeApps => &processes::TABLE,
@@ -73,7 +85,7 @@ impl QueryKind {
 
 /// A query that can be answered as often as one likes.
 pub(crate) struct Request {
-    table: &'static dyn AnyTable,
+    table: &'static Table,
     chosen: Vec<usize>,
     format: Format,
 }
@@ -96,7 +108,7 @@ pub(crate) fn parse(
 }
 
 pub(crate) fn help(query: QueryKind, release: Release) -> String {
-    query.table().help(query.switch(), release)
+    query.table().render_help(query.switch(), release)
 }
 
 /// A field of a query as it can be asked for: its names, its own first, and what it means.
@@ -120,7 +132,9 @@ impl Request {
 
     /// The line above the rows, to be printed once, with its end of line; `None` where `noheader` was asked for.
     pub(crate) fn header(&self) -> Option<String> {
-        self.format.header.then(|| self.table.header(&self.chosen))
+        self.format
+            .header
+            .then(|| self.table.format_header(&self.chosen))
     }
 
     /// The rows of all selected GPUs as they are now, each with its end of line. There may be none.

@@ -5,71 +5,51 @@ use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Timestamp;
 
 use super::cell::{Absent, Cell};
-use super::common::Common;
-use super::field::{field, untitled};
-use super::row::{Gpu, Row};
+use super::common;
+use super::field::{fields, row_field};
+use super::row::{Gpu, Item, Row, items};
 use super::table::Table;
 
-pub(super) static TABLE: Table<Page> = Table {
+pub(super) static TABLE: Table = Table {
     subjects: &[
-        Common::<Page>::SECTIONS,
-        &[untitled(&[
-            field("retired_pages.address", |row: &Row<'_, Page>| {
-                Ok(format!("0x{:016x}", row.item.known?.address))
-            })
-            .about("Where the page is. With ECC turned on or off it can be another address."),
-            field("retired_pages.timestamp", time).about("When the page was taken out of use."),
-            field("retired_pages.cause", |row: &Row<'_, Page>| {
-                Ok(row.item.cause.to_owned())
-            })
-            .about(
+        common::SECTIONS,
+        &[fields(&[
+            row_field(
+                "retired_pages.address",
+                |row| Ok(format!("0x{:016x}", row.number_at(2)?)),
+                "Where the page is. With ECC turned on or off it can be another address.",
+            ),
+            row_field(
+                "retired_pages.timestamp",
+                time,
+                "When the page was taken out of use.",
+            ),
+            row_field(
+                "retired_pages.cause",
+                page_cause,
                 "Why the page was taken out of use, one of two:
  - Double Bit ECC - an error of two bits, which cannot be corrected.
  - Single Bit ECC - several errors of a single bit.",
             ),
         ])],
     ],
-    items: pages,
+    items: list_pages,
 };
 
-/// `nvmlPageRetirementCause_t`, in words.
-const CAUSES: [(u32, &str); 2] = [(0, "Single Bit ECC"), (1, "Double Bit ECC")];
-
-/// A page, or why the pages of this cause are not known.
-pub(super) struct Page {
-    cause: &'static str,
-    known: Result<Known, Code>,
+/// Returns the `nvmlPageRetirementCause_t`, the time in us, which is 0 where it is unknown, and the
+/// address of each page.
+fn list_pages(gpu: &Gpu<'_>) -> Vec<Item> {
+    let of_cause = |cause: u32| items::<2>(&[cause.into()], gpu.ask(Query::RetiredPages(cause)));
+    [0, 1].into_iter().flat_map(of_cause).collect()
 }
 
-#[derive(Clone, Copy)]
-struct Known {
-    /// When it was retired, in us; 0 where the driver does not know it.
-    at_us: i128,
-    address: i128,
+fn page_cause(row: &Row<'_>) -> Cell {
+    let causes = ["Single Bit ECC", "Double Bit ECC"];
+    Ok(causes[row.number_at(0)? as usize].to_owned())
 }
 
-fn pages(gpu: &Gpu<'_>) -> Vec<Page> {
-    let of_cause = |(number, cause)| match gpu.ask(Query::RetiredPages(number)) {
-        Ok(list) => {
-            let page = |[at_us, address]: &[i128; 2]| Page {
-                cause,
-                known: Ok(Known {
-                    at_us: *at_us,
-                    address: *address,
-                }),
-            };
-            list.numbers().as_chunks().0.iter().map(page).collect()
-        }
-        Err(code) => vec![Page {
-            cause,
-            known: Err(code),
-        }],
-    };
-    CAUSES.into_iter().flat_map(of_cause).collect()
-}
-
-fn time(row: &Row<'_, Page>) -> Cell {
-    let microseconds = match row.item.known?.at_us {
+fn time(row: &Row<'_>) -> Cell {
+    let microseconds = match row.number_at(1)? {
         0 => return Err(Absent::not_available()),
         known => i64::try_from(known).map_err(|_| Code::UNKNOWN)?,
     };

@@ -1,7 +1,8 @@
 //! What a row is about, and whom its cells ask.
 
-use gpumon_probe::vendor::nvml::query::{Answer, Query, SystemQuery};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, SystemQuery};
 
+use super::cell::Cell;
 use crate::{Context, cache::Cache};
 
 /// A GPU while its rows are written: whatever was asked about it is remembered, so that cells and rows that need the
@@ -29,12 +30,42 @@ impl<'a> Gpu<'a> {
     }
 }
 
-pub(super) struct Row<'a, T> {
-    pub(super) gpu: &'a Gpu<'a>,
-    pub(super) item: &'a T,
+/// The numbers that make a row differ from others of its GPU, and why there are no more of them.
+pub(super) struct Item {
+    numbers: Vec<i128>,
+    missing: Code,
 }
 
-impl<T> Row<'_, T> {
+/// The only row of a table about GPUs.
+pub(super) fn whole_gpu(_: &Gpu<'_>) -> Vec<Item> {
+    vec![Item {
+        numbers: Vec::new(),
+        missing: Code::UNKNOWN,
+    }]
+}
+
+/// Returns an item for each `COUNT` numbers of a list, behind the same first numbers. Without a
+/// list, there is one, with the reason.
+pub(super) fn items<const COUNT: usize>(first: &[i128], list: Answer) -> Vec<Item> {
+    let item = |numbers: &[i128], missing| Item {
+        numbers: [first, numbers].concat(),
+        missing,
+    };
+    match list {
+        Ok(list) => {
+            let all = list.numbers().as_chunks::<COUNT>().0.iter();
+            all.map(|numbers| item(numbers, Code::UNKNOWN)).collect()
+        }
+        Err(code) => vec![item(&[], code)],
+    }
+}
+
+pub(super) struct Row<'a> {
+    pub(super) gpu: &'a Gpu<'a>,
+    pub(super) item: &'a Item,
+}
+
+impl Row<'_> {
     pub(super) fn ask(&self, query: Query) -> Answer {
         self.gpu.ask(query)
     }
@@ -44,4 +75,20 @@ impl<T> Row<'_, T> {
             .system
             .get_or_ask(query, || self.gpu.context.system(query))
     }
+
+    /// A number of its item.
+    pub(super) fn number_at(&self, place: usize) -> Result<i128, Code> {
+        let number = self.item.numbers.get(place).copied();
+        number.ok_or(self.item.missing)
+    }
+
+    /// The process whose PID is the first number of its item.
+    pub(super) fn pid(&self) -> Result<u32, Code> {
+        u32::try_from(self.number_at(0)?).map_err(|_| Code::UNKNOWN)
+    }
+}
+
+/// The cell of a number of the row's item.
+pub(super) fn nth_number<const PLACE: usize>(row: &Row<'_>) -> Cell {
+    Ok(row.number_at(PLACE)?.to_string())
 }

@@ -1,78 +1,47 @@
 //! `--query-supported-clocks`: every pair of a memory and a graphics clock that a GPU can be set to, the fastest memory
 //! first.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query};
+use gpumon_probe::vendor::nvml::query::Query;
 
-use super::cell::Cell;
-use super::common::Common;
-use super::field::{field, titled, untitled};
-use super::row::{Gpu, Row};
+use super::common;
+use super::field::{fields, row_field, with_title};
+use super::row::{Gpu, Item, items, nth_number};
 use super::table::Table;
 
-pub(super) static TABLE: Table<Clocks> = Table {
+pub(super) static TABLE: Table = Table {
     subjects: &[
-        &[titled(
+        &[with_title(
             "Supported Clocks",
-            "The pairs of memory and graphics clocks at which the GPU can run; what a hardware slowdown makes of them \
-             is not counted. No other pair can be given to --applications-clocks.",
+            "The pairs of memory and graphics clocks at which the GPU can run; what a \
+             hardware slowdown makes of them is not counted. No other pair can be given to \
+             --applications-clocks.",
             &[],
         )],
-        Common::<Clocks>::SECTIONS,
-        &[untitled(&[
-            field("memory or mem [MHz]", memory).about("The memory's clock."),
-            field("graphics or gr [MHz]", graphics).about("The clock of the graphics engine."),
+        common::SECTIONS,
+        &[fields(&[
+            row_field(
+                "memory or mem [MHz]",
+                nth_number::<0>,
+                "The memory's clock.",
+            ),
+            row_field(
+                "graphics or gr [MHz]",
+                nth_number::<1>,
+                "The clock of the graphics engine.",
+            ),
         ])],
     ],
-    items: clocks,
+    items: list_pairs,
 };
 
-/// A pair, or why there is none.
-type Clocks = Result<Pair, Code>;
-
-/// Both in MHz.
-#[derive(Clone, Copy)]
-pub(super) struct Pair {
-    memory: u32,
-    graphics: Result<i128, Code>,
-}
-
-fn clocks(gpu: &Gpu<'_>) -> Vec<Clocks> {
+/// Both clocks of each pair, in MHz.
+fn list_pairs(gpu: &Gpu<'_>) -> Vec<Item> {
+    let with = |memory: &i128| {
+        let graphics = gpu.ask(Query::SupportedGraphicsClocks(*memory as u32));
+        items::<1>(&[*memory], graphics)
+    };
     match gpu.ask(Query::SupportedMemoryClocks) {
-        Ok(list) => list
-            .numbers()
-            .iter()
-            .flat_map(|memory| {
-                u32::try_from(*memory)
-                    .map_or(vec![Err(Code::UNKNOWN)], |memory| with_memory(gpu, memory))
-            })
-            .collect(),
-        Err(code) => vec![Err(code)],
+        Ok(list) => list.numbers().iter().flat_map(with).collect(),
+        failed => items::<1>(&[], failed),
     }
-}
-
-fn with_memory(gpu: &Gpu<'_>, memory: u32) -> Vec<Clocks> {
-    match gpu.ask(Query::SupportedGraphicsClocks(memory)) {
-        Ok(list) => list
-            .numbers()
-            .iter()
-            .map(|graphics| {
-                Ok(Pair {
-                    memory,
-                    graphics: Ok(*graphics),
-                })
-            })
-            .collect(),
-        Err(code) => vec![Ok(Pair {
-            memory,
-            graphics: Err(code),
-        })],
-    }
-}
-
-fn memory(row: &Row<'_, Clocks>) -> Cell {
-    Ok((*row.item)?.memory.to_string())
-}
-
-fn graphics(row: &Row<'_, Clocks>) -> Cell {
-    Ok((*row.item)?.graphics?.to_string())
 }

@@ -4,49 +4,29 @@ use std::{collections::HashMap, fmt::Write as _};
 
 use super::FieldHelp;
 use super::field::{Field, Section};
-use super::row::{Gpu, Row};
+use super::row::{Gpu, Item, Row};
 use crate::{Context, Refusal, release::Release};
 
 /// The fields of a query, in the order of its help.
-pub(super) struct Table<T: 'static> {
-    pub(super) subjects: &'static [&'static [Section<T>]],
+pub(super) struct Table {
+    pub(super) subjects: &'static [&'static [Section]],
     /// What of a GPU there is a row for.
-    pub(super) items: fn(&Gpu<'_>) -> Vec<T>,
+    pub(super) items: fn(&Gpu<'_>) -> Vec<Item>,
 }
 
-/// A table of rows about whatever. Fields that were chosen are their places in it.
-pub(super) trait AnyTable {
-    /// Finds fields by their names, which commas part. Empty ones are passed over, others may come twice. Fails with the
-    /// first name that there is not.
-    fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal>;
-
-    /// Fails with the first chosen field that this release does not have.
-    fn check(&self, chosen: &[usize], release: Release) -> Result<(), Refusal>;
-
-    /// The line of names, with its end.
-    fn header(&self, chosen: &[usize]) -> String;
-
-    /// The rows of all GPUs, each with its end.
-    fn rows(&self, chosen: &[usize], context: &Context<'_>, units: bool) -> String;
-
-    fn field_help(&self) -> Vec<FieldHelp>;
-
-    /// The list of all names that this release has, with what they mean.
-    fn help(&self, switch: &str, release: Release) -> String;
-}
-
-impl<T> Table<T> {
-    fn sections(&self) -> impl Iterator<Item = &'static Section<T>> + use<T> {
+/// Fields that were chosen are their places in the table.
+impl Table {
+    fn sections(&self) -> impl Iterator<Item = &'static Section> {
         self.subjects.iter().copied().flatten()
     }
 
-    fn fields(&self) -> Vec<&'static Field<T>> {
+    fn fields(&self) -> Vec<&'static Field> {
         self.sections().flat_map(|section| section.fields).collect()
     }
-}
 
-impl<T> AnyTable for Table<T> {
-    fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal> {
+    /// Finds fields by their names, which commas part. Empty ones are passed over, others may come
+    /// twice. Fails with the first name that there is not.
+    pub(super) fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal> {
         let fields = self.fields();
         let mut places = HashMap::new();
         for (place, field) in fields.iter().enumerate() {
@@ -62,7 +42,8 @@ impl<T> AnyTable for Table<T> {
             .collect()
     }
 
-    fn check(&self, chosen: &[usize], release: Release) -> Result<(), Refusal> {
+    /// Fails with the first chosen field that this release does not have.
+    pub(super) fn check(&self, chosen: &[usize], release: Release) -> Result<(), Refusal> {
         let fields = self.fields();
         let missing = chosen
             .iter()
@@ -73,16 +54,18 @@ impl<T> AnyTable for Table<T> {
             .map_or(Ok(()), |name| Err(not_valid(name)))
     }
 
-    fn header(&self, chosen: &[usize]) -> String {
+    /// The line of names, with its end.
+    pub(super) fn format_header(&self, chosen: &[usize]) -> String {
         let fields = self.fields();
         line(chosen.iter().map(|place| fields[*place].heading()))
     }
 
-    fn rows(&self, chosen: &[usize], context: &Context<'_>, units: bool) -> String {
+    /// The rows of all GPUs, each with its end.
+    pub(super) fn rows(&self, chosen: &[usize], context: &Context<'_>, units: bool) -> String {
         let fields = self.fields();
         let of_each_gpu = context.each(|index| {
             let gpu = Gpu::new(context, index);
-            let row = |item: &T| {
+            let row = |item: &Item| {
                 let row = Row { gpu: &gpu, item };
                 line(chosen.iter().map(|place| fields[*place].text(&row, units)))
             };
@@ -91,8 +74,8 @@ impl<T> AnyTable for Table<T> {
         of_each_gpu.concat()
     }
 
-    fn field_help(&self) -> Vec<FieldHelp> {
-        let help = |field: &Field<T>| {
+    pub(super) fn field_help(&self) -> Vec<FieldHelp> {
+        let help = |field: &Field| {
             let mut names: Vec<_> = field.names().collect();
             names.dedup();
             FieldHelp {
@@ -103,7 +86,8 @@ impl<T> AnyTable for Table<T> {
         self.fields().into_iter().map(help).collect()
     }
 
-    fn help(&self, switch: &str, release: Release) -> String {
+    /// The list of all names that this release has, with what they mean.
+    pub(super) fn render_help(&self, switch: &str, release: Release) -> String {
         let mut text =
             format!("List of valid properties to query for the switch \"{switch}\":\n\n");
         for section in self.sections() {

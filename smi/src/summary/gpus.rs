@@ -7,28 +7,16 @@ use super::{
         Context,
         running::{kind, running},
     },
-    mig::MigDevice,
+    mig,
     text::{self, mib, number},
 };
 
 pub(super) struct Row {
     pub(super) index: u32,
-    name: String,
-    persistence: &'static str,
+    pub(super) text: String,
     pub(super) bus_id: String,
-    display: &'static str,
-    ecc: String,
-    fan: String,
-    temperature: String,
-    performance: String,
-    power: String,
-    limit: String,
-    memory: String,
-    utilization: String,
-    compute: &'static str,
-    mig: &'static str,
     pub(super) is_mig: bool,
-    pub(super) mig_devices: Vec<MigDevice>,
+    pub(super) mig_devices: Vec<String>,
     pub(super) processes: Vec<Process>,
     pub(super) inforom_is_corrupt: bool,
 }
@@ -47,70 +35,54 @@ impl Row {
         let ask = |query| context.ask(gpu, query);
         let mig = ask(Query::MigMode);
         let is_mig = mig.as_ref().is_ok_and(|mode| mode.at(0) == Some(1));
-        let mut row = Self {
-            index: gpu,
-            name: words(&ask(Query::Name)),
-            persistence: on_off(&ask(Query::PersistenceMode)),
-            bus_id: words(&ask(Query::BusId)),
-            display: on_off(&ask(Query::DisplayActive)),
-            ecc: ecc(context, gpu, is_mig),
-            fan: number(&ask(Query::FanSpeed), 0, |percent| format!("{percent}%")),
-            temperature: number(&ask(Query::Temperature), 0, |celsius| format!("{celsius}C")),
-            performance: number(&ask(Query::PerformanceState), 0, performance_state),
-            power: watts(&ask(Query::PowerUsage)),
-            limit: watts(&ask(Query::EnforcedPowerLimit)),
-            memory: format_memory(&ask(Query::MemoryInfo)),
-            utilization: number(&ask(Query::UtilizationRates), 0, |percent| {
-                format!("{percent}%")
-            }),
-            compute: compute_mode(&ask(Query::ComputeMode)),
-            mig: match &mig {
+        let percent = |query| number(&ask(query), 0, |percent| format!("{percent}%"));
+        let bus_id = words(&ask(Query::BusId));
+        let processes = Process::read_all(context, gpu);
+        // Checking the infoROM takes 70 ms, so that it is left to a server, which does it once.
+        let inforom_is_corrupt = context.driver.is_quick()
+            && processes.is_empty()
+            && ask(Query::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);
+        let text = format!(
+            "| {gpu:>3}  {name:<27}    {persistence:<3} |   {bus_id:<16} {display:>3} | \
+             {ecc:>20} |\n\
+             | {fan:>3}  {temperature:>4}    {performance:<3}          {power:>5} / {limit:>5} | \
+             {memory:>22} | {utilization:>7} {compute:>12} |\n\
+             |                                         |                        | {mig:>20} |\n\
+             {border}",
+            name = text::head(&words(&ask(Query::Name)), 27),
+            persistence = on_off(&ask(Query::PersistenceMode)),
+            display = on_off(&ask(Query::DisplayActive)),
+            ecc = ecc(context, gpu, is_mig),
+            fan = percent(Query::FanSpeed),
+            temperature = number(&ask(Query::Temperature), 0, |celsius| format!("{celsius}C")),
+            performance = number(&ask(Query::PerformanceState), 0, performance_state),
+            power = watts(&ask(Query::PowerUsage)),
+            limit = watts(&ask(Query::EnforcedPowerLimit)),
+            memory = format_memory(&ask(Query::MemoryInfo)),
+            utilization = percent(Query::UtilizationRates),
+            compute = compute_mode(&ask(Query::ComputeMode)),
+            mig = match &mig {
                 Ok(mode) if mode.at(0) == Some(1) && mode.at(1) == Some(0) => "Enabled*",
                 Ok(mode) if mode.at(0) == Some(1) => "Enabled",
                 Ok(mode) if mode.at(1) == Some(1) => "Disabled*",
                 Ok(_) => "Disabled",
                 Err(code) => text::missing(*code),
             },
+            border = border(),
+        );
+        Self {
+            index: gpu,
+            text,
+            bus_id,
             is_mig,
             mig_devices: if is_mig {
-                MigDevice::read_all(context, gpu)
+                mig::render_devices(context, gpu)
             } else {
                 Vec::new()
             },
-            processes: Process::read_all(context, gpu),
-            inforom_is_corrupt: false,
-        };
-        // Checking the infoROM takes 70 ms, so that it is left to a server, which does it once.
-        if context.driver.is_quick() && row.processes.is_empty() {
-            row.inforom_is_corrupt = ask(Query::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);
+            processes,
+            inforom_is_corrupt,
         }
-        row
-    }
-
-    pub(super) fn render(&self) -> String {
-        format!(
-            "| {index:>3}  {name:<27}    {persistence:<3} |   {bus_id:<16} {display:>3} | {ecc:>20} |\n\
-             | {fan:>3}  {temperature:>4}    {performance:<3}          {power:>5} / {limit:>5} | {memory:>22} | \
-             {utilization:>7} {compute:>12} |\n\
-             |                                         |                        | {mig:>20} |\n\
-             {border}",
-            index = self.index,
-            name = text::head(&self.name, 27),
-            persistence = self.persistence,
-            bus_id = self.bus_id,
-            display = self.display,
-            ecc = self.ecc,
-            fan = self.fan,
-            memory = self.memory,
-            temperature = self.temperature,
-            performance = self.performance,
-            power = self.power,
-            limit = self.limit,
-            utilization = self.utilization,
-            compute = self.compute,
-            mig = self.mig,
-            border = border(),
-        )
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn render(context: &Context<'_>) -> String {
     let rows = context.each(|gpu| Row::read(context, gpu));
     let mut out = head(context);
     for row in &rows {
-        out.push_str(&row.render());
+        out.push_str(&row.text);
     }
     out.push_str(&mig::render(&rows));
     out.push_str(&processes::render(context, &rows));

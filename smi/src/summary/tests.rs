@@ -3,7 +3,8 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, SystemQuery, Value};
 use jiff::civil::date;
 
-use super::{super::scripted::ScriptedBackend, *};
+use super::*;
+use crate::tests::scripted::ScriptedBackend;
 
 /// Two H200s as a real driver described them, the first at work.
 fn two_h200s() -> ScriptedBackend {

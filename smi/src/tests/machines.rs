@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::{
     log::tests::boards::{blackwell, driver, hopper, host, parted, volta},
-    scripted::ScriptedBackend,
+    tests::scripted::ScriptedBackend,
 };
 
 /// What an idle H200 answered (driver 580.159.04).
@@ -19,7 +19,7 @@ pub(super) fn all() -> Vec<(&'static str, ScriptedBackend)> {
     let boards: [(&'static str, Board); 5] = [
         ("h200", recorded),
         ("volta", |script| volta(hopper(script, 0))),
-        ("mig", |script| divided(parted(script))),
+        ("mig", parted),
         ("blackwell", blackwell),
         ("host", host),
     ];
@@ -98,28 +98,8 @@ fn recorded(script: ScriptedBackend) -> ScriptedBackend {
     let name = |text: &str| Ok(Value::Text(text.to_owned()));
     script
         .system(SystemQuery::NvmlVersion, name("12.580.159.04"))
-        .system(SystemQuery::ExcludedDeviceCount, Ok(Value::number(1)))
-        .system(
-            SystemQuery::ExcludedDevice(0),
-            name("00000000:0A:00.0, GPU-77777777"),
-        )
         .system(SystemQuery::NvlinkBandwidthMode, Ok(Value::number(0)))
         .system(SystemQuery::GpusNearCpu(0), Ok(Value::Numbers(vec![0, 1])))
-        .system(
-            SystemQuery::ConfComputeState,
-            Ok(Value::Numbers(vec![0, 0, 0])),
-        )
-        .system(
-            SystemQuery::ConfComputeSettings,
-            Ok(Value::Numbers(vec![0, 0, 0, 0])),
-        )
-        .system(
-            SystemQuery::ConfComputeCapabilities,
-            Ok(Value::Numbers(vec![0, 1])),
-        )
-        .system(SystemQuery::ConfComputeReady, Ok(Value::number(0)))
-        .system(SystemQuery::ConfComputeKeyRotation, Ok(Value::number(0)))
-        .system(SystemQuery::DrainState(0, 0x10, 0), Ok(Value::number(0)))
         .system(SystemQuery::ProcessName(1538), name("/usr/bin/python3"))
         .system(SystemQuery::ProcessName(1540), name("/usr/bin/python3"))
         .gpm(
@@ -133,27 +113,4 @@ fn recorded(script: ScriptedBackend) -> ScriptedBackend {
                 (13, 5.0),
             ],
         )
-}
-
-/// With the profiles of which its instances are.
-fn divided(script: ScriptedBackend) -> ScriptedBackend {
-    script
-        .text(0, Q::GpuInstanceProfileName(2), "MIG 3g.71gb")
-        .numbers(
-            0,
-            Q::GpuInstanceProfile(2),
-            &[9, 0, 3, 2, 60, 3, 3, 0, 3, 0, 71_424],
-        )
-        .numbers(0, Q::GpuInstanceCapacity(9), &[0])
-        .numbers(0, Q::GpuInstancePlacements(9), &[0, 4, 4, 4])
-        .numbers(0, Q::GpuInstances(9), &[1, 4, 4, 2, 0, 4])
-        .text(0, Q::ComputeInstanceProfileName(1, 2), "MIG 3g.71gb")
-        .numbers(
-            0,
-            Q::ComputeInstanceProfile(1, 2),
-            &[2, 3, 1, 60, 3, 3, 0, 3, 0],
-        )
-        .numbers(0, Q::ComputeInstanceCapacity(1, 2), &[0])
-        .numbers(0, Q::ComputeInstancePlacements(1, 2), &[0, 4])
-        .numbers(0, Q::ComputeInstances(1, 2), &[0, 0, 3])
 }

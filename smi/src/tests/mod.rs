@@ -2,7 +2,7 @@
 
 mod difference;
 mod machines;
-
 mod return_codes;
+pub(crate) mod scripted;
 mod smoothing;
 mod views;

@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Query, Subject, Value};
 
 use super::views::show;
-use crate::scripted::ScriptedBackend;
+use crate::tests::scripted::ScriptedBackend;
 
 /// The values of the log's lines with this title.
 fn logged(driver: &ScriptedBackend, title: &str) -> Vec<String> {

@@ -8,21 +8,17 @@ use crate::{
     query::{self, QueryKind},
     render,
     subcommand::tests::typed,
-    subcommands,
+    subcommands::subcommand,
 };
 
 /// Forms that read something. What a loop shows is shown once.
 const FORMS: &[&str] = &[
     "",
     "-L",
-    "-B",
     "--version",
-    "--get-hostname",
     "-q",
     "-q -d SUPPORTED_CLOCKS,SUPPORTED_GPU_TARGET_TEMP,POWER_SMOOTHING,POWER_PROFILES",
     "-q -x",
-    "-q -u",
-    "-q -u -x",
     "dmon -c 1 -s pucvmet",
     "dmon -c 1 --gpm-metrics 1,2,3,5,10,13",
     "pmon -c 1 -s um",
@@ -48,32 +44,6 @@ const FORMS: &[&str] = &[
     "nvlink -gt r",
     "nvlink -gBwMode",
     "nvlink -info",
-    "mig -lgip",
-    "mig -lgipp",
-    "mig -lgi",
-    "mig -lcip",
-    "mig -lcipp",
-    "mig -lci",
-    "conf-compute -gc",
-    "conf-compute -gg",
-    "conf-compute -d",
-    "conf-compute -e",
-    "conf-compute -f",
-    "conf-compute -gm",
-    "conf-compute -mgm",
-    "conf-compute -grs",
-    "conf-compute -gkr",
-    "conf-compute -q",
-    "c2c -s",
-    "gpm -g",
-    "pci -gErrCnt",
-    "pci -gCnt",
-    "drain -q -p 0000:10:00.0",
-    "power-profiles -l",
-    "power-profiles -ld",
-    "power-profiles -gr",
-    "power-profiles -ge",
-    "power-smoothing",
 ];
 
 /// All of them; each query with all its fields.
@@ -95,10 +65,7 @@ pub(super) fn all() -> Vec<String> {
 /// What is shown of two GPUs.
 pub(super) fn show(line: &str, driver: &dyn QueryBackend) -> String {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    if words
-        .first()
-        .is_some_and(|name| subcommands::subcommand(name).is_some())
-    {
+    if words.first().is_some_and(|name| subcommand(name).is_some()) {
         return typed(line, driver).0;
     }
     let parsed = command_line::parse(&words).unwrap();

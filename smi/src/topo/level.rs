@@ -22,14 +22,12 @@ pub(super) fn short(path: PciPath) -> &'static str {
 }
 
 /// What lies between two GPUs at most.
-pub(super) fn between(path: PciPath) -> &'static str {
+pub(super) fn way_between(path: PciPath) -> String {
     match path {
-        PciPath::Internal => "by way of an single on-board PCIe switch",
-        PciPath::Single => "by way of a single PCIe switch",
-        PciPath::Multiple => "by way of potentially multiple PCIe switches",
-        PciPath::HostBridge => "by the same PCIe host bridge",
-        PciPath::Node => "by way of an on-CPU interconnect between PCIe host bridges",
-        PciPath::System => "by way of an SMP interconnect link between NUMA nodes",
+        PciPath::Multiple => "by way of potentially multiple PCIe switches".to_owned(),
+        PciPath::HostBridge => "by the same PCIe host bridge".to_owned(),
+        PciPath::Node => "by way of an on-CPU interconnect between PCIe host bridges".to_owned(),
+        path => format!("by way of {}", way(path)),
     }
 }
 

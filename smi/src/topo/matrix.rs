@@ -2,10 +2,7 @@
 
 use std::cmp;
 
-use gpumon_probe::{
-    model::PciPath,
-    vendor::nvml::query::{Query, Subject},
-};
+use gpumon_probe::vendor::nvml::query::{Query, Subject};
 
 use super::{Topology, level, sysfs::Device};
 
@@ -82,16 +79,17 @@ pub(super) fn table(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> St
 }
 
 fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
-    let ask = |query| topology.driver.about(Subject::gpu(index), query).ok();
-    let text = |query| ask(query).and_then(|answer| answer.text().map(str::to_owned));
+    let text = |query| {
+        let answer = topology.driver.about(Subject::gpu(index), query).ok()?;
+        answer.text().map(str::to_owned)
+    };
     let bus_id = text(Query::BusId);
     let device = bus_id
         .as_ref()
         .and_then(|bus_id| topology.sysfs.device(bus_id));
     let links = if matrix == Matrix::Links {
-        ask(Query::Field(LINKS, 0))
-            .and_then(|answer| answer.at(0))
-            .unwrap_or(0) as u32
+        let links = topology.ask_number(index, Query::Field(LINKS, 0));
+        links.unwrap_or(0) as u32
     } else {
         0
     };
@@ -192,14 +190,10 @@ fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> S
             return format!("NV{links}");
         }
     }
-    let answer = topology
-        .driver
-        .about(Subject::gpu(gpu.index), Query::CommonAncestor(other.index))
-        .ok();
-    let path = answer
-        .and_then(|answer| answer.at(0))
-        .and_then(PciPath::from_level);
-    path.map_or("N/A", level::short).to_owned()
+    topology
+        .path(gpu.index, other.index)
+        .map_or("N/A", level::short)
+        .to_owned()
 }
 
 /// How many links that are up lead from one GPU to the other: straight, or through the switches that both are connected
@@ -219,21 +213,13 @@ fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
         .map(|(link, _)| *link)
         .collect();
     if !straight.is_empty() || gpu.remotes.is_empty() {
-        let is_up = |link: &&u32| {
-            let answer = topology
-                .driver
-                .about(Subject::gpu(gpu.index), Query::Field(STATE, **link))
-                .ok();
-            answer.and_then(|answer| answer.at(0)) == Some(1)
-        };
+        let is_up =
+            |link: &&u32| topology.ask_number(gpu.index, Query::Field(STATE, **link)) == Some(1);
         return straight.iter().filter(is_up).count() as i128;
     }
     let switched = |gpu: &Gpu| {
-        let answer = topology
-            .driver
-            .about(Subject::gpu(gpu.index), Query::Field(SWITCH_LINKS, 0))
-            .ok();
-        answer.and_then(|answer| answer.at(0)).unwrap_or(0)
+        let links = topology.ask_number(gpu.index, Query::Field(SWITCH_LINKS, 0));
+        links.unwrap_or(0)
     };
     cmp::min(switched(gpu), switched(other))
 }

@@ -1,6 +1,5 @@
 //! `topo`: how the GPUs, the CPUs and the network cards of a machine are connected.
 
-mod help;
 mod level;
 mod matrix;
 mod near;
@@ -10,15 +9,24 @@ mod sysfs;
 
 use std::io::Write;
 
-use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
+use gpumon_probe::{
+    model::PciPath,
+    vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery},
+};
 
 use self::{matrix::Matrix, sysfs::Sysfs};
 use super::{Refusal, form::Form, select::select, subcommand::Stop, switches::Values};
 
-pub(super) static FORM: Form = Form::new("topo", help::HELP).takes(&["-i", "-c"]).values(&[
-    ("-n", Values::One(level::TYPED)),
-    ("-p2p", Values::One(p2p::CAPABILITIES)),
-]);
+pub(super) static FORM: Form = Form {
+    name: "topo",
+    usage: include_str!("help.txt"),
+    takes: &["-i", "-c"],
+    values: &[
+        ("-n", Values::One(level::TYPED)),
+        ("-p2p", Values::One(p2p::CAPABILITIES)),
+    ],
+    ..Form::EMPTY
+};
 
 pub(super) fn run(
     arguments: &[String],
@@ -48,43 +56,41 @@ pub(super) fn run(
     if let Some(cpu) = cpu {
         output.write_all(near::gpus_of_cpu(driver, cpu).as_bytes())?;
     }
+    let single = |what: &str| match selected {
+        Some([gpu]) => Ok(*gpu),
+        _ => Err(Refusal::new(
+            2,
+            format!(
+                "{what} must be used in conjunction with the -i argument which must be a single \
+                 identifier.\n\n"
+            ),
+        )),
+    };
     if let Some(level) = nearest {
-        let gpu = single(
-            selected,
-            "Nearest GPUs argument must be used in conjunction with the -i argument which must be a single identifier.",
-        )?;
+        let gpu = single("Nearest GPUs argument")?;
         output.write_all(near::gpus_of_gpu(driver, gpu, level)?.as_bytes())?;
     }
     if switches.has("-p") {
-        output.write_all(near::path(driver, selected)?.as_bytes())?;
+        output.write_all(near::path(&topology, selected)?.as_bytes())?;
     }
     if switches.has("-C") {
-        let gpu = single(
-            selected,
-            "NUMA ID of nearest CPU must be used in conjunction with the -i argument which must be a single identifier.",
-        )?;
+        let nodes = topology.nodes_of_cpus(single("NUMA ID of nearest CPU")?);
         writeln!(
             output,
             "NUMA IDs of closest CPU: {}",
-            or_not_applicable(topology.nodes_of_cpus(gpu))
+            or_not_applicable(nodes)
         )?;
     }
     if switches.has("-M") {
-        let gpu = single(
-            selected,
-            "NUMA ID of nearest memory must be used in conjunction with the -i argument which must be a single identifier.",
-        )?;
+        let nodes = topology.nodes_of_memory(single("NUMA ID of nearest memory")?);
         writeln!(
             output,
             "NUMA IDs of closest memory: {}",
-            or_not_applicable(topology.nodes_of_memory(gpu))
+            or_not_applicable(nodes)
         )?;
     }
     if switches.has("-gnid") {
-        let gpu = single(
-            selected,
-            "GPU NUMA ID command must be used in conjunction with the -i argument which must be a single identifier.",
-        )?;
+        let gpu = single("GPU NUMA ID command")?;
         writeln!(output, "{}", topology.own_node(gpu))?;
     }
     if selected.is_some()
@@ -141,24 +147,22 @@ impl Topology<'_> {
     }
 
     fn own_node(&self, gpu: u32) -> String {
-        let answer = self.driver.about(Subject::gpu(gpu), Query::NumaNode);
-        answer
-            .ok()
-            .and_then(|answer| answer.at(0))
+        self.ask_number(gpu, Query::NumaNode)
             .map_or_else(|| "N/A".to_owned(), |node| node.to_string())
+    }
+
+    fn ask_number(&self, gpu: u32, query: Query) -> Option<i128> {
+        self.driver.about(Subject::gpu(gpu), query).ok()?.at(0)
+    }
+
+    /// Returns the connection of two GPUs on PCIe; `None` where it is unknown.
+    fn path(&self, gpu: u32, other: u32) -> Option<PciPath> {
+        PciPath::from_level(self.ask_number(gpu, Query::CommonAncestor(other))?)
     }
 
     fn words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {
         let answer = self.driver.about(Subject::gpu(gpu), query).ok()?;
         Some(answer.numbers().iter().map(|word| *word as u64).collect())
-    }
-}
-
-/// How many GPUs there are, and which of a list is the only one.
-fn single(selected: Option<&[u32]>, otherwise: &str) -> Result<u32, Refusal> {
-    match selected {
-        Some([gpu]) => Ok(*gpu),
-        _ => Err(Refusal::new(2, format!("{otherwise}\n\n"))),
     }
 }
 

@@ -1,11 +1,8 @@
 //! What is near what: in words.
 
-use gpumon_probe::{
-    model::PciPath,
-    vendor::nvml::query::{Query, QueryBackend, Subject},
-};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
-use super::{level, listed, near_cpu};
+use super::{Topology, level, listed, near_cpu};
 use crate::Refusal;
 
 pub(super) fn gpus_of_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
@@ -30,7 +27,7 @@ pub(super) fn gpus_of_gpu(
     let answer = driver
         .about(Subject::gpu(gpu), Query::NearestGpus(number))
         .map_err(|_| failed())?;
-    let between = level::between(path);
+    let between = level::way_between(path);
     if answer.numbers().is_empty() {
         return Ok(format!(
             "Device {gpu} is not connected to other devices {between}.\n\n"
@@ -43,17 +40,13 @@ pub(super) fn gpus_of_gpu(
 }
 
 /// The way between the two GPUs that were selected.
-pub(super) fn path(driver: &dyn QueryBackend, selected: Option<&[u32]>) -> Result<String, Refusal> {
+pub(super) fn path(topology: &Topology<'_>, selected: Option<&[u32]>) -> Result<String, Refusal> {
     let Some([one, other]) = selected else {
         let text = "Path command line flag must be used in conjection with the -i argument which must be two GPU identifiers.\n\n";
         return Err(Refusal::new(2, text));
     };
-    let answer = driver
-        .about(Subject::gpu(*one), Query::CommonAncestor(*other))
-        .ok();
-    let path = answer
-        .and_then(|answer| answer.at(0))
-        .and_then(PciPath::from_level)
+    let path = topology
+        .path(*one, *other)
         .ok_or_else(|| Refusal::new(255, "Failed to display the path between the GPUs\n\n"))?;
     Ok(format!(
         "Device {one} is connected to device {other} by way of {}.\n\n",

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery, Value};
 
 use super::{Topology, matrix, matrix::Matrix, sysfs::Sysfs};
-use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
+use crate::{subcommand::tests::typed, tests::scripted::ScriptedBackend};
 
 fn two() -> ScriptedBackend {
     let mut driver = ScriptedBackend::default()

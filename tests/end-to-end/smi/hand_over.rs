@@ -82,7 +82,7 @@ fn words(line: &str) -> Vec<&OsStr> {
 }
 
 /// Changes, what NVML does not tell, what is not known, and the rest of what gpumon does not do.
-const LEFT: [&str; 39] = [
+const LEFT: [&str; 56] = [
     "-pm 1",
     "-lgc",
     "-lgc 1500,1500 -i 0",
@@ -99,11 +99,28 @@ const LEFT: [&str; 39] = [
     "nvlink -ec",
     "base-clocks",
     "boost-slider -l",
+    "c2c -s",
+    "clocks -h",
+    "compute-policy -l",
+    "conf-compute -f",
+    "drain -q -p 0000:01:00.0",
+    "encodersessions -c 1",
+    "fbcsessions",
+    "gpm -g",
+    "mig -lgi",
+    "mig -h -cgi 9",
+    "pci -gErrCnt",
+    "power-profiles -l",
+    "power-smoothing",
     "prm -l",
     "power-hint -l",
+    "vgpu",
     "daemon",
     "replay -f /nowhere",
+    "-B",
+    "-q -u",
     "-col 2",
+    "--get-hostname",
     "--debug=/nowhere",
     "--bogus",
     "tomorrows-command --set x",
@@ -166,8 +183,7 @@ fn what_gpumon_does_and_what_is_typed_wrong_stays_with_gpumon() {
     for (line, code) in [
         ("-L", 0),
         ("-h -pm 1", 0),
-        ("mig -h -cgi 9", 0),
-        ("-col 2", 0),
+        ("nvlink -h -re", 0),
         ("-i 9", 6),
         ("-q -d BOGUS", 2),
         ("-L -i 7", 2),
@@ -223,17 +239,22 @@ fn where_there_is_none_it_is_refused() {
         (
             "nvlink -ec",
             3,
-            "gpumon: NVML does not tell what 'nvlink -ec' shows; use NVIDIA's own nvidia-smi for it\n",
+            "gpumon: 'nvlink -ec' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n",
+        ),
+        (
+            "mig -lgi",
+            3,
+            "gpumon: 'mig' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n",
+        ),
+        (
+            "-q -u",
+            3,
+            "gpumon: '-u' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n",
         ),
         (
             "--bogus",
             255,
             "ERROR: Option --bogus is not recognized. Please run 'nvidia-smi -h'.\n\n",
-        ),
-        (
-            "-lgc",
-            255,
-            "ERROR: Option -lgc is missing its value. Please run 'nvidia-smi -h' for help.\n\n",
         ),
         ("topo --bogus", 2, "Option \"--bogus\" is not recognized.\n"),
     ] {

@@ -17,7 +17,6 @@ use nvml_wrapper_sys::bindings as sys;
 use crate::{
     call::Gpu,
     code,
-    division::{Part, Profile},
     exports::{encoder_stats, real_name},
     session::Session,
 };
@@ -151,10 +150,8 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             list(&[sys::nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH])
         }
         Q::EncoderStats => list(&encoder_stats(gpu)),
-        // Nobody captures what is on a screen. A valid infoROM is no number.
-        Q::FbcSessions | Q::InforomIsValid => list(&[]),
-        // Nobody has asked for a stream.
-        Q::GpmStreaming => if_supported(identity.counts_activity, || list(&[0])),
+        // A valid infoROM is no number.
+        Q::InforomIsValid => list(&[]),
         // The first version has no field for what the driver keeps and counts it as used.
         Q::MemoryInfoV1 => {
             let state = gpu.state();
@@ -164,14 +161,6 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         }
         // There is none if confidential computing is off.
         Q::ProtectedMemory | Q::FbcStats => list(&[0; 3]),
-        // All memory is open to the host, but for what the driver keeps.
-        Q::ConfComputeMemorySize => {
-            let state = gpu.state();
-            list_u64(&[
-                0,
-                (state.memory_total_bytes - state.memory_reserved_bytes) >> 10,
-            ])
-        }
         Q::TemperatureThreshold(4..=7) => Err(Code::NOT_SUPPORTED),
         Q::TemperatureThreshold(_) => Err(Code::INVALID_ARGUMENT),
         Q::SupportedThrottleReasons => list(&[EVERY_REASON]),
@@ -224,16 +213,6 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         // A GPU that is not divided has room for none, whether it can be divided or not.
         Q::MaxMigDevices if gpu.state().mig.is_empty() => list(&[0]),
         Q::MaxMigDevices => list(&[MigState::MOST]),
-        Q::GpuInstanceCapacity(profile) => from_c(Profile::of(gpu, profile))
-            .and_then(|own| list(&[own.room(&from_c(Part::all(gpu))?)])),
-        Q::GpuInstancePlacements(profile) => from_c(Profile::of(gpu, profile)).and_then(|own| {
-            let places = own.places().into_iter();
-            list(
-                &places
-                    .flat_map(|(start, size)| [start, size])
-                    .collect::<Vec<_>>(),
-            )
-        }),
         _ => return None,
     })
 }
@@ -275,20 +254,9 @@ pub(crate) fn answer_system(session: &Session, query: S) -> Answer {
                 .map(Value::Text)
                 .ok_or(Code::NOT_FOUND)
         }
-        // No GPU is excluded, no box of boards is attached, all links have their full width, and
-        // confidential computing is off.
-        S::ExcludedDeviceCount | S::UnitCount | S::NvlinkBandwidthMode | S::ConfComputeReady => {
-            list(&[0])
-        }
-        S::ExcludedDevice(_) => Err(Code::INVALID_ARGUMENT),
+        // All links have their full width, and confidential computing is off.
+        S::NvlinkBandwidthMode => list(&[0]),
         S::ConfComputeState => list(&[0; 3]),
-        S::ConfComputeSettings => list(&[0; 4]),
-        S::ConfComputeCapabilities => list(&[
-            sys::NVML_CC_SYSTEM_CPU_CAPS_NONE,
-            sys::NVML_CC_SYSTEM_GPUS_CC_CAPABLE,
-        ]),
-        // Keys are changed at this advantage of an attacker, if nobody has set another.
-        S::ConfComputeKeyRotation => list(&[60]),
         _ => Err(Code::NOT_SUPPORTED),
     }
 }
@@ -301,10 +269,6 @@ fn remapped_rows(gpu: &Gpu) -> Result<RemappedRows, Code> {
 fn device_identifier(identity: &GpuIdentity) -> u64 {
     let digits = identity.uuid.replace('-', "");
     u64::from_str_radix(&digits[digits.len().saturating_sub(16)..], 16).unwrap_or(0)
-}
-
-fn from_c<T>(outcome: Result<T, code::Code>) -> Result<T, Code> {
-    outcome.map_err(|code::Code(code)| Code(code))
 }
 
 fn if_supported(is_supported: bool, answer: impl FnOnce() -> Answer) -> Answer {

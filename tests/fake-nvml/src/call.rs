@@ -13,13 +13,10 @@ use gpumon_probe::{
     model::MigInstance,
     vendor::sim::{GpuIdentity, GpuState, Machine, MigState, Totals, Wear},
 };
-use nvml_wrapper_sys::bindings::{
-    nvmlComputeInstance_t, nvmlDevice_t, nvmlGpuInstance_t, nvmlReturn_t,
-};
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
     code::{Code, Outcome, returned},
-    division::{Inside, Part},
     done::Moment,
     held,
     notes::Note,
@@ -41,11 +38,8 @@ pub(crate) struct Gpu {
 /// What a handle stands for.
 pub(crate) type Target = (u32, Option<MigInstance>);
 
-/// These bits tell the handles of MIG devices and instances from those of GPUs.
+/// The bit that distinguishes the handles of MIG devices from those of GPUs.
 const IS_MIG: usize = 0x1_0000;
-const IS_GPU_INSTANCE: usize = 0x2_0000;
-const IS_COMPUTE_INSTANCE: usize = 0x4_0000;
-const TAGS: usize = IS_MIG | IS_GPU_INSTANCE | IS_COMPUTE_INSTANCE;
 
 impl Gpu {
     pub(crate) fn machine(&self) -> &'static Machine {
@@ -122,58 +116,13 @@ impl Gpu {
 pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
     ptr::without_provenance_mut(match instance {
         None => gpu as usize + 1,
-        Some(own) => tagged(IS_MIG, gpu, own),
+        Some(own) => IS_MIG | (gpu << 8 | own.gpu_instance << 4 | own.compute_instance) as usize,
     })
-}
-
-pub(crate) fn instance_handle(gpu: u32, id: u32) -> nvmlGpuInstance_t {
-    ptr::without_provenance_mut(tagged(
-        IS_GPU_INSTANCE,
-        gpu,
-        MigInstance {
-            gpu_instance: id,
-            compute_instance: 0,
-        },
-    ))
-}
-
-pub(crate) fn compute_handle(
-    gpu: u32,
-    gpu_instance: u32,
-    compute_instance: u32,
-) -> nvmlComputeInstance_t {
-    ptr::without_provenance_mut(tagged(
-        IS_COMPUTE_INSTANCE,
-        gpu,
-        MigInstance {
-            gpu_instance,
-            compute_instance,
-        },
-    ))
-}
-
-fn tagged(tag: usize, gpu: u32, own: MigInstance) -> usize {
-    tag | (gpu << 8 | own.gpu_instance << 4 | own.compute_instance) as usize
-}
-
-/// What stands behind a number with this tag, or that it has another.
-fn untagged(number: usize, tag: usize) -> Result<(u32, MigInstance), Code> {
-    if number & TAGS != tag {
-        return Err(Code::INVALID_ARGUMENT);
-    }
-    let number = (number ^ tag) as u32;
-    Ok((
-        number >> 8,
-        MigInstance {
-            gpu_instance: number >> 4 & 0xF,
-            compute_instance: number & 0xF,
-        },
-    ))
 }
 
 pub(crate) fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
     let number = handle.addr();
-    if number & TAGS == 0 {
+    if number & IS_MIG == 0 {
         return Ok((
             (number as u32)
                 .checked_sub(1)
@@ -181,7 +130,14 @@ pub(crate) fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
             None,
         ));
     }
-    untagged(number, IS_MIG).map(|(gpu, own)| (gpu, Some(own)))
+    let number = (number ^ IS_MIG) as u32;
+    Ok((
+        number >> 8,
+        Some(MigInstance {
+            gpu_instance: number >> 4 & 0xF,
+            compute_instance: number & 0xF,
+        }),
+    ))
 }
 
 /// A function that needs no initialized library.
@@ -229,40 +185,6 @@ pub(crate) fn part(
     body: impl FnOnce(&Gpu) -> Outcome,
 ) -> nvmlReturn_t {
     reach(function, target(handle), body)
-}
-
-/// A function about the GPU instance behind a handle.
-pub(crate) fn gpu_instance(
-    function: &'static str,
-    handle: nvmlGpuInstance_t,
-    body: impl FnOnce(&Gpu, &Part) -> Outcome,
-) -> nvmlReturn_t {
-    let found = untagged(handle.addr(), IS_GPU_INSTANCE);
-    reach(function, found.map(|(gpu, _)| (gpu, None)), |gpu| {
-        let (_, own) = found?;
-        body(
-            gpu,
-            &Part::of(gpu, own.gpu_instance, Code::INVALID_ARGUMENT)?,
-        )
-    })
-}
-
-/// A function about the compute instance behind a handle.
-pub(crate) fn compute_instance(
-    function: &'static str,
-    handle: nvmlComputeInstance_t,
-    body: impl FnOnce(&Gpu, &Part, &Inside) -> Outcome,
-) -> nvmlReturn_t {
-    let found = untagged(handle.addr(), IS_COMPUTE_INSTANCE);
-    reach(function, found.map(|(gpu, _)| (gpu, None)), |gpu| {
-        let (_, own) = found?;
-        let part = Part::of(gpu, own.gpu_instance, Code::INVALID_ARGUMENT)?;
-        let inside = part
-            .inside
-            .iter()
-            .find(|inside| inside.id == own.compute_instance);
-        body(gpu, &part, inside.ok_or(Code::INVALID_ARGUMENT)?)
-    })
 }
 
 /// The GPU behind a function's second handle, if it is there.

@@ -46,13 +46,6 @@ pub(crate) fn device(
 
 pub(crate) use device as part;
 
-/// Instances have none.
-pub(crate) fn gpu_instance<T>(_: &'static str, _: *mut T, _: &[u32]) -> Option<Answer> {
-    None
-}
-
-pub(crate) use gpu_instance as compute_instance;
-
 /// The value that was given, or else the one that is found.
 pub(crate) fn value_or<T: Filled>(
     answer: Option<Answer>,
@@ -62,24 +55,6 @@ pub(crate) fn value_or<T: Filled>(
     let mut value = T::blank();
     answer.fill(&mut value)?;
     Ok(value)
-}
-
-/// The list that was given, or else the one that is found.
-pub(crate) fn list_or<T: Filled>(
-    answer: Option<Answer>,
-    find: impl FnOnce() -> Result<Vec<T>, Code>,
-) -> Result<Vec<T>, Code> {
-    let Some(answer) = answer else { return find() };
-    let item = |number: &i128| {
-        let mut item = T::blank();
-        item.fill(&[*number]).map(|()| item)
-    };
-    answer
-        .numbers()?
-        .iter()
-        .map(item)
-        .collect::<Option<_>>()
-        .ok_or_else(|| answer.failure("nothing"))
 }
 
 impl Answer {
@@ -324,10 +299,7 @@ macro_rules! never_given {
 
 never_given! {
     sys::nvmlBridgeChipHierarchy_t,
-    sys::nvmlComputeInstance_t,
     sys::nvmlDevice_t,
-    sys::nvmlExcludedDeviceInfo_t,
-    sys::nvmlGpuInstance_t,
     sys::nvmlProcessesUtilizationInfo_t,
 }
 

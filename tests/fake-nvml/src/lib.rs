@@ -24,7 +24,6 @@ mod answers;
 mod call;
 mod code;
 mod counts;
-mod division;
 mod done;
 mod exports;
 mod given;

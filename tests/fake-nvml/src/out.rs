@@ -66,21 +66,6 @@ pub(crate) unsafe fn put_list<T>(to: *mut T, count: *mut c_uint, items: Vec<T>) 
     Ok(())
 }
 
-/// Writes a list into room that is said to be enough, and its length; only that where there is no room.
-///
-/// # Safety
-/// `count` is null or may be written, and `to` is null or has room for all.
-pub(crate) unsafe fn put_all<T>(to: *mut T, count: *mut c_uint, all: Vec<T>) -> Outcome {
-    let mut room = all.len() as c_uint;
-    // SAFETY: by this function's own condition.
-    unsafe { put(count, room) }?;
-    if to.is_null() {
-        return Ok(());
-    }
-    // SAFETY: by this function's own condition.
-    unsafe { put_list(to, &raw mut room, all) }
-}
-
 /// Reads the caller's text.
 ///
 /// # Safety

@@ -20,8 +20,9 @@ use crate::{
 /// `ln -s $(which gpumon) ~/bin/nvidia-smi`. The options also work with plain `gpumon`: `gpumon -L`, `gpumon -q`,
 /// `gpumon dmon`.
 ///
-/// What changes a GPU, what NVML does not provide and unknown options are passed, unchanged, to NVIDIA's own nvidia-smi:
-/// the first in `PATH` that is not gpumon. They are refused where there is none, with simulated GPUs, and without `smi`.
+/// Commands and options that change a GPU, other commands such as `mig` and `clocks`, and unknown
+/// options are passed, unchanged, to NVIDIA's own nvidia-smi: the first in `PATH` that is not
+/// gpumon. They are refused where there is none, with simulated GPUs, and without `smi`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, override_usage = USAGE)]
 pub(crate) struct SmiArgs {

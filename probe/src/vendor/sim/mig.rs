@@ -20,8 +20,6 @@ pub struct MigState {
     pub name: String,
     /// The profile, such as `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
     pub profile: String,
-    /// The profile of its GPU instance, such as `3g.71gb`.
-    pub gpu_instance_profile: String,
     /// Which part of the GPU it is.
     pub instance: MigInstance,
     /// The number of slices of its GPU instance, in sevenths of the GPU.
@@ -65,10 +63,10 @@ impl MigState {
         let instance = own.instance();
         let MigProfile {
             text,
-            gpu_instance,
             slices,
             compute_slices,
             gigabytes,
+            ..
         } = &own.profile;
         let purpose = format!(
             "mig {}/{}",
@@ -102,7 +100,6 @@ impl MigState {
             uuid: format!("MIG-{}", uuid(Noise::new(seed, gpu.index).stream(&purpose))),
             name: format!("{} MIG {text}", gpu.name),
             profile: text.clone(),
-            gpu_instance_profile: gpu_instance.clone(),
             instance,
             slices: *slices,
             compute_slices: *compute_slices,

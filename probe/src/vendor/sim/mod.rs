@@ -39,7 +39,7 @@ pub use architecture::Architecture;
 pub use backend::start;
 pub use buffers::Recorded;
 pub use clocks::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ};
-pub use encoder::{EncoderSession, VideoCodec};
+pub use encoder::EncoderSession;
 pub use identity::GpuIdentity;
 pub use machine::Machine;
 pub use meters::Totals;

@@ -2,7 +2,7 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
-use crate::scripted::ScriptedBackend;
+use crate::tests::scripted::ScriptedBackend;
 
 /// A driver without a GPU.
 pub(crate) fn driver() -> ScriptedBackend {
@@ -17,7 +17,6 @@ pub(crate) fn driver_of(version: &str) -> ScriptedBackend {
             Ok(Value::Text(version.to_owned())),
         )
         .system(SystemQuery::CudaVersion, Ok(Value::number(13_000)))
-        .system(SystemQuery::UnitCount, Ok(Value::number(0)))
 }
 
 /// An H200 in a virtual machine, with nothing to do.

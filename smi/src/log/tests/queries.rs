@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     log::{parse_sections, text, xml},
-    scripted::ScriptedBackend,
+    tests::scripted::ScriptedBackend,
 };
 
 /// Remembers what it was asked.

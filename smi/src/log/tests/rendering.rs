@@ -7,9 +7,9 @@ use super::{
     context,
 };
 use crate::{
-    log::{dtd, parse_sections, text, units_text, units_xml, xml},
+    log::{dtd_text, parse_sections, text, xml},
     release::Release,
-    scripted::ScriptedBackend,
+    tests::scripted::ScriptedBackend,
 };
 
 #[test]
@@ -438,42 +438,9 @@ fn lists_that_the_whole_log_leaves_out_are_shown_by_their_sections() {
 }
 
 #[test]
-fn units_are_counted() {
-    let script = driver();
-    assert_eq!(
-        units_text(&context(&script, &[])),
-        "
-==============NVSMI LOG==============
-
-Timestamp                                              : Sat Nov  7 09:05:03 2026
-Driver Version                                         : 580.159.04
-CUDA Version                                           : 13.0
-
-HIC Info                                               : N/A
-Attached Units                                         : 0
-
-"
-    );
-    assert_eq!(
-        units_xml(&context(&script, &[]), false),
-        "<?xml version=\"1.0\" ?>
-<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_unit_v13.dtd\">
-<nvidia_smi_log>
-\t<timestamp>Sat Nov  7 09:05:03 2026</timestamp>
-\t<driver_version>580.159.04</driver_version>
-\t<cuda_version>13.0</cuda_version>
-\t<hic_info>
-\t</hic_info>
-\t<attached_units>0</attached_units>
-</nvidia_smi_log>
-"
-    );
-}
-
-#[test]
 fn the_dtd_of_a_release_holds_what_every_document_of_it_holds() {
     for (branch, has) in [(580, true), (590, false), (595, true)] {
-        let dtd = dtd(false, Release(branch, 0));
+        let dtd = dtd_text(Release(branch, 0));
         assert_eq!(dtd.contains("partition_assigned"), has, "{branch}");
         assert!(!dtd.contains("partition_assigned?"), "{branch}");
     }
@@ -484,10 +451,9 @@ fn the_dtd_stands_in_the_document_where_it_is_asked_for() {
     let document = xml(&context(&hopper(driver(), 0), &[0]), true);
     let head = format!(
         "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log [\n{}]>\n<nvidia_smi_log>\n",
-        dtd(false, Release(580, 159))
+        dtd_text(Release(580, 159))
     );
     assert!(document.starts_with(&head));
-    assert!(units_xml(&context(&driver(), &[]), true).contains(&dtd(true, Release(580, 159))));
 }
 
 /// What is shown of the first GPU by these sections.

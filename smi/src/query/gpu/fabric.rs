@@ -2,8 +2,8 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, at};
-use super::super::field::{Section, field, untitled};
+use super::super::cell::{Absent, Cell, number_at};
+use super::super::field::{Section, fields, row_field};
 use super::super::row::Row;
 use crate::release;
 
@@ -27,39 +27,62 @@ const CONFIGURATIONS: [&str; 8] = [
     "GPU State Invalid",
 ];
 
-pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
-    field("fabric.state", state).about("How far the GPU has come in joining the fabric."),
-    field("fabric.status", status)
-        .about("Whether joining it went well; only told once it is Completed."),
-    field("fabric.cliqueId", |row| Ok(joined(row, 2)?.to_string()))
-        .about("The number of the clique to which the GPU belongs, within which NVLink reaches."),
-    field("fabric.clusterUuid", cluster).about("The UUID of the cluster to which the GPU belongs."),
-    field("fabric.health.summary", summary)
-        .about("How well the GPU is in the fabric, in one word."),
-    field("fabric.health.bandwidth", |row| {
-        health(row, 0, 0x3, &["Degraded", "Full"])
-    })
-    .about("Whether the GPU has all of its bandwidth there."),
-    field("fabric.health.route_recovery_in_progress", |row| {
-        health(row, 2, 0x3, &HOLDS)
-    })
-    .about("Whether a route is being restored."),
-    field("fabric.health.route_unhealthy", |row| {
-        health(row, 4, 0x3, &HOLDS)
-    })
-    .about("Whether restoring a route has failed."),
-    field("fabric.health.access_timeout_recovery", |row| {
-        health(row, 6, 0x3, &HOLDS)
-    })
-    .about("Whether it recovers from an access that took too long."),
-    field("fabric.health.incorrect_configuration", |row| {
-        health(row, 8, 0xF, &CONFIGURATIONS)
-    })
-    .about("What is wrong with the fabric's configuration."),
-    field("fabric.health.partition_assigned", |row| {
-        health(row, 12, 0x3, &HOLDS)
-    })
-    .about("Whether the GPU has its partition of the fabric.")
+pub(super) const SECTIONS: &[Section] = &[fields(&[
+    row_field(
+        "fabric.state",
+        state,
+        "How far the GPU has come in joining the fabric.",
+    ),
+    row_field(
+        "fabric.status",
+        status,
+        "Whether joining it went well; only told once it is Completed.",
+    ),
+    row_field(
+        "fabric.cliqueId",
+        |row| Ok(joined_number(row, 2)?.to_string()),
+        "The number of the clique to which the GPU belongs, within which NVLink reaches.",
+    ),
+    row_field(
+        "fabric.clusterUuid",
+        cluster_uuid,
+        "The UUID of the cluster to which the GPU belongs.",
+    ),
+    row_field(
+        "fabric.health.summary",
+        health_summary,
+        "How well the GPU is in the fabric, in one word.",
+    ),
+    row_field(
+        "fabric.health.bandwidth",
+        |row| health_word(row, 0, 0x3, &["Degraded", "Full"]),
+        "Whether the GPU has all of its bandwidth there.",
+    ),
+    row_field(
+        "fabric.health.route_recovery_in_progress",
+        |row| health_word(row, 2, 0x3, &HOLDS),
+        "Whether a route is being restored.",
+    ),
+    row_field(
+        "fabric.health.route_unhealthy",
+        |row| health_word(row, 4, 0x3, &HOLDS),
+        "Whether restoring a route has failed.",
+    ),
+    row_field(
+        "fabric.health.access_timeout_recovery",
+        |row| health_word(row, 6, 0x3, &HOLDS),
+        "Whether it recovers from an access that took too long.",
+    ),
+    row_field(
+        "fabric.health.incorrect_configuration",
+        |row| health_word(row, 8, 0xF, &CONFIGURATIONS),
+        "What is wrong with the fabric's configuration.",
+    ),
+    row_field(
+        "fabric.health.partition_assigned",
+        |row| health_word(row, 12, 0x3, &HOLDS),
+        "Whether the GPU has its partition of the fabric.",
+    )
     .except(release::BRANCH_590),
 ])];
 
@@ -69,15 +92,15 @@ fn no_reading() -> Absent {
 }
 
 /// One of the numbers of [`Q::FabricInfo`].
-fn fabric(row: &Row<'_, ()>, place: usize) -> Result<i128, Absent> {
+fn fabric_number(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
     match row.ask(Q::FabricInfo) {
         Err(Code::NOT_SUPPORTED) => Err(no_reading()),
-        answer => at(answer, place),
+        answer => number_at(&answer, place),
     }
 }
 
-fn state(row: &Row<'_, ()>) -> Cell {
-    match fabric(row, 0)? {
+fn state(row: &Row<'_>) -> Cell {
+    match fabric_number(row, 0)? {
         NOT_STARTED => Ok("Not Started".to_owned()),
         IN_PROGRESS => Ok("In Progress".to_owned()),
         COMPLETED => Ok("Completed".to_owned()),
@@ -86,16 +109,16 @@ fn state(row: &Row<'_, ()>) -> Cell {
 }
 
 /// How the joining ended, an `nvmlReturn_t`.
-fn outcome(row: &Row<'_, ()>) -> Result<i128, Absent> {
-    if fabric(row, 0)? == COMPLETED {
-        fabric(row, 1)
+fn join_outcome(row: &Row<'_>) -> Result<i128, Absent> {
+    if fabric_number(row, 0)? == COMPLETED {
+        fabric_number(row, 1)
     } else {
         Err(no_reading())
     }
 }
 
-fn status(row: &Row<'_, ()>) -> Cell {
-    Ok(match outcome(row)? {
+fn status(row: &Row<'_>) -> Cell {
+    Ok(match join_outcome(row)? {
         0 => "Success",
         3 => "Not Supported",
         4 => "Insufficient Permissions",
@@ -113,16 +136,16 @@ fn status(row: &Row<'_, ()>) -> Cell {
 }
 
 /// What only a GPU that has joined tells.
-fn joined(row: &Row<'_, ()>, place: usize) -> Result<i128, Absent> {
-    if outcome(row)? == 0 {
-        fabric(row, place)
+fn joined_number(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
+    if join_outcome(row)? == 0 {
+        fabric_number(row, place)
     } else {
         Err(no_reading())
     }
 }
 
-fn cluster(row: &Row<'_, ()>) -> Cell {
-    let half = |place| joined(row, place).map(|number| number as u64);
+fn cluster_uuid(row: &Row<'_>) -> Cell {
+    let half = |place| joined_number(row, place).map(|number| number as u64);
     let digits = format!("{:016x}{:016x}", half(5)?, half(6)?);
     Ok([
         &digits[..8],
@@ -135,16 +158,16 @@ fn cluster(row: &Row<'_, ()>) -> Cell {
 }
 
 /// `nvmlGpuFabricHealthSummary`: 0 is unknown, and so is every condition then.
-fn summary(row: &Row<'_, ()>) -> Cell {
+fn health_summary(row: &Row<'_>) -> Cell {
     named(
-        fabric(row, 4)?,
+        fabric_number(row, 4)?,
         &["Healthy", "Unhealthy", "Limited Capacity"],
     )
 }
 
-fn health(row: &Row<'_, ()>, shift: u32, width: i128, words: &[&str]) -> Cell {
-    summary(row)?;
-    named((fabric(row, 3)? >> shift) & width, words)
+fn health_word(row: &Row<'_>, shift: u32, width: i128, words: &[&str]) -> Cell {
+    health_summary(row)?;
+    named((fabric_number(row, 3)? >> shift) & width, words)
 }
 
 /// The word for a number, from 1.

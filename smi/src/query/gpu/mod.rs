@@ -15,11 +15,11 @@ mod repair;
 mod settings;
 mod smoothing;
 
-use super::common::Common;
-use super::row::Gpu;
+use super::common;
+use super::row;
 use super::table::Table;
 
-pub(super) static TABLE: Table<()> = Table {
+pub(super) static TABLE: Table = Table {
     subjects: &[
         identity::SECTIONS,
         pci::SECTIONS,
@@ -38,16 +38,11 @@ pub(super) static TABLE: Table<()> = Table {
         fabric::SECTIONS,
         platform::SECTIONS,
     ],
-    items: itself,
+    items: row::whole_gpu,
 };
 
 /// `--query-remapped-rows`.
-pub(super) static REMAPPED_ROWS: Table<()> = Table {
-    subjects: &[Common::<()>::SECTIONS, repair::REMAPPED_ROWS],
-    items: itself,
+pub(super) static REMAPPED_ROWS: Table = Table {
+    subjects: &[common::SECTIONS, repair::REMAPPED_ROWS],
+    items: row::whole_gpu,
 };
-
-/// One row, about the GPU as a whole.
-fn itself(_gpu: &Gpu<'_>) -> Vec<()> {
-    vec![()]
-}

@@ -2,40 +2,77 @@
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::super::cell::{enabled, mebibytes};
-use super::super::field::{Section, field, titled};
+use super::super::cell::{as_enabled, mebibytes};
+use super::super::field::{Section, field, with_title};
 
-pub(super) const SECTIONS: &[Section<()>] = &[
-    titled(
+pub(super) const SECTIONS: &[Section] = &[
+    with_title(
         "mig.mode",
-        "Enabled where the GPU can be parted into instances, Disabled where not. A change takes a reset of the GPU.",
+        "Enabled where the GPU can be parted into instances, Disabled where not. A \
+         change takes a reset of the GPU.",
         &[
-            field("mig.mode.current", |row| enabled(row.ask(Q::MigMode), 0)).about("Whether it is turned on now."),
-            field("mig.mode.pending", |row| enabled(row.ask(Q::MigMode), 1))
-                .about("Whether it will be after the next reset."),
+            field(
+                "mig.mode.current",
+                Q::MigMode,
+                as_enabled::<0>,
+                "Whether it is turned on now.",
+            ),
+            field(
+                "mig.mode.pending",
+                Q::MigMode,
+                as_enabled::<1>,
+                "Whether it will be after the next reset.",
+            ),
         ],
     ),
-    titled(
+    with_title(
         "gsp.mode",
-        "Enabled where the firmware on the GPU's own processor (GSP) does part of the driver's work, Disabled where \
-         not.",
+        "Enabled where the firmware on the GPU's own processor (GSP) does part of the \
+         driver's work, Disabled where not.",
         &[
-            field("gsp.mode.current", |row| enabled(row.ask(Q::GspFirmwareMode), 0)).about("Whether it does so now."),
-            field("gsp.mode.default", |row| enabled(row.ask(Q::GspFirmwareMode), 1))
-                .about("Whether it does so where nothing else was set."),
-            field("c2c.mode", |row| enabled(row.ask(Q::C2cMode), 0))
-                .about("Enabled where the GPU is linked to the processor chip to chip, Disabled where not."),
+            field(
+                "gsp.mode.current",
+                Q::GspFirmwareMode,
+                as_enabled::<0>,
+                "Whether it does so now.",
+            ),
+            field(
+                "gsp.mode.default",
+                Q::GspFirmwareMode,
+                as_enabled::<1>,
+                "Whether it does so where nothing else was set.",
+            ),
+            field(
+                "c2c.mode",
+                Q::C2cMode,
+                as_enabled::<0>,
+                "Enabled where the GPU is linked to the processor chip to chip, Disabled where \
+                 not.",
+            ),
         ],
     ),
-    titled(
+    with_title(
         "protected_memory",
         "The part of the memory that confidential computing protects.",
         &[
-            field("protected_memory.total [MiB]", |row| mebibytes(row.ask(Q::ProtectedMemory), 0)).about("All of it."),
-            field("protected_memory.used [MiB]", |row| mebibytes(row.ask(Q::ProtectedMemory), 2))
-                .about("What programs have taken of it."),
-            field("protected_memory.free [MiB]", |row| mebibytes(row.ask(Q::ProtectedMemory), 1))
-                .about("What is left of it."),
+            field(
+                "protected_memory.total [MiB]",
+                Q::ProtectedMemory,
+                mebibytes::<0>,
+                "All of it.",
+            ),
+            field(
+                "protected_memory.used [MiB]",
+                Q::ProtectedMemory,
+                mebibytes::<2>,
+                "What programs have taken of it.",
+            ),
+            field(
+                "protected_memory.free [MiB]",
+                Q::ProtectedMemory,
+                mebibytes::<1>,
+                "What is left of it.",
+            ),
         ],
     ),
 ];

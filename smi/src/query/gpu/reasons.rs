@@ -1,111 +1,170 @@
 //! Fan, performance state, and what holds the clocks down.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, at, hexadecimal, number};
-use super::super::field::{Section, field, titled, untitled};
+use super::super::cell::{Absent, Cell, as_number, hexadecimal, number_at};
+use super::super::field::{Section, field, fields, row_field, with_title};
 use super::super::row::Row;
 
 /// A reason, which has had another name.
 macro_rules! reason {
-    ($name:literal, $bit:literal) => {
-        field(
+    ($name:literal, $bit:literal, $about:literal) => {
+        row_field(
             concat!(
                 "clocks_event_reasons.",
                 $name,
                 " or clocks_throttle_reasons.",
                 $name
             ),
-            reason::<$bit>,
+            event_reason::<$bit>,
+            $about,
         )
     };
 }
 
-pub(super) const SECTIONS: &[Section<()>] = &[
-    untitled(&[
-        field("fan.speed [%]", |row| number(row.ask(Q::FanSpeed), 0)).about(
-            "How fast the fan is meant to turn, in percent of the speed at which it is as loud as the board may be; it \
-             can be more than 100. A fan that is stuck turns slower than this. Many boards have none and are cooled by \
-             the machine around them.",
+pub(super) const SECTIONS: &[Section] = &[
+    fields(&[
+        field(
+            "fan.speed [%]",
+            Q::FanSpeed,
+            as_number::<0>,
+            "How fast the fan is meant to turn, in percent of the speed at which it is as \
+             loud as the board may be; it can be more than 100. A fan that is stuck turns \
+             slower than this. Many boards have none and are cooled by the machine around \
+             them.",
         ),
-        field("pstate", state).about("The performance state, from P0 (fastest) to P12 (slowest)."),
+        field(
+            "pstate",
+            Q::PerformanceState,
+            state,
+            "The performance state, from P0 (fastest) to P12 (slowest).",
+        ),
     ]),
-    titled(
+    with_title(
         "clocks_event_reasons",
-        "What holds the clocks down. Where every reason is Not Active they run as fast as they can.",
+        "What holds the clocks down. Where every reason is Not Active they run as fast \
+         as they can.",
         &[
-            field("clocks_event_reasons.supported or clocks_throttle_reasons.supported", |row| {
-                hexadecimal(row.ask(Q::SupportedThrottleReasons), 0, 16)
-            })
-            .about("Bits of the reasons that the board tells. nvml.h says which is which."),
-            field("clocks_event_reasons.active or clocks_throttle_reasons.active", |row| {
-                hexadecimal(row.ask(Q::ThrottleReasons), 0, 16)
-            })
-            .about("Bits of the reasons that hold now. nvml.h says which is which."),
-            reason!("gpu_idle", 0x1).about(
-                "Nothing runs, and the clocks go down to their idle state. A later driver may not tell it any more.",
+            field(
+                "clocks_event_reasons.supported or clocks_throttle_reasons.supported",
+                Q::SupportedThrottleReasons,
+                hexadecimal::<0, 16>,
+                "Bits of the reasons that the board tells. nvml.h says which is which.",
             ),
-            reason!("applications_clocks_setting", 0x2)
-                .about("The applications clocks are the limit, which nvidia-smi --applications-clocks= sets."),
-            reason!("sw_power_cap", 0x4).about(
-                "The driver lowers the clocks to keep the GPU within its power limit, which nvidia-smi --power-limit= \
-                 sets.",
+            field(
+                "clocks_event_reasons.active or clocks_throttle_reasons.active",
+                Q::ThrottleReasons,
+                hexadecimal::<0, 16>,
+                "Bits of the reasons that hold now. nvml.h says which is which.",
             ),
-            reason!("hw_slowdown", 0x8).about(
+            reason!(
+                "gpu_idle",
+                0x1,
+                "Nothing runs, and the clocks go down to their idle state. A later driver may \
+                 not tell it any more."
+            ),
+            reason!(
+                "applications_clocks_setting",
+                0x2,
+                "The applications clocks are the limit, which nvidia-smi --applications-clocks= \
+                 sets."
+            ),
+            reason!(
+                "sw_power_cap",
+                0x4,
+                "The driver lowers the clocks to keep the GPU within its power limit, which \
+                 nvidia-smi --power-limit= sets."
+            ),
+            reason!(
+                "hw_slowdown",
+                0x8,
                 "The hardware halves the clocks, or lowers them further. Why can be one of these:
  It is too hot, which is told as HW Thermal Slowdown.
- Something outside, such as the power supply, asks to brake, which is told as HW Power Brake Slowdown.
+ Something outside, such as the power supply, asks to brake, which is told as \
+                 HW Power Brake Slowdown.
  So much power is drawn that a fast protection steps in.
  The performance state or the clocks are just changing.
-A later driver may tell this otherwise.",
+A later driver may tell this otherwise."
             ),
-            reason!("hw_thermal_slowdown", 0x40)
-                .about("The hardware halves the clocks, or lowers them further, because it is too hot."),
-            reason!("hw_power_brake_slowdown", 0x80).about(
-                "The hardware halves the clocks, or lowers them further, because something outside, such as the power \
-                 supply, asks to brake.",
+            reason!(
+                "hw_thermal_slowdown",
+                0x40,
+                "The hardware halves the clocks, or lowers them further, because it is too hot."
             ),
-            reason!("sw_thermal_slowdown", 0x20)
-                .about("The driver lowers the clocks because the GPU is hotter than it should be while it works."),
-            reason!("sync_boost", 0x10).about(
-                "The GPU belongs to a group that nvidia-smi or DCGM made, in which all run at the clocks of the \
-                 slowest, for the most work per watt. What holds the slowest down is told by its own reasons.",
+            reason!(
+                "hw_power_brake_slowdown",
+                0x80,
+                "The hardware halves the clocks, or lowers them further, because something \
+                 outside, such as the power supply, asks to brake."
+            ),
+            reason!(
+                "sw_thermal_slowdown",
+                0x20,
+                "The driver lowers the clocks because the GPU is hotter than it should be while \
+                 it works."
+            ),
+            reason!(
+                "sync_boost",
+                0x10,
+                "The GPU belongs to a group that nvidia-smi or DCGM made, in which all run at \
+                 the clocks of the slowest, for the most work per watt. What holds the slowest \
+                 down is told by its own reasons."
             ),
         ],
     ),
-    titled(
+    with_title(
         "clocks_event_reasons_counters",
         "For how long something has held the clocks down, in microseconds.",
         &[
-            field("clocks_event_reasons_counters.sw_power_cap [us]", counter::<74>)
-                .about("How long the driver has lowered the clocks to keep within the power limit."),
-            field("clocks_event_reasons_counters.sync_boost [us]", counter::<76>)
-                .about("How long the clocks have been those of the slowest GPU of a group."),
-            field("clocks_event_reasons_counters.sw_thermal_slowdown [us]", counter::<269>)
-                .about("How long the driver has lowered the clocks because of the temperature."),
-            field("clocks_event_reasons_counters.hw_thermal_slowdown [us]", counter::<270>)
-                .about("How long the hardware has halved the clocks, or more, because it was too hot."),
-            field("clocks_event_reasons_counters.hw_power_brake_slowdown [us]", counter::<271>)
-                .about("How long something outside, such as the power supply, has asked to brake."),
+            field(
+                "clocks_event_reasons_counters.sw_power_cap [us]",
+                Q::Field(74, 0),
+                microseconds,
+                "How long the driver has lowered the clocks to keep within the power limit.",
+            ),
+            field(
+                "clocks_event_reasons_counters.sync_boost [us]",
+                Q::Field(76, 0),
+                microseconds,
+                "How long the clocks have been those of the slowest GPU of a group.",
+            ),
+            field(
+                "clocks_event_reasons_counters.sw_thermal_slowdown [us]",
+                Q::Field(269, 0),
+                microseconds,
+                "How long the driver has lowered the clocks because of the temperature.",
+            ),
+            field(
+                "clocks_event_reasons_counters.hw_thermal_slowdown [us]",
+                Q::Field(270, 0),
+                microseconds,
+                "How long the hardware has halved the clocks, or more, because it was too hot.",
+            ),
+            field(
+                "clocks_event_reasons_counters.hw_power_brake_slowdown [us]",
+                Q::Field(271, 0),
+                microseconds,
+                "How long something outside, such as the power supply, has asked to brake.",
+            ),
         ],
     ),
 ];
 
 /// `nvmlPstates_t`, in which 32 is a state that the driver does not know.
-fn state(row: &Row<'_, ()>) -> Cell {
-    match at(row.ask(Q::PerformanceState), 0)? {
+fn state(answer: &Answer) -> Cell {
+    match number_at(answer, 0)? {
         known @ 0..=15 => Ok(format!("P{known}")),
         _ => Err(Code::UNKNOWN.into()),
     }
 }
 
 /// Whether the reason of this bit holds. One that the board does not tell is not inactive.
-fn reason<const BIT: i128>(row: &Row<'_, ()>) -> Cell {
-    let supported = at(row.ask(Q::SupportedThrottleReasons), 0)?;
+fn event_reason<const BIT: i128>(row: &Row<'_>) -> Cell {
+    let supported = number_at(&row.ask(Q::SupportedThrottleReasons), 0)?;
     if supported & BIT == 0 {
         return Err(Absent::not_available());
     }
-    let active = at(row.ask(Q::ThrottleReasons), 0)?;
+    let active = number_at(&row.ask(Q::ThrottleReasons), 0)?;
     Ok(if active & BIT == 0 {
         "Not Active"
     } else {
@@ -114,7 +173,7 @@ fn reason<const BIT: i128>(row: &Row<'_, ()>) -> Cell {
     .to_owned())
 }
 
-/// A field that counts nanoseconds, in microseconds.
-fn counter<const FIELD: u32>(row: &Row<'_, ()>) -> Cell {
-    Ok((at(row.ask(Q::Field(FIELD, 0)), 0)? / 1000).to_string())
+/// Nanoseconds, in microseconds.
+fn microseconds(answer: &Answer) -> Cell {
+    Ok((number_at(answer, 0)? / 1000).to_string())
 }

@@ -1,112 +1,195 @@
 //! How the board is set up, and the versions of what is stored on it.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, enabled, number, text, word, yes};
-use super::super::field::{Section, field, titled, untitled};
-use super::super::row::Row;
-
-/// `nvmlDriverModel_t`.
-const DRIVER_MODELS: [&str; 3] = ["WDDM", "TCC", "MCDM"];
-
-/// `nvmlGpuOperationMode_t`.
-const OPERATION_MODES: [&str; 3] = ["All On", "Compute", "Low Double Precision"];
-
-/// `nvmlDeviceGpuRecoveryAction_t`.
-const RECOVERY_ACTIONS: [&str; 5] = ["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"];
+use super::super::cell::{Absent, Cell, as_enabled, as_number, as_word, as_yes_no, text};
+use super::super::field::{Section, field, fields, row_field, with_title};
 
 /// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
 const RECOVERY_ACTION: u32 = 230;
 
-pub(super) const SECTIONS: &[Section<()>] = &[
-    untitled(&[
-        field("index", |row| Ok(row.gpu.index.to_string()))
-            .about("The number of the GPU, from 0. A reboot can change it."),
-        field("display_mode", |_| Err(Code::DEPRECATED.into())).about("No longer told by the driver."),
-        field("display_attached", |row| yes(row.ask(Q::DisplayMode), 0))
-            .about("Yes where a monitor is plugged into one of the GPU's connectors, No where there is none."),
-        field("display_active", |row| enabled(row.ask(Q::DisplayActive), 0)).about(
-            "Enabled where a display is set up on the GPU, which takes memory, Disabled where not. It can be set up \
-             without any monitor.",
+pub(super) const SECTIONS: &[Section] = &[
+    fields(&[
+        row_field(
+            "index",
+            |row| Ok(row.gpu.index.to_string()),
+            "The number of the GPU, from 0. A reboot can change it.",
         ),
-        field("persistence_mode", |row| enabled(row.ask(Q::PersistenceMode), 0)).about(
-            "Enabled where the driver stays loaded while no program uses the GPU, so that the next one starts faster, \
-             Disabled where it is unloaded. Only on Linux.",
+        row_field(
+            "display_mode",
+            |_| Err(Code::DEPRECATED.into()),
+            "No longer told by the driver.",
         ),
-        field("addressing_mode", |row| word(row.ask(Q::AddressingMode), 0, &["None", "HMM", "ATS"])).about(
-            "How the GPU reaches memory that the system gave out (malloc, mmap): HMM where the driver mirrors the \
-             processor's page tables on the GPU, ATS where the GPU asks the processor's own page tables, None where it \
-             does not reach it. Only on Linux.",
+        field(
+            "display_attached",
+            Q::DisplayMode,
+            as_yes_no::<0>,
+            "Yes where a monitor is plugged into one of the GPU's connectors, No where there \
+             is none.",
         ),
-        field("accounting.mode", |row| enabled(row.ask(Q::AccountingMode), 0)).about(
-            "Enabled where the driver keeps accounts of each compute process, also after it has ended, Disabled where \
-             not. The running time in them is 0 until the process ends. See --help-query-accounted-apps.",
+        field(
+            "display_active",
+            Q::DisplayActive,
+            as_enabled::<0>,
+            "Enabled where a display is set up on the GPU, which takes memory, Disabled \
+             where not. It can be set up without any monitor.",
         ),
-        field("accounting.buffer_size", |row| number(row.ask(Q::AccountingBufferSize), 0))
-            .about("Of how many processes the driver can keep accounts. One more takes the place of the oldest."),
+        field(
+            "persistence_mode",
+            Q::PersistenceMode,
+            as_enabled::<0>,
+            "Enabled where the driver stays loaded while no program uses the GPU, so that \
+             the next one starts faster, Disabled where it is unloaded. Only on Linux.",
+        ),
+        field(
+            "addressing_mode",
+            Q::AddressingMode,
+            addressing_mode,
+            "How the GPU reaches memory that the system gave out (malloc, mmap): HMM where \
+             the driver mirrors the processor's page tables on the GPU, ATS where the GPU \
+             asks the processor's own page tables, None where it does not reach it. Only on \
+             Linux.",
+        ),
+        field(
+            "accounting.mode",
+            Q::AccountingMode,
+            as_enabled::<0>,
+            "Enabled where the driver keeps accounts of each compute process, also after it \
+             has ended, Disabled where not. The running time in them is 0 until the process \
+             ends. See --help-query-accounted-apps.",
+        ),
+        field(
+            "accounting.buffer_size",
+            Q::AccountingBufferSize,
+            as_number::<0>,
+            "Of how many processes the driver can keep accounts. One more takes the place of \
+             the oldest.",
+        ),
     ]),
-    titled(
+    with_title(
         "driver_model",
-        "Windows knows the driver models WDDM, for graphics, and TCC and MCDM, for computing, with which kernels start \
-         faster. The switches -dm and -fdm choose one. On Linux there is only one, and it is N/A.",
+        "Windows knows the driver models WDDM, for graphics, and TCC and MCDM, for \
+         computing, with which kernels start faster. The switches -dm and -fdm choose \
+         one. On Linux there is only one, and it is N/A.",
         &[
-            field("driver_model.current", |row| word(row.ask(Q::DriverModel), 0, &DRIVER_MODELS))
-                .about("The driver model in use. N/A on Linux."),
-            field("driver_model.pending", |row| word(row.ask(Q::DriverModel), 1, &DRIVER_MODELS))
-                .about("The driver model after the next reboot. N/A on Linux."),
-        ],
-    ),
-    untitled(&[field("vbios_version", |row| text(row.ask(Q::VbiosVersion))).about("The version of the board's BIOS.")]),
-    titled(
-        "inforom",
-        "The versions of what stands in the infoROM, a small memory on the board for its configuration and history. \
-         Some abilities of a board need a certain version.",
-        &[
-            field("inforom.img or inforom.image", |row| text(row.ask(Q::InforomImageVersion))).about(
-                "The version of the whole image, which tells exactly what was written to the board. What the board can \
-                 do is told by the versions of the parts.",
+            field(
+                "driver_model.current",
+                Q::DriverModel,
+                driver_model::<0>,
+                "The driver model in use. N/A on Linux.",
             ),
-            field("inforom.oem", inforom::<0>).about("The version of the manufacturer's configuration."),
-            field("inforom.ecc", inforom::<1>).about("The version of the records of ECC errors."),
-            field("inforom.pwr or inforom.power", inforom::<2>).about("The version of the data for power management."),
-            field("inforom.checksum_validation", checksum)
-                .about("Whether the infoROM's checksums are right: valid or invalid."),
-            field("gpu_recovery_action", |row| word(row.ask(Q::Field(RECOVERY_ACTION, 0)), 0, &RECOVERY_ACTIONS))
-                .about(
-                    "What the driver recommends to bring the GPU back from a bad state. N/A where the board does not \
-                     tell; an error where it could not be read.",
-                ),
+            field(
+                "driver_model.pending",
+                Q::DriverModel,
+                driver_model::<1>,
+                "The driver model after the next reboot. N/A on Linux.",
+            ),
         ],
     ),
-    titled(
+    fields(&[field(
+        "vbios_version",
+        Q::VbiosVersion,
+        text,
+        "The version of the board's BIOS.",
+    )]),
+    with_title(
+        "inforom",
+        "The versions of what stands in the infoROM, a small memory on the board for its \
+         configuration and history. Some abilities of a board need a certain version.",
+        &[
+            field(
+                "inforom.img or inforom.image",
+                Q::InforomImageVersion,
+                text,
+                "The version of the whole image, which tells exactly what was written to the \
+                 board. What the board can do is told by the versions of the parts.",
+            ),
+            field(
+                "inforom.oem",
+                Q::InforomVersion(0),
+                text,
+                "The version of the manufacturer's configuration.",
+            ),
+            field(
+                "inforom.ecc",
+                Q::InforomVersion(1),
+                text,
+                "The version of the records of ECC errors.",
+            ),
+            field(
+                "inforom.pwr or inforom.power",
+                Q::InforomVersion(2),
+                text,
+                "The version of the data for power management.",
+            ),
+            field(
+                "inforom.checksum_validation",
+                Q::InforomIsValid,
+                checksum_word,
+                "Whether the infoROM's checksums are right: valid or invalid.",
+            ),
+            field(
+                "gpu_recovery_action",
+                Q::Field(RECOVERY_ACTION, 0),
+                recovery_action,
+                "What the driver recommends to bring the GPU back from a bad state. N/A where \
+                 the board does not tell; an error where it could not be read.",
+            ),
+        ],
+    ),
+    with_title(
         "gom",
-        "The GPU's operation mode turns parts of it off, for less power or more throughput.
+        "The GPU's operation mode turns parts of it off, for less power or more \
+         throughput.
 All On leaves everything running at full speed.
 Compute is for computing alone, without graphics.
 Low Double Precision is for graphics that have no need of fast double precision.
 The switch --gom chooses one.",
         &[
-            field("gom.current or gpu_operation_mode.current", |row| {
-                word(row.ask(Q::GpuOperationMode), 0, &OPERATION_MODES)
-            })
-            .about("The operation mode in use."),
-            field("gom.pending or gpu_operation_mode.pending", |row| {
-                word(row.ask(Q::GpuOperationMode), 1, &OPERATION_MODES)
-            })
-            .about("The operation mode after the next reboot."),
+            field(
+                "gom.current or gpu_operation_mode.current",
+                Q::GpuOperationMode,
+                operation_mode::<0>,
+                "The operation mode in use.",
+            ),
+            field(
+                "gom.pending or gpu_operation_mode.pending",
+                Q::GpuOperationMode,
+                operation_mode::<1>,
+                "The operation mode after the next reboot.",
+            ),
         ],
     ),
 ];
 
-/// The version of one `nvmlInforomObject_t`.
-fn inforom<const OBJECT: u32>(row: &Row<'_, ()>) -> Cell {
-    text(row.ask(Q::InforomVersion(OBJECT)))
-}
-
-fn checksum(row: &Row<'_, ()>) -> Cell {
-    match row.ask(Q::InforomIsValid) {
+fn checksum_word(answer: &Answer) -> Cell {
+    match answer {
         Ok(_) => Ok("valid".to_owned()),
         Err(Code::CORRUPTED_INFOROM) => Err(Absent::word("invalid")),
-        Err(code) => Err(code.into()),
+        Err(code) => Err((*code).into()),
     }
+}
+
+fn driver_model<const PLACE: usize>(answer: &Answer) -> Cell {
+    as_word(answer, PLACE, &["WDDM", "TCC", "MCDM"])
+}
+
+fn operation_mode<const PLACE: usize>(answer: &Answer) -> Cell {
+    as_word(
+        answer,
+        PLACE,
+        &["All On", "Compute", "Low Double Precision"],
+    )
+}
+
+fn recovery_action(answer: &Answer) -> Cell {
+    as_word(
+        answer,
+        0,
+        &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"],
+    )
+}
+
+fn addressing_mode(answer: &Answer) -> Cell {
+    as_word(answer, 0, &["None", "HMM", "ATS"])
 }

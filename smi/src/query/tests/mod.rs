@@ -11,7 +11,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::{QueryKind, parse};
 use crate::Context;
-use crate::scripted::ScriptedBackend;
+use crate::tests::scripted::ScriptedBackend;
 
 /// Header and rows, as a person sees them.
 fn shown(

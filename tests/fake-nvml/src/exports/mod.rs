@@ -3,14 +3,12 @@
 mod affinity;
 mod buffers;
 mod clocks;
-mod compute_instances;
 mod events;
 mod fabric;
 mod fields;
 mod gpm;
 mod handles;
 mod identity;
-mod instances;
 mod load;
 mod mig;
 mod nvlink;
@@ -24,9 +22,9 @@ mod topology;
 /// Exports functions that write what they find through the caller's pointers:
 /// `fn NAME(ABOUT |given|, inputs) -> OUTPUT { RESULT }`.
 ///
-/// `ABOUT` is the function of [`call`](crate::call) that finds what the call is about, and `given` what it hands on. An
-/// output is a value, a list behind the room for it (`[TYPE]`), or one before its length that has
-/// room for all (`all [TYPE]`). `fills own: TYPE, VERSION` fills in a structure of which the caller says the version.
+/// `ABOUT` is the function of [`call`](crate::call) that finds what the call is about, and `given`
+/// is its result. An output is a value. `fills own: TYPE, VERSION` fills in a structure whose
+/// version the caller sets.
 macro_rules! exports {
     () => {};
     ($(#[$meta:meta])* fn $name:ident(system |$given:tt| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
@@ -36,25 +34,10 @@ macro_rules! exports {
     };
     ($(#[$meta:meta])* fn $name:ident($about:ident |$($given:tt),+| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
         $crate::exports::exports! {
-            @output [$(#[$meta])* $name] [handle: $crate::exports::handle!($about), $($input: $of,)*] [$($input),*]
+            @output [$(#[$meta])* $name]
+            [handle: nvml_wrapper_sys::bindings::nvmlDevice_t, $($input: $of,)*] [$($input),*]
             [$about(handle, |$($given),+|)] $($rest)*
         }
-    };
-    (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> [$item:ty] $body:block $($rest:tt)*) => {
-        $crate::exports::exports! {
-            @function $what [$($inputs)* count: *mut std::ffi::c_uint, list: *mut $item] $arguments $about answer
-            // SAFETY: NVML's contract: `count` may be read and written, and `list` is null or has room for so many.
-            { unsafe { $crate::out::put_list(list, count, $crate::given::list_or::<$item>(answer, || $body)?) } }
-        }
-        $crate::exports::exports! { $($rest)* }
-    };
-    (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> all [$item:ty] $body:block $($rest:tt)*) => {
-        $crate::exports::exports! {
-            @function $what [$($inputs)* list: *mut $item, count: *mut std::ffi::c_uint] $arguments $about answer
-            // SAFETY: NVML's contract: `count` may be written, and `list` is null or has room for all that there are.
-            { unsafe { $crate::out::put_all(list, count, $crate::given::list_or::<$item>(answer, || $body)?) } }
-        }
-        $crate::exports::exports! { $($rest)* }
     };
     (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> $value:ty $body:block $($rest:tt)*) => {
         $crate::exports::exports! {
@@ -97,23 +80,10 @@ macro_rules! exports {
     };
 }
 
-/// The handle of what a call is about.
-macro_rules! handle {
-    (gpu_instance) => {
-        nvml_wrapper_sys::bindings::nvmlGpuInstance_t
-    };
-    (compute_instance) => {
-        nvml_wrapper_sys::bindings::nvmlComputeInstance_t
-    };
-    ($gpu:ident) => {
-        nvml_wrapper_sys::bindings::nvmlDevice_t
-    };
-}
-
+pub(crate) use exports;
 pub(crate) use identity::{pad_text, pci_device};
 pub(crate) use load::encoder_stats;
 pub(crate) use system::real_name;
-pub(crate) use {exports, handle};
 
 /// What tells calls of one function apart in a scenario.
 trait Argument {

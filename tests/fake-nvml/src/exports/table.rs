@@ -35,10 +35,7 @@ macro_rules! exports_of_query {
 
 /// Exports a function of a shape. The first ones are handwritten, because they do more than answer.
 macro_rules! export {
-    (nvmlDeviceGetEncoderSessions $($rest:tt)*) => {};
     (nvmlDeviceGetGpuFabricInfoV $($rest:tt)*) => {};
-    (nvmlDeviceGetGpuInstanceProfileInfo $($rest:tt)*) => {};
-    (nvmlDeviceGetGpuInstanceProfileInfoV $($rest:tt)*) => {};
     (nvmlDeviceGetNvLinkInfo $($rest:tt)*) => {};
     (nvmlDeviceGetPcieThroughput $($rest:tt)*) => {};
     ($symbol:ident [Processes] $($rest:tt)*) => {};
@@ -92,13 +89,6 @@ macro_rules! export {
     };
     ($symbol:ident [ListOf $of:ty] $query:tt) => {
         list! { $symbol [one] $of, $query }
-    };
-    ($symbol:ident [Places $of:ty] $query:tt) => {
-        function! {
-            $symbol part [handle] [one] [list: *mut $of, count: *mut c_uint] $query
-            // SAFETY: NVML's contract: `count` may be written, and `list` has room or is null.
-            |answered| { unsafe { out::put_all(list, count, answered.list::<$of>()?) } }
-        }
     };
 }
 

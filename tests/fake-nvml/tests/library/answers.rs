@@ -175,15 +175,11 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
         JpgUtilization => n(&[0, 166_666]);
         OfaUtilization => n(&[0, 166_666]);
         EncoderStats => n(&[1, 30, 5000]);
-        EncoderSessions => n(&[1, 4312, 0, 1920, 1080, 30, 5000]);
         FbcStats => n(&[0, 0, 0]);
-        FbcSessions => n(&[]);
-        GpmStreaming => n(&[0]);
         MemoryInfo => n(&[150_754_820_096, 647_016_395, 139_370_385_461, 10 << 30]);
         MemoryInfoV1 => n(&[150_754_820_096, 139_370_385_461, 647_016_395 + (10 << 30)]);
         Bar1MemoryInfo => n(&[262_144 << 20, 262_141 << 20, 3 << 20]);
         ProtectedMemory => n(&[0, 0, 0]);
-        ConfComputeMemorySize => n(&[0, (150_754_820_096 - 647_016_395) / 1024]);
         Temperature => n(&[40]);
         MarginTemperature => n(&[47]);
         TemperatureThreshold(0) => n(&[95]);
@@ -274,22 +270,6 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
         MigDevices => n(&[]);
         MigInstance => Err(Code::INVALID_ARGUMENT);
         MigAttributes => none();
-        GpuInstanceProfile(2) => n(&[9, 0, 3, 2, 60, 3, 3, 0, 3, 0, 71_424]);
-        GpuInstanceProfile(4) => n(&[0, 0, 7, 1, 132, 8, 7, 0, 7, 1, 143_360]);
-        GpuInstanceProfile(5) => none();
-        GpuInstanceProfile(17) => Err(Code::INVALID_ARGUMENT);
-        GpuInstanceProfileName(7) => t("MIG 1g.18gb+me");
-        GpuInstanceCapacity(19) => n(&[7]);
-        GpuInstanceCapacity(15) => n(&[4]);
-        GpuInstanceCapacity(99) => Err(Code::INVALID_ARGUMENT);
-        GpuInstancePlacements(9) => n(&[0, 4, 4, 4]);
-        GpuInstancePlacements(99) => Err(Code::INVALID_ARGUMENT);
-        GpuInstances(9) => n(&[]);
-        ComputeInstanceProfile(2, 0) => Err(Code::NOT_FOUND);
-        ComputeInstanceProfileName(2, 0) => Err(Code::NOT_FOUND);
-        ComputeInstanceCapacity(2, 0) => Err(Code::NOT_FOUND);
-        ComputeInstancePlacements(2, 0) => Err(Code::NOT_FOUND);
-        ComputeInstances(2, 0) => Err(Code::NOT_FOUND);
     }
 }
 
@@ -369,9 +349,6 @@ fn boards_lack_what_they_lack() {
                 Q::NvLinkState(0),
                 Q::FabricInfo,
                 Q::HostMaxPcieGeneration,
-                Q::GpmStreaming,
-                Q::GpuInstanceProfile(0),
-                Q::GpuInstances(19),
             ] {
                 say(GEFORCE, query, none());
             }
@@ -444,65 +421,6 @@ fn a_mig_device_answers_for_its_part() {
             say(PART, Q::ComputeProcesses, n(&[77, 1 << 30, 2, 0]));
             say(Subject::mig(2, 1), Q::ComputeProcesses, n(&[]));
             say(PART, Q::PowerUsage, none());
-
-            // The GPU reports its instances: the first one as a whole, and its parts.
-            // Three of seven slices are left, and two of the places at which one alone can begin.
-            say(DIVIDED, Q::GpuInstanceCapacity(19), n(&[2]));
-            say(DIVIDED, Q::GpuInstanceCapacity(20), n(&[1]));
-            say(DIVIDED, Q::GpuInstanceCapacity(15), n(&[1]));
-            say(DIVIDED, Q::GpuInstanceCapacity(9), n(&[0]));
-            say(DIVIDED, Q::GpuInstances(9), n(&[2, 0, 4]));
-            say(DIVIDED, Q::GpuInstances(19), n(&[7, 4, 1]));
-            say(DIVIDED, Q::GpuInstances(14), n(&[]));
-            say(
-                DIVIDED,
-                Q::ComputeInstanceProfile(2, 0),
-                n(&[0, 1, 3, 20, 3, 3, 0, 3, 0]),
-            );
-            say(
-                DIVIDED,
-                Q::ComputeInstanceProfileName(2, 0),
-                t("MIG 1c.3g.71gb"),
-            );
-            say(
-                DIVIDED,
-                Q::ComputeInstanceProfileName(2, 2),
-                t("MIG 3g.71gb"),
-            );
-            say(DIVIDED, Q::ComputeInstanceProfile(2, 3), none());
-            say(DIVIDED, Q::ComputeInstanceCapacity(2, 2), n(&[0]));
-            say(
-                DIVIDED,
-                Q::ComputeInstancePlacements(2, 0),
-                n(&[0, 1, 1, 1, 2, 1]),
-            );
-            say(DIVIDED, Q::ComputeInstances(2, 2), n(&[0, 0, 3]));
-            say(DIVIDED, Q::ComputeInstances(2, 0), n(&[]));
-            say(DIVIDED, Q::ComputeInstances(3, 0), Err(Code::NOT_FOUND));
-        },
-    );
-}
-
-#[test]
-fn compute_instances_that_share_a_gpu_instance_have_a_slice_each() {
-    const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
-        { profile = \"1c.3g.71gb\", gpu_instance = 1, compute_instance = 2 }]\n";
-    with_library(
-        "answers::compute_instances_that_share_a_gpu_instance_have_a_slice_each",
-        SHARED,
-        &[],
-        |library| {
-            let answers = open(library);
-            for (query, answer) in [
-                (Q::GpuInstances(9), n(&[1, 0, 4])),
-                (Q::GpuInstanceCapacity(9), n(&[1])),
-                (Q::ComputeInstances(1, 0), n(&[0, 0, 1, 2, 1, 1])),
-                (Q::ComputeInstances(1, 2), n(&[])),
-                (Q::ComputeInstanceCapacity(1, 0), n(&[1])),
-                (Q::ComputeInstanceCapacity(1, 1), n(&[0])),
-            ] {
-                assert_eq!(answers.about(H200, query), answer, "{query:?}");
-            }
         },
     );
 }
@@ -520,23 +438,13 @@ fn every_query_about_the_machine_is_answered() {
                 NvmlVersion => t("13.580.159.04");
                 CudaVersion => n(&[13_000]);
                 DeviceCount => n(&[4]);
-                ExcludedDeviceCount => n(&[0]);
-                ExcludedDevice(0) => Err(Code::INVALID_ARGUMENT);
                 ProcessName(4312) => t("python");
                 ProcessName(1) => Err(Code::NOT_FOUND);
                 VgpuDriverCapability(0) => none();
                 NvlinkBandwidthMode => n(&[0]);
                 GpusNearCpu(5) => n(&[0, 1, 2, 3]);
                 GpusNearCpu(40) => n(&[]);
-                UnitCount => n(&[0]);
                 ConfComputeState => n(&[0, 0, 0]);
-                ConfComputeCapabilities => n(&[0, 1]);
-                ConfComputeReady => n(&[0]);
-                ConfComputeKeyRotation => n(&[60]);
-                ConfComputeSettings => n(&[0, 0, 0, 0]);
-                DrainState(0, 0x10, 0) => n(&[0]);
-                DrainState(0, 0x10, 1) => Err(Code::NOT_FOUND);
-                DrainState(0, 0x99, 0) => Err(Code::NOT_FOUND);
             };
             for (query, expected) in table {
                 assert_eq!(answers.system(query), expected, "{query:?}");
@@ -547,7 +455,7 @@ fn every_query_about_the_machine_is_answered() {
 
 #[test]
 fn an_older_library_answers_with_what_it_has() {
-    const NEWER: [&str; 16] = [
+    const NEWER: [&str; 14] = [
         "nvmlDeviceGetMemoryInfo_v2",
         "nvmlDeviceGetComputeRunningProcesses_v3",
         "nvmlDeviceGetComputeRunningProcesses_v2",
@@ -562,8 +470,6 @@ fn an_older_library_answers_with_what_it_has() {
         "nvmlDeviceGetPciInfoExt",
         "nvmlDeviceGetProcessesUtilizationInfo",
         "nvmlDeviceGetPdi",
-        "nvmlDeviceGetGpuInstanceProfileInfoV",
-        "nvmlGpuInstanceGetComputeInstanceProfileInfoV",
     ];
     with_library(
         "answers::an_older_library_answers_with_what_it_has",
@@ -596,21 +502,6 @@ fn an_older_library_answers_with_what_it_has() {
             say(GEFORCE, Q::ThrottleReasons, n(&[1]));
             say(H200, Q::PciInfo, n(&[0, 0x10, 0, 0x2335_10DE, 0x18BF_10DE]));
             say(H200, Q::Pdi, Err(Code::FUNCTION_NOT_FOUND));
-            say(
-                H200,
-                Q::GpuInstanceProfile(2),
-                n(&[9, 0, 3, 2, 60, 3, 3, 0, 3, 0, 71_424]),
-            );
-            say(
-                H200,
-                Q::GpuInstanceProfileName(2),
-                Err(Code::FUNCTION_NOT_FOUND),
-            );
-            say(
-                DIVIDED,
-                Q::ComputeInstanceProfile(2, 2),
-                n(&[2, 3, 1, 60, 3, 3, 0, 3, 0]),
-            );
             let Ok(Value::Numbers(used)) = answers.about(H200, Q::ProcessUtilization(0)) else {
                 panic!("nobody did")
             };

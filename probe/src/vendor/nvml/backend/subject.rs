@@ -4,10 +4,7 @@ use nvml_wrapper_sys::bindings as sys;
 
 use super::{
     NvmlBackend, pcie_port,
-    raw::{
-        self, Device, Function, GpuInstance, IntoValue, Number, Plain, Shape, function as f,
-        numbers, text,
-    },
+    raw::{self, Device, Function, IntoValue, Number, Plain, Shape, function as f, numbers, text},
 };
 use crate::vendor::nvml::query::{Answer, Code, Query as Q, Subject, SystemQuery, Value};
 
@@ -58,11 +55,6 @@ pub(super) fn answer_system(library: &raw::Library, query: SystemQuery) -> Answe
 
 fn gpus_near_cpu(library: &raw::Library, cpu: u32) -> Answer {
     list_indices(library, &library.gpus_near_cpu(cpu)?)
-}
-
-fn drain_state(library: &raw::Library, domain: u32, bus: u32, device: u32) -> Answer {
-    let state = library.drain_state(domain, bus, device)?;
-    Ok(Value::number(state))
 }
 
 fn list_indices(library: &raw::Library, devices: &[Device]) -> Answer {
@@ -302,75 +294,5 @@ impl<'a> Target<'a> {
             id(&f::nvmlDeviceGetComputeInstanceId)?,
         ];
         Ok(numbers(ids))
-    }
-
-    fn gpu_instance_profile_name(self, profile: u32) -> Answer {
-        let function = &f::nvmlDeviceGetGpuInstanceProfileInfoV;
-        let info = self.library().get_one(function, self.device, &[profile])?;
-        Ok(Value::Text(text(&info.name)))
-    }
-
-    fn gpu_instances(self, profile: u32) -> Answer {
-        self.library()
-            .gpu_instances(self.device, profile)
-            .map(numbers)
-    }
-
-    fn gpu_instance(self, id: u32) -> Result<GpuInstance, Code> {
-        self.library().gpu_instance(self.device, id)
-    }
-
-    fn compute_instance_profile(self, within: u32, profile: u32) -> Answer {
-        let instance = self.gpu_instance(within)?;
-        self.ask_newest(
-            Q::ComputeInstanceProfile(within, profile),
-            &[
-                &|| {
-                    let function = &f::nvmlGpuInstanceGetComputeInstanceProfileInfoV;
-                    let info = self
-                        .library()
-                        .compute_instance_profile(function, instance, profile)?;
-                    Ok(numbers([info]))
-                },
-                &|| {
-                    let function = &f::nvmlGpuInstanceGetComputeInstanceProfileInfo;
-                    let info = self
-                        .library()
-                        .compute_instance_profile(function, instance, profile)?;
-                    Ok(numbers([info]))
-                },
-            ],
-        )
-    }
-
-    fn compute_instance_profile_name(self, within: u32, profile: u32) -> Answer {
-        let info = self.library().compute_instance_profile(
-            &f::nvmlGpuInstanceGetComputeInstanceProfileInfoV,
-            self.gpu_instance(within)?,
-            profile,
-        )?;
-        Ok(Value::Text(text(&info.name)))
-    }
-
-    fn compute_instance_capacity(self, within: u32, profile: u32) -> Answer {
-        let instance = self.gpu_instance(within)?;
-        let capacity = self
-            .library()
-            .compute_instance_capacity(instance, profile)?;
-        Ok(Value::number(capacity))
-    }
-
-    fn compute_instance_placements(self, within: u32, profile: u32) -> Answer {
-        let instance = self.gpu_instance(within)?;
-        self.library()
-            .compute_instance_places(instance, profile)
-            .map(numbers)
-    }
-
-    fn compute_instances(self, within: u32, profile: u32) -> Answer {
-        let instance = self.gpu_instance(within)?;
-        self.library()
-            .compute_instances(instance, profile)
-            .map(numbers)
     }
 }

@@ -131,14 +131,6 @@ macro_rules! nvml_queries {
         EncoderStats: Out3<c_uint> = nvmlDeviceGetEncoderStats, slow_smi 28;
         /// Sessions, average frames per second, average latency in us.
         FbcStats: Out<sys::nvmlFBCStats_t> = nvmlDeviceGetFBCStats, slow_smi 26;
-        /// Session, PID, `nvmlEncoderType_t`, width, height, average frames per second, average
-        /// latency in us of each.
-        EncoderSessions: List<sys::nvmlEncoderSessionInfo_t> = nvmlDeviceGetEncoderSessions;
-        /// Session, PID, display, `nvmlFBCSessionType_t`, flags, greatest width, greatest height,
-        /// width, height, average frames per second, average latency in us of each.
-        FbcSessions: List<sys::nvmlFBCSessionInfo_t> = nvmlDeviceGetFBCSessions;
-        /// Whether GPM streams.
-        GpmStreaming: Out<c_uint> = nvmlGpmQueryIfStreamingEnabled;
         /// Total, reserved, free, used: `nvmlDeviceGetMemoryInfo_v2`, or `nvmlDeviceGetMemoryInfo`
         /// of drivers before 510, which count the reserved memory as used and do not report how
         /// much that is (-1).
@@ -150,9 +142,6 @@ macro_rules! nvml_queries {
         /// Total, free, used.
         ProtectedMemory: Out<sys::nvmlMemory_t> = nvmlDeviceGetConfComputeProtectedMemoryUsage,
             slow_smi 29;
-        /// Protected, unprotected in KiB.
-        ConfComputeMemorySize: Out<sys::nvmlConfComputeMemSizeInfo_t>
-            = nvmlDeviceGetConfComputeMemSizeInfo;
         /// The temperature of the chip.
         Temperature: Out<sys::nvmlTemperature_v1_t> = nvmlDeviceGetTemperatureV
             | Of<c_uint> = nvmlDeviceGetTemperature, tick 4;
@@ -339,39 +328,6 @@ macro_rules! nvml_queries {
         /// Multiprocessors, copy engines, decoders, encoders, JPEG decoders, OFAs, GPU instance's
         /// slices, compute instance's slices, memory in MiB of a MIG device.
         MigAttributes: Out<sys::nvmlDeviceAttributes_t> = nvmlDeviceGetAttributes_v2, constant;
-        /// Id, whether P2P is supported, slices, most instances, multiprocessors, copy engines,
-        /// decoders, encoders, JPEG decoders, OFAs, memory in MiB of this
-        /// `NVML_GPU_INSTANCE_PROFILE_*`.
-        GpuInstanceProfile(profile: u32): Of<sys::nvmlGpuInstanceProfileInfo_v2_t>
-            = nvmlDeviceGetGpuInstanceProfileInfoV
-            | Of<sys::nvmlGpuInstanceProfileInfo_t> = nvmlDeviceGetGpuInstanceProfileInfo, constant;
-        /// Text: the name of this `NVML_GPU_INSTANCE_PROFILE_*`, as `MIG 1g.10gb`:
-        /// `nvmlDeviceGetGpuInstanceProfileInfoV`.
-        GpuInstanceProfileName(profile: u32) => gpu_instance_profile_name, constant;
-        /// How many more instances fit, of the profile with this id.
-        GpuInstanceCapacity(profile: u32): Of<c_uint> = nvmlDeviceGetGpuInstanceRemainingCapacity;
-        /// Start and size of each place, of the profile with this id.
-        GpuInstancePlacements(profile: u32): Places<sys::nvmlGpuInstancePlacement_t>
-            = nvmlDeviceGetGpuInstancePossiblePlacements_v2;
-        /// Id, start, size of each instance, of the profile with this id:
-        /// `nvmlDeviceGetGpuInstances`, `nvmlGpuInstanceGetInfo`.
-        GpuInstances(profile: u32) => gpu_instances;
-        /// In the GPU instance of this id: id, slices, most instances, multiprocessors, copy
-        /// engines, decoders, encoders, JPEG decoders, OFAs of this
-        /// `NVML_COMPUTE_INSTANCE_PROFILE_*`: `nvmlGpuInstanceGetComputeInstanceProfileInfoV`, with
-        /// shared engines, or `nvmlGpuInstanceGetComputeInstanceProfileInfo`.
-        ComputeInstanceProfile(within: u32, profile: u32) => compute_instance_profile;
-        /// Text: its name, as `MIG 1c.3g.40gb`: `nvmlGpuInstanceGetComputeInstanceProfileInfoV`.
-        ComputeInstanceProfileName(within: u32, profile: u32) => compute_instance_profile_name;
-        /// How many more instances fit, of the profile with this id:
-        /// `nvmlGpuInstanceGetComputeInstanceRemainingCapacity`.
-        ComputeInstanceCapacity(within: u32, profile: u32) => compute_instance_capacity;
-        /// Start and size of each place, of the profile with this id:
-        /// `nvmlGpuInstanceGetComputeInstancePossiblePlacements`.
-        ComputeInstancePlacements(within: u32, profile: u32) => compute_instance_placements;
-        /// Id, start, size of each instance, of the profile with this id:
-        /// `nvmlGpuInstanceGetComputeInstances`, `nvmlComputeInstanceGetInfo_v2`.
-        ComputeInstances(within: u32, profile: u32) => compute_instances;
     } };
 }
 
@@ -387,12 +343,6 @@ macro_rules! nvml_system_queries {
         /// 1000 * major + 10 * minor.
         CudaVersion: System<c_int> = nvmlSystemGetCudaDriverVersion_v2;
         DeviceCount: System<c_uint> = nvmlDeviceGetCount_v2;
-        ExcludedDeviceCount: System<c_uint> = nvmlGetExcludedDeviceCount;
-        /// Boxes of boards. The last ones were made for Fermi.
-        UnitCount: System<c_uint> = nvmlUnitGetCount;
-        /// Text, `bus id, UUID` of an excluded device.
-        ExcludedDevice(index: u32): SystemOf<sys::nvmlExcludedDeviceInfo_t>
-            = nvmlGetExcludedDeviceInfoByIndex;
         /// Text.
         ProcessName(pid: u32): SystemTextOf = nvmlSystemGetProcessName;
         /// With this `nvmlVgpuDriverCapability_t`.
@@ -402,19 +352,5 @@ macro_rules! nvml_system_queries {
         GpusNearCpu(cpu: u32) => gpus_near_cpu;
         /// Environment, feature, developers' tools.
         ConfComputeState: System<sys::nvmlConfComputeSystemState_t> = nvmlSystemGetConfComputeState;
-        /// Capabilities of the CPU, of the GPUs.
-        ConfComputeCapabilities: System<sys::nvmlConfComputeSystemCaps_t>
-            = nvmlSystemGetConfComputeCapabilities;
-        /// Whether the GPUs accept work.
-        ConfComputeReady: System<c_uint> = nvmlSystemGetConfComputeGpusReadyState;
-        /// An attacker's advantage.
-        ConfComputeKeyRotation: System<sys::nvmlConfComputeGetKeyRotationThresholdInfo_t>
-            = nvmlSystemGetConfComputeKeyRotationThresholdInfo;
-        /// Environment, feature, developers' tools, mode of several GPUs.
-        ConfComputeSettings: System<sys::nvmlSystemConfComputeSettings_t>
-            = nvmlSystemGetConfComputeSettings;
-        /// Whether the device at this domain, bus and device is being drained:
-        /// `nvmlDeviceQueryDrainState`.
-        DrainState(domain: u32, bus: u32, device: u32) => drain_state;
     } };
 }

@@ -21,8 +21,7 @@ pub(super) struct CallTo {
 }
 
 /// Functions that answer what the simulation says and nothing else.
-const SIMULATED: [&str; 42] = [
-    "nvmlComputeInstanceGetInfo_v2",
+const SIMULATED: [&str; 34] = [
     "nvmlDeviceGetComputeRunningProcesses",
     "nvmlDeviceGetComputeRunningProcesses_v2",
     "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -42,7 +41,6 @@ const SIMULATED: [&str; 42] = [
     "nvmlDeviceGetRetiredPages_v2",
     "nvmlDeviceGetSamples",
     "nvmlDeviceGetTopologyNearestGpus",
-    "nvmlDeviceQueryDrainState",
     "nvmlDeviceRegisterEvents",
     "nvmlErrorString",
     "nvmlEventSetCreate",
@@ -54,12 +52,6 @@ const SIMULATED: [&str; 42] = [
     "nvmlGpmSampleAlloc",
     "nvmlGpmSampleFree",
     "nvmlGpmSampleGet",
-    "nvmlGpuInstanceGetComputeInstancePossiblePlacements",
-    "nvmlGpuInstanceGetComputeInstanceProfileInfo",
-    "nvmlGpuInstanceGetComputeInstanceProfileInfoV",
-    "nvmlGpuInstanceGetComputeInstanceRemainingCapacity",
-    "nvmlGpuInstanceGetComputeInstances",
-    "nvmlGpuInstanceGetInfo",
     "nvmlInitWithFlags",
     "nvmlInit_v2",
     "nvmlShutdown",

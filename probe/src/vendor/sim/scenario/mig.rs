@@ -102,7 +102,7 @@ impl MigSettings {
 pub(crate) struct MigProfile {
     pub(crate) text: String,
     /// The profile of its GPU instance, such as `3g.71gb`.
-    pub(crate) gpu_instance: String,
+    gpu_instance: String,
     /// The number of slices of its GPU instance, in sevenths of the GPU.
     pub(crate) slices: u32,
     /// The number of slices of its compute instance.

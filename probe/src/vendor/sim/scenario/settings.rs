@@ -8,10 +8,7 @@ use toml::Spanned;
 use crate::model::{MigInstance, ProcessKind, RecoveryAction, ThrottleReason};
 
 use super::{
-    super::{
-        Architecture,
-        encoder::{EncoderSession, VideoCodec},
-    },
+    super::{Architecture, encoder::EncoderSession},
     curve::Curve,
     given::Answers,
     mig::MigSettings,
@@ -151,9 +148,6 @@ pub(crate) struct AccountedSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EncoderSessionSettings {
-    codec: VideoCodec,
-    width: Within<8192>,
-    height: Within<8192>,
     fps: Within<1_000>,
     latency: Delay,
 }
@@ -161,9 +155,6 @@ pub(crate) struct EncoderSessionSettings {
 impl From<&EncoderSessionSettings> for EncoderSession {
     fn from(own: &EncoderSessionSettings) -> Self {
         Self {
-            codec: own.codec,
-            width: own.width.0 as u32,
-            height: own.height.0 as u32,
             fps: own.fps.0 as u32,
             latency_us: own.latency.0.as_micros() as u32,
         }

@@ -217,9 +217,9 @@ fn what_a_board_does_not_have_is_refused_with_its_place() {
         "end it later",
     );
     refused(
-        "[[process]]\ngpu = 0\npid = 4\nencoder_sessions = [{ codec = \"vp9\" }]",
-        "4:31",
-        "use one of h264",
+        "[[process]]\ngpu = 0\npid = 4\nencoder_sessions = [{ fps = 2000 }]",
+        "4:29",
+        "1000",
     );
 }
 

@@ -2,9 +2,7 @@
 //!
 //! Every handle here is one that the library gave, and whatever a call fills in outlives it.
 
-use std::ffi::{OsStr, c_char, c_uint, c_ulong};
-
-use nvml_wrapper_sys::bindings::nvmlPciInfo_t;
+use std::ffi::{OsStr, c_uint, c_ulong};
 
 use super::{
     function::{self, PLACES, nvmlInit_v2},
@@ -45,24 +43,6 @@ impl Library {
         // SAFETY: as above.
         done(unsafe { self.find(function)?(device.0, &raw mut value) })?;
         Ok(value)
-    }
-
-    /// `nvmlDeviceQueryDrainState` of the device at this domain, bus and device.
-    pub(crate) fn drain_state(&self, domain: u32, bus: u32, device: u32) -> Result<u32, Code> {
-        let mut place = nvmlPciInfo_t::blank();
-        (place.domain, place.bus, place.device) = (domain, bus, device);
-        write(
-            &mut place.busId,
-            &format!("{domain:08X}:{bus:02X}:{device:02X}.0"),
-        );
-        write(
-            &mut place.busIdLegacy,
-            &format!("{domain:04X}:{bus:02X}:{device:02X}.0"),
-        );
-        // SAFETY: as above.
-        self.fill_with(&function::nvmlDeviceQueryDrainState, |call, state| unsafe {
-            call(&raw mut place, state)
-        })
     }
 
     /// `nvmlDeviceGetHandleByIndex_v2`.
@@ -142,15 +122,6 @@ impl Library {
             },
         )?;
         Ok(trimmed(&set))
-    }
-}
-
-/// Writes a text into a C array, which keeps a NUL at its end.
-fn write(array: &mut [c_char], text: &str) {
-    let room = array.len().saturating_sub(1);
-    for (to, byte) in array[..room].iter_mut().zip(text.bytes()) {
-        // A C character may be signed or not; bus ids are ASCII.
-        *to = c_char::try_from(byte).unwrap_or(0);
     }
 }
 

@@ -13,8 +13,8 @@ use super::{
     library::Function,
     plain::{RemappedRowsInfo, ShortText, UnrepairableMemory, UntimedPage},
     shapes::{
-        Check, List, ListOf, Of, Of2, Of3, Out, Out2, Out3, Out4, Places, Processes, Raw,
-        RetiredPages, ShortProcesses, System, SystemOf, SystemText, SystemTextOf, Text, TextOf,
+        Check, List, ListOf, Of, Of2, Of3, Out, Out2, Out3, Out4, Processes, Raw, RetiredPages,
+        ShortProcesses, System, SystemOf, SystemText, SystemTextOf, Text, TextOf,
     },
 };
 
@@ -23,12 +23,6 @@ macro_rules! call {
     ($($parameter:ty),*) => { unsafe extern "C" fn($($parameter),*) -> sys::nvmlReturn_t };
 }
 
-/// Lists what is of a profile of MIG, in room that must be enough.
-pub(crate) type Listed<A, T> = call!(A, c_uint, *mut T, *mut c_uint);
-/// Fills in a compute instance's profile, with engines of this kind.
-pub(crate) type ComputeProfile<T> = call!(sys::nvmlGpuInstance_t, c_uint, c_uint, *mut T);
-/// Describes an instance.
-pub(crate) type InstanceInfo<A, T> = call!(A, *mut T);
 /// Fills in words that are sets of CPUs.
 pub(crate) type CpuSet = call!(sys::nvmlDevice_t, c_uint, *mut c_ulong);
 /// Waits for an event of a set.
@@ -83,7 +77,6 @@ macro_rules! all_functions {
             SystemOf<sys::nvmlDevice_t> = nvmlDeviceGetHandleByIndex_v2;
             Out<c_uint> = nvmlDeviceGetIndex;
             Of<sys::nvmlDevice_t> = nvmlDeviceGetMigDeviceHandleByIndex;
-            Raw<call!(*mut sys::nvmlPciInfo_t, *mut c_uint)> = nvmlDeviceQueryDrainState;
             Raw<call!(c_uint, *mut c_uint, *mut sys::nvmlDevice_t)> = nvmlSystemGetTopologyGpuSet;
 
             Out<sys::nvmlMemory_v2_t> = nvmlDeviceGetMemoryInfo_v2;
@@ -115,22 +108,6 @@ macro_rules! all_functions {
 
             Out<c_uint> = nvmlDeviceGetGpuInstanceId;
             Out<c_uint> = nvmlDeviceGetComputeInstanceId;
-            Raw<Listed<sys::nvmlDevice_t, sys::nvmlGpuInstance_t>> = nvmlDeviceGetGpuInstances;
-            Of<sys::nvmlGpuInstance_t> = nvmlDeviceGetGpuInstanceById;
-            Raw<InstanceInfo<sys::nvmlGpuInstance_t, sys::nvmlGpuInstanceInfo_t>>
-                = nvmlGpuInstanceGetInfo;
-            Raw<ComputeProfile<sys::nvmlComputeInstanceProfileInfo_v2_t>>
-                = nvmlGpuInstanceGetComputeInstanceProfileInfoV;
-            Raw<ComputeProfile<sys::nvmlComputeInstanceProfileInfo_t>>
-                = nvmlGpuInstanceGetComputeInstanceProfileInfo;
-            Raw<call!(sys::nvmlGpuInstance_t, c_uint, *mut c_uint)>
-                = nvmlGpuInstanceGetComputeInstanceRemainingCapacity;
-            Raw<Listed<sys::nvmlGpuInstance_t, sys::nvmlComputeInstancePlacement_t>>
-                = nvmlGpuInstanceGetComputeInstancePossiblePlacements;
-            Raw<Listed<sys::nvmlGpuInstance_t, sys::nvmlComputeInstance_t>>
-                = nvmlGpuInstanceGetComputeInstances;
-            Raw<InstanceInfo<sys::nvmlComputeInstance_t, sys::nvmlComputeInstanceInfo_t>>
-                = nvmlComputeInstanceGetInfo_v2;
 
             Out<sys::nvmlGpmSupport_t> = nvmlGpmQueryDeviceSupport;
             System<sys::nvmlGpmSample_t> = nvmlGpmSampleAlloc;

@@ -83,17 +83,6 @@ macro_rules! nvml_structures {
                 gpuUtilization, memoryUtilization, maxMemoryUsage, time, startTime, isRunning;
             sys::nvmlBAR1Memory_t: bar1Total, bar1Free, bar1Used;
             sys::nvmlC2cModeInfo_v1_t: isC2cEnabled;
-            sys::nvmlComputeInstanceInfo_t: id, placement.start, placement.size;
-            sys::nvmlComputeInstancePlacement_t: start, size;
-            sys::nvmlComputeInstanceProfileInfo_t:
-                id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
-                sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
-            sys::nvmlComputeInstanceProfileInfo_v2_t = 2:
-                id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
-                sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
-            sys::nvmlConfComputeGetKeyRotationThresholdInfo_t = 1: attackerAdvantage;
-            sys::nvmlConfComputeMemSizeInfo_t: protectedMemSizeKib, unprotectedMemSizeKib;
-            sys::nvmlConfComputeSystemCaps_t: cpuCaps, gpusCaps;
             sys::nvmlConfComputeSystemState_t: environment, ccFeature, devToolsMode;
             sys::nvmlDeviceAddressingMode_v1_t = 1: value;
             sys::nvmlDeviceAttributes_t:
@@ -107,21 +96,8 @@ macro_rules! nvml_structures {
                 volatileUncSecDed, volatileCor, aggregateUncBucketL2, aggregateUncBucketSm,
                 aggregateUncBucketPcie, aggregateUncBucketMcu, aggregateUncBucketOther,
                 bThresholdExceeded;
-            sys::nvmlEncoderSessionInfo_t:
-                sessionId, pid, codecType, hResolution, vResolution, averageFps, averageLatency;
             sys::nvmlFanSpeedInfo_t = 1: speed;
-            sys::nvmlFBCSessionInfo_t:
-                sessionId, pid, displayOrdinal, sessionType, sessionFlags, hMaxResolution,
-                vMaxResolution, hResolution, vResolution, averageFPS, averageLatency;
             sys::nvmlFBCStats_t: sessionsCount, averageFPS, averageLatency;
-            sys::nvmlGpuInstanceInfo_t: id, placement.start, placement.size;
-            sys::nvmlGpuInstancePlacement_t: start, size;
-            sys::nvmlGpuInstanceProfileInfo_t:
-                id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount,
-                decoderCount, encoderCount, jpegCount, ofaCount, memorySizeMB;
-            sys::nvmlGpuInstanceProfileInfo_v2_t = 2:
-                id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount,
-                decoderCount, encoderCount, jpegCount, ofaCount, memorySizeMB;
             sys::nvmlMarginTemperature_v1_t = 1: marginTemperature;
             sys::nvmlMemory_t: total, free, used;
             sys::nvmlMemory_v2_t = 2: total, reserved, free, used;
@@ -129,8 +105,6 @@ macro_rules! nvml_structures {
                 timeStamp, pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
             sys::nvmlRepairStatus_v1_t = 1: bChannelRepairPending, bTpcRepairPending;
             sys::nvmlRowRemapperHistogramValues_t: max, high, partial, low, none;
-            sys::nvmlSystemConfComputeSettings_t = 1:
-                environment, ccFeature, devToolsMode, multiGpuMode;
             sys::nvmlTemperature_v1_t = 1: temperature;
             sys::nvmlUtilization_t: gpu, memory;
             sys::nvmlVgpuHeterogeneousMode_v1_t = 1: mode;
@@ -158,7 +132,6 @@ plain! {
         own.inactive_uncorrectable, own.pending, own.failed;
     sys::nvmlBridgeChipHierarchy_t;
     sys::nvmlEventData_t;
-    sys::nvmlExcludedDeviceInfo_t;
     sys::nvmlGpmMetricsGet_t;
     sys::nvmlGpmSupport_t;
     sys::nvmlGpuFabricInfo_v3_t = 3 [version_of::<sys::nvmlGpuFabricInfo_v2_t>(2)]: |own| own.state,
@@ -212,8 +185,6 @@ macro_rules! texts {
 
 texts! {
     ShortText: |own| text(own);
-    sys::nvmlExcludedDeviceInfo_t:
-        |own| format!("{}, {}", text(&own.pciInfo.busId), text(&own.uuid));
 }
 
 impl Numbers for sys::nvmlBridgeChipHierarchy_t {

@@ -15,7 +15,7 @@ use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use super::{
     library::{Device, Function, Library, Plain, Signature, done, text},
-    lists::{counted, grow},
+    lists::grow,
     plain::Numbers,
     processes::{Entry, Held, Words, list_processes},
 };
@@ -268,11 +268,6 @@ lists! {
     ListOf<T>: T, fn(nvmlDevice_t, c_uint, *mut c_uint, *mut T) |call, device, what| {
         // SAFETY: the handle is the library's, and there is as much room as is passed.
         grow(ROOM, |count, items| unsafe { call(device, what, count, items) })
-    };
-    /// Fills in a list whose length is asked for first.
-    Places<T>: T, fn(nvmlDevice_t, c_uint, *mut T, *mut c_uint) |call, device, what| {
-        // SAFETY: the handle is the library's, and there is as much room as is passed.
-        counted(|count, items| unsafe { call(device, what, items, count) })
     };
     /// Fills in pages: times in us and addresses.
     RetiredPages: [c_ulonglong; 2],

@@ -2,7 +2,7 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject};
 
-use super::{Refusal, return_code};
+use crate::{Refusal, return_code};
 
 /// The line, without its end.
 pub(crate) fn headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusal> {
@@ -29,7 +29,7 @@ pub(crate) fn headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::ScriptedBackend;
+    use crate::tests::scripted::ScriptedBackend;
 
     #[test]
     fn a_lost_gpu_is_told() {
