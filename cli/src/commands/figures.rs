@@ -4,18 +4,21 @@ use gpumon_probe::stat::Window;
 use serde_json::{Map, Number, Value};
 
 use super::show::csv::rounded;
-use crate::table::units::{energy, gib_in_column};
+use crate::terminal::{
+    columns::Column,
+    units::{energy, gib_in_column},
+};
 
 /// One of them.
 pub(super) struct Figure {
     /// Its name in JSON, which ends in its unit.
     pub(super) key: &'static str,
-    pub(super) heading: &'static str,
+    heading: &'static str,
     unit: Unit,
     /// What it is of all GPUs together.
     of_all: OfAll,
     /// The figures with the highest rank are left out first where a terminal is narrow.
-    pub(super) rank: u8,
+    rank: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,10 @@ impl Figure {
             of_all,
             rank,
         }
+    }
+
+    pub(super) fn column(&self) -> Column {
+        Column::right(self.heading, self.rank)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `gpumon usage`: who used how much energy and GPU time, since the server's start or in a span of time.
 
-use std::{io::Write, ops::Range};
+use std::ops::Range;
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
@@ -10,15 +10,17 @@ use gpumon_probe::{
     usage::{Joules, OwnerUsage, PERIOD_MS, Usage},
 };
 use jiff::tz::TimeZone;
-use unicode_width::UnicodeWidthStr;
 
 use crate::{
     describe::NotebookNames,
     exit::Failure,
     moment::{Beside, Moment, MomentSpan, shown},
     past::PastArgs,
-    run::columns::{Align, Column, Columns, NONE, number, terminal_columns},
-    table::units::energy,
+    terminal::{
+        columns::{Column, Columns, number, terminal_columns},
+        output::{print, print_raw},
+        units::{ABSENT, energy},
+    },
 };
 
 /// Print energy and GPU time by owner, since the server's start or in a span of time
@@ -67,20 +69,30 @@ Exit codes: 0 success, 1 no server, refused by it, or nothing known of that time
 /// Bounds that differ by less are those of an exact number.
 const EXACT: f64 = 1e-3;
 
+const COLUMNS: [Column; 6] = [
+    Column::left("User", 0),
+    Column::left("Job", 0),
+    Column::right("GPU hours", 0),
+    Column::right("Active hours", 2),
+    Column::right("Energy", 0),
+    Column::left("Range", 1),
+];
+
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
     let beside = Beside::now(now_ms());
     let Answer { json, usage, span } = Answer::new(&args.past, args.since, args.until, &beside)?;
-    let mut out = anstream::stdout();
     if args.json {
-        // As it came: what a newer server adds is not lost.
-        writeln!(out, "{}", json.trim())?;
-    } else {
-        out.write_all(text(&usage, span.as_ref(), &beside.zone, terminal_columns()).as_bytes())?;
+        // Fields that a newer server adds are kept.
+        return print_raw(&format!("{}\n", json.trim()));
     }
-    out.flush()?;
-    Ok(())
+    print(&text(
+        &usage,
+        span.as_ref(),
+        &beside.zone,
+        terminal_columns(),
+    ))
 }
 
 /// What was used.
@@ -174,14 +186,14 @@ fn text(
             .iter()
             .filter_map(|owner| path_of(owner.job.as_ref()?)),
     );
-    let mut rows: Vec<[String; 6]> = usage
+    let mut rows: Vec<[String; COLUMNS.len()]> = usage
         .owners
         .iter()
         .map(|owner| row(owner, &names))
         .collect();
     if usage.unheld.gpu_seconds > 0.0 {
         let joules = usage.unheld.joules;
-        let (hours, none) = (hours(usage.unheld.gpu_seconds), NONE.to_owned());
+        let (hours, none) = (hours(usage.unheld.gpu_seconds), ABSENT.to_owned());
         rows.push([
             none.clone(),
             "no process".to_owned(),
@@ -191,28 +203,8 @@ fn text(
             none,
         ]);
     }
-    let width = |at: usize, heading: &str| {
-        rows.iter()
-            .map(|row| row[at].width())
-            .max()
-            .unwrap_or(0)
-            .max(heading.width())
-    };
-    let column = |at, heading, align: fn(usize) -> Align, rank| Column {
-        heading,
-        align: align(width(at, heading)),
-        rank,
-    };
-    let all = [
-        column(0, "User", Align::Left, 0),
-        column(1, "Job", Align::Left, 0),
-        column(2, "GPU hours", Align::Right, 0),
-        column(3, "Active hours", Align::Right, 2),
-        column(4, "Energy", Align::Right, 0),
-        column(5, "Range", Align::Left, 1),
-    ];
-    let columns = Columns::new(&all, terminal);
-    let mut text = format!("{}\n{}\n", heading(usage, span, zone), columns.headings());
+    let columns = Columns::new(&COLUMNS, &rows, terminal);
+    let mut text = heading(usage, span, zone) + "\n" + &columns.headings();
     for row in &rows {
         text += &columns.line(row);
         text.push('\n');
@@ -223,7 +215,7 @@ fn text(
     text
 }
 
-fn row(usage: &OwnerUsage, names: &NotebookNames) -> [String; 6] {
+fn row(usage: &OwnerUsage, names: &NotebookNames) -> [String; COLUMNS.len()] {
     let user = usage
         .user
         .as_deref()
@@ -231,9 +223,9 @@ fn row(usage: &OwnerUsage, names: &NotebookNames) -> [String; 6] {
     let job = usage
         .job
         .as_ref()
-        .map_or_else(|| NONE.to_owned(), |job| escaped(&label(job, names)));
+        .map_or_else(|| ABSENT.to_owned(), |job| escaped(&label(job, names)));
     let (drawn, range) = match usage.joules {
-        None => (NONE.to_owned(), NONE.to_owned()),
+        None => (ABSENT.to_owned(), ABSENT.to_owned()),
         Some(Joules { least, most, .. }) if most - least <= most * EXACT => {
             (energy(most), "exact".to_owned())
         }
@@ -381,11 +373,11 @@ mod tests {
                 .join(" ")
         };
         assert_eq!(words(0), "Since the server's first sample, 3.5 h ago:");
-        assert_eq!(words(1), "User Job GPU hours Active hours Energy Range");
+        assert!(words(1).contains("User Job GPU hours Active hours Energy Range"));
         assert_eq!(words(2), "ana slurm 88123 1.50 0.017 1.00 kWh exact");
         assert_eq!(words(3), "unknown - 1.50 0.017 ~200 Wh 0.00 Wh to 500 Wh");
         assert!(
-            words(4).contains("train.ipynb 1.50 0.017 - -") && !text.contains('\x1b'),
+            words(4).contains("train.ipynb 1.50 0.017 - -") && !words(4).contains('\x1b'),
             "{text}"
         );
         assert!(words(5).contains("notebook 0123456789ab"), "{text}");

@@ -2,7 +2,7 @@
 
 use gpumon_probe::model::{Activity, GpuSample, Reading};
 
-use crate::table::units::ABSENT;
+use crate::terminal::units::ABSENT;
 
 /// The columns of what [`busy`] says with a mark, and without.
 pub(crate) const BUSY_WIDTH_WITH_SM: usize = "SM 100 %".len();

@@ -4,9 +4,9 @@ use anstyle::Style;
 use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::FrameworkRun;
 
-use crate::{
-    run::columns::number,
-    table::style::{DIM, NOTICE},
+use crate::terminal::{
+    columns::number,
+    style::{DIM, NOTICE},
 };
 
 /// As `CuPy 14.0`.

@@ -6,7 +6,7 @@ use gpumon_probe::{
 };
 
 use super::phrase::{Level, Phrase};
-use crate::table::units::clock;
+use crate::terminal::units::clock;
 
 /// What was found out less than this ago has no history worth telling, in milliseconds.
 const JUST_NOW_MS: u64 = 5_000;

@@ -8,7 +8,7 @@ use gpumon_fleet::{
 };
 use gpumon_probe::{units::duration, untrusted::escaped};
 
-use crate::table::units::ABSENT;
+use crate::terminal::{columns::or_absent, units::ABSENT};
 
 const GIB: f64 = (1u64 << 30) as f64;
 const TIB: f64 = GIB * 1024.0;
@@ -88,11 +88,6 @@ pub(crate) fn format_memory(sum: &Summary) -> String {
         Some(total) => format!("{used} / {:.0}", total / GIB),
         None => used,
     }
-}
-
-/// Formats a value; a dash if it is unknown.
-pub(crate) fn or_absent(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
-    value.map_or_else(|| ABSENT.to_owned(), format)
 }
 
 /// `410 GiB`, `625 TiB`: of many GPUs.

@@ -3,13 +3,11 @@
 //!
 //! - [`arguments`] are common to all commands that start a run, [`beside`] to those that frameworks run beside.
 //! - [`printer`] prints what is reported, with [`progress_line`] below it on a terminal.
-//! - [`columns`] are those of a report.
 //! - [`announcer`] passes reports on to a server of this machine.
 
 mod announcer;
 mod arguments;
 mod beside;
-pub(crate) mod columns;
 mod printer;
 mod progress_line;
 

@@ -6,11 +6,7 @@ use std::time::Instant;
 use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::{Phase, Report};
 
-use crate::{
-    table::{bar::bar, units::compact_duration},
-    terminal::StatusLine,
-    top::text::cut,
-};
+use crate::terminal::{bar::bar, status_line::StatusLine, text::cut, units::compact_duration};
 
 const BAR: usize = 16;
 

@@ -4,20 +4,24 @@ use anstyle::Effects;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    Layout, View,
-    bar::bar,
+    View,
     column_widths::ColumnWidths,
     fit::{Fit, GAP, Wishes, long_width, words_width},
     history::REACH_MS,
-    line::{Line, cut, left, right},
     measure::Measure,
     mig,
     row::{self, Row},
+};
+
+use crate::describe::{LONGEST, Load, Phrase, fitted};
+use crate::terminal::{
+    Layout,
+    bar::bar,
+    line::{Line, cut, left, right},
     spark::spark,
     style::{DIM, PLAIN, of_level, of_load},
     units::ABSENT,
 };
-use crate::describe::{LONGEST, Load, Phrase, fitted};
 
 pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
     let mut rows = Vec::new();

@@ -3,13 +3,15 @@
 use gpumon_probe::model::Inventory;
 use unicode_width::UnicodeWidthStr;
 
-use super::{
-    Layout, View,
+use super::View;
+
+use crate::describe;
+use crate::terminal::{
+    Layout,
     line::{Line, printable},
     style::{DIM, PLAIN, SIMULATED, STRONG},
     units::clock,
 };
-use crate::describe;
 
 const GAP: usize = 2;
 

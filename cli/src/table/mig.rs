@@ -3,12 +3,12 @@
 use gpumon_probe::model::{GpuSample, MigDevice, MigSample};
 
 use super::{
-    Layout, View,
-    line::printable,
+    View,
     row::{EXTRAS, Row},
-    units::ABSENT,
 };
+
 use crate::describe::{self, Loads};
+use crate::terminal::{Layout, line::printable, units::ABSENT};
 
 pub(super) fn rows(gpu: &GpuSample, view: &View<'_>, layout: Layout) -> Vec<Row> {
     let known = view

@@ -2,33 +2,34 @@
 //!
 //! The text carries ANSI styles; whoever prints it strips them where they are not wanted.
 
-pub(crate) mod bar;
 mod column_widths;
 mod fit;
 mod gpus;
 mod head;
 mod history;
-pub(crate) mod line;
 mod measure;
 mod mig;
 pub(crate) mod process_label;
 mod processes;
 mod row;
 mod short;
-mod spark;
-pub(crate) mod style;
 mod total;
-pub(crate) mod units;
 
 use gpumon_probe::model::{Inventory, Sample};
 
-use crate::describe::Thresholds;
+use crate::{
+    describe::Thresholds,
+    terminal::{
+        Layout,
+        line::{Line, printable},
+        style::{DIM, NOTICE},
+    },
+};
 
 pub(crate) use self::column_widths::ColumnWidths;
 pub(crate) use self::history::{METRIC, REACH_MS, UtilizationHistory};
 pub(crate) use self::processes::{GOOD_WHAT, SHORTEST_WHAT};
 pub(crate) use self::short::ShortPart;
-use self::{line::Line, style::DIM};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -45,24 +46,6 @@ pub(crate) struct View<'a> {
     pub(crate) with_total: bool,
 }
 
-/// How much room there is, and what may fill it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Layout {
-    /// Columns, to which everything is cut; `None` where lines may be of any length.
-    pub(crate) width: Option<usize>,
-    /// Lines, to which a picture that is renewed is cut; `None` where there may be any number.
-    pub(crate) height: Option<usize>,
-    /// Whether lines and degree signs can be shown; otherwise all is ASCII.
-    pub(crate) unicode: bool,
-}
-
-impl Layout {
-    /// The columns to fill. What is as long as it likes looks best at the width of a wide terminal.
-    fn columns(self) -> usize {
-        self.width.unwrap_or(120)
-    }
-}
-
 /// The whole table, each line ended. One that is shown in the place of the one before takes over what that kept.
 pub(crate) fn render(
     view: &View<'_>,
@@ -72,7 +55,7 @@ pub(crate) fn render(
     let mut lines = vec![head::line(view, layout)];
     lines.extend(
         view.notice
-            .map(|notice| Line::new(style::NOTICE, line::printable(notice, layout))),
+            .map(|notice| Line::new(NOTICE, printable(notice, layout))),
     );
     lines.push(Line::default());
     lines.extend(gpus::lines(view, layout, kept.as_deref_mut()));

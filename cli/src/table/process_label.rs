@@ -3,7 +3,7 @@
 use gpumon_probe::model::{Owner, Process, ProcessKind};
 use unicode_width::UnicodeWidthStr;
 
-use super::{
+use crate::terminal::{
     Layout,
     line::{cut, printable},
 };

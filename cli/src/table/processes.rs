@@ -6,14 +6,18 @@ use gpumon_probe::model::{Health, Process};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    Layout, View,
+    View,
     column_widths::ColumnWidths,
-    line::{Line, cut, left, printable, right},
     process_label::{ProcessLabel, kind},
+};
+
+use crate::describe::{self, NotebookNames};
+use crate::terminal::{
+    Layout,
+    line::{Line, cut, left, printable, right},
     style::{DIM, MEMORY, PLAIN, UTILIZATION},
     units::{ABSENT, compact_duration, gib_in_column, whole},
 };
-use crate::describe::{self, NotebookNames};
 
 const COLUMNS: usize = 8;
 const HEADINGS: [&str; COLUMNS] = [

@@ -3,13 +3,15 @@
 use anstyle::Style;
 use gpumon_probe::model::{Activity, GpuSample, Health, Reading};
 
-use super::{
-    Layout, View,
+use super::View;
+
+use crate::describe::{self, Context, Loads, Phrase};
+use crate::terminal::{
+    Layout,
     line::printable,
     style::{DIM, STRONG, UTILIZATION},
     units::{ABSENT, three_digits, whole},
 };
-use crate::describe::{self, Context, Loads, Phrase};
 
 /// The cells of a line. Numbers are split at what they are aligned on.
 pub(super) struct Row {

@@ -5,14 +5,15 @@ use clap::ValueEnum;
 use gpumon_probe::model::{GpuSample, Health, Reading, Vendor};
 use unicode_width::UnicodeWidthStr;
 
-use super::{
-    Layout, View,
+use super::{View, row::phrases};
+
+use crate::describe::{LONGEST, Level, fitted, more_processes, unlisted_processes};
+use crate::terminal::{
+    Layout,
     line::{Line, left, printable, right},
-    row::phrases,
     style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
     units::{ABSENT, clock},
 };
-use crate::describe::{LONGEST, Level, fitted, more_processes, unlisted_processes};
 
 /// What can be added to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

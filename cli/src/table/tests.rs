@@ -8,7 +8,10 @@ use gpumon_probe::model::{
 use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
 
-use crate::{describe::Load, table::style::plain};
+use crate::{
+    describe::Load,
+    terminal::style::{self, plain},
+};
 
 use super::{
     examples::{GIB, NOW_MS, inventory, process, processes, sample},

@@ -2,8 +2,10 @@
 
 use gpumon_probe::model::Health;
 
-use super::{View, line::Line, style::STRONG, units::energy};
+use super::View;
+
 use crate::describe::{Total, add_up_gpus};
+use crate::terminal::{line::Line, style::STRONG, units::energy};
 
 /// `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh since driver load`. A value that some GPUs do not
 /// have says how many it is of; those that do not answer are not counted.

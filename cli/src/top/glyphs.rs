@@ -2,7 +2,7 @@
 
 use std::env;
 
-use crate::commands::show::screen::speaks_utf8;
+use crate::terminal::screen::speaks_utf8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {

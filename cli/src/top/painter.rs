@@ -12,7 +12,7 @@ use super::{
     theme::Theme,
     view::View,
 };
-use crate::table::bar::bar;
+use crate::terminal::bar::bar;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {

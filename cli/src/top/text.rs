@@ -5,25 +5,12 @@ use gpumon_probe::{
     model::{Process, Reading},
     units::decimal_size,
 };
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-pub(super) use crate::table::units::ABSENT;
-use crate::{
-    moment::zoned,
-    table::{Layout, line, process_label::ProcessLabel},
+pub(super) use crate::terminal::{
+    text::{ANY_ROOM, cut, fitted, left, printable, right, wrap},
+    units::ABSENT,
 };
-
-/// Whoever draws cuts to its own room.
-const ANY_ROOM: Layout = Layout {
-    width: None,
-    height: None,
-    unicode: true,
-};
-
-/// Text from a stranger, without what drives a terminal or hides other text.
-pub(super) fn printable(text: &str) -> String {
-    line::printable(text, ANY_ROOM)
-}
+use crate::{moment::zoned, table::process_label::ProcessLabel};
 
 /// Returns a short description of a process: its program or notebook, and what it runs in.
 pub(super) fn what(process: &Process, notebook: Option<&str>) -> Option<String> {
@@ -36,56 +23,6 @@ pub(super) fn fitted_what(
     columns: usize,
 ) -> Option<String> {
     ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.fitted(columns, ANY_ROOM))
-}
-
-/// Cuts to so many columns, and says that something is missing.
-pub(crate) fn cut(text: &str, columns: usize) -> String {
-    line::cut(text, columns, ANY_ROOM)
-}
-
-/// Pieces of one line, as much of them as has room.
-pub(super) fn fitted(pieces: &[&str], columns: usize) -> Vec<String> {
-    line::fitted(pieces, columns, ANY_ROOM)
-}
-
-pub(super) fn left(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
-    let missing = columns.saturating_sub(text.width());
-    text + &" ".repeat(missing)
-}
-
-/// The same, aligned on the right.
-pub(super) fn right(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
-    " ".repeat(columns.saturating_sub(text.width())) + &text
-}
-
-/// Breaks text between words into lines of so many columns; a word that is longer is broken anywhere.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(1);
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let taken = lines.last().map_or(0, |line| line.width());
-        if taken > 0 && taken + 1 + word.width() > columns {
-            lines.push(String::new());
-        } else if taken > 0 {
-            push(&mut lines, ' ');
-        }
-        for character in word.chars() {
-            let width = lines.last().map_or(0, |line| line.width());
-            if width + character.width().unwrap_or(0) > columns {
-                lines.push(String::new());
-            }
-            push(&mut lines, character);
-        }
-    }
-    lines
-}
-
-fn push(lines: &mut [String], character: char) {
-    if let Some(line) = lines.last_mut() {
-        line.push(character);
-    }
 }
 
 /// `1.24 GB/s`, in decimal units as links are sold.
@@ -151,34 +88,6 @@ fn local(at_ms: u64, format: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_cut_says_so_and_fills_its_columns() {
-        assert_eq!(cut("memory", 6), "memory");
-        assert_eq!(cut("memory", 4), "mem…");
-        assert_eq!(cut("memory", 0), "");
-        for columns in 0..12 {
-            for text in ["", "abc", "日本語テキスト", "a b c d e f g"] {
-                assert_eq!(
-                    left(text, columns).width(),
-                    columns,
-                    "{text:?} in {columns}"
-                );
-                assert_eq!(
-                    right(text, columns).width(),
-                    columns,
-                    "{text:?} in {columns}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn lines_are_broken_between_words_where_they_can_be() {
-        assert_eq!(wrap("the quick fox", 9), ["the quick", "fox"]);
-        assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrap("", 4), [""]);
-    }
 
     #[test]
     fn rates_keep_three_digits() {

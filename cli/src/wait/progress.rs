@@ -7,7 +7,7 @@ use gpumon_probe::units::short_duration;
 use unicode_width::UnicodeWidthStr;
 
 use super::condition::Verdict;
-use crate::{exit::say, terminal::StatusLine};
+use crate::{exit::say, terminal::status_line::StatusLine};
 
 /// Where lines stay, one in this time is enough.
 const LINE_INTERVAL: Duration = Duration::from_mins(10);

@@ -4,12 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpumon_workload::protocol::Outcome;
 
-use crate::{
-    run::columns::NONE,
-    table::{
-        style::{ALARM, DIM, paint},
-        units::three_digits,
-    },
+use crate::terminal::{
+    style::{ALARM, DIM, paint},
+    units::{ABSENT, three_digits},
 };
 
 const WIDTH: usize = 8;
@@ -100,7 +97,7 @@ impl Matrix {
         match self.cells.get(&(from, to)) {
             Some(Cell::Number(number)) => aligned(&three_digits(*number)),
             Some(Cell::Wrong) => paint(ALARM, &aligned("mismatch")),
-            Some(Cell::Unknown) | None => aligned(NONE),
+            Some(Cell::Unknown) | None => aligned(ABSENT),
         }
     }
 }
@@ -112,7 +109,7 @@ fn aligned(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{super::fuzzing::outcome, *};
-    use crate::table::style::plain;
+    use crate::terminal::style::plain;
 
     fn between(from: u32, to: u32, us: f64) -> Outcome {
         let mut outcome = outcome("GPU-a", us);

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     describe,
     run::ForPeople,
-    table::style::{ALARM, DIM, NOTICE, paint},
+    terminal::style::{ALARM, DIM, NOTICE, paint},
 };
 use gpumon_probe::benchmarks::BELOW_BASELINE;
 

@@ -12,10 +12,10 @@ use gpumon_workload::protocol::{
 use super::compare::Compared;
 use crate::{
     describe,
-    run::columns::{Align, Column, Columns, NONE, number, terminal_columns, value_or_none},
-    table::{
-        style::{ALARM, DIM, NOTICE, STRONG, WELL, paint},
-        units::three_digits,
+    terminal::{
+        columns::{Column, Columns, number, or_absent, terminal_columns},
+        style::{ALARM, NOTICE, STRONG, WELL, paint},
+        units::{ABSENT, three_digits},
     },
 };
 
@@ -42,10 +42,9 @@ pub(in crate::commands) struct Layout {
     pub(in crate::commands) has_integers: bool,
 }
 
-/// A column: where it stands, and what of an outcome.
 type Field = (Column, fn(&Row<'_>) -> String);
 
-/// What a line is of.
+/// The subject of a line.
 struct Row<'a> {
     outcome: &'a Outcome,
     load: Option<&'a Load>,
@@ -71,7 +70,7 @@ impl Table {
         Self {
             subject: layout.subject,
             fields,
-            columns: Columns::new(&all, terminal),
+            columns: Columns::growing(&all, terminal),
             group: None,
         }
     }
@@ -129,7 +128,7 @@ impl Table {
     fn head(&mut self, device: &str) -> String {
         let mut text = String::new();
         if self.group.is_none() {
-            text = paint(DIM, &self.columns.headings()) + "\n";
+            text = self.columns.headings();
         }
         if self.group.as_deref() != Some(device) {
             if self.subject != Subject::Burn && !device.is_empty() {
@@ -150,61 +149,62 @@ fn fields(
     }: Layout,
     devices: &[DeviceName],
 ) -> Vec<Field> {
-    use Align::{Left, Point, Right};
     let on_gpu = devices.is_empty() || devices.iter().any(|device| device.index.is_some());
     let on_host = devices.iter().any(|device| device.index.is_none());
     let mut fields: Vec<Field> = Vec::new();
-    let mut add = |heading, align, rank, cell| {
-        fields.push((Column::new(heading, align, rank), cell));
-    };
+    let mut add = |column, cell| fields.push((column, cell));
     if subject == Subject::Burn {
         let longest = devices
             .iter()
             .map(|name| device(name).chars().count())
             .max()
             .unwrap_or_default();
-        add("device", Left(longest.max("device".len())), 0, |row| {
+        add(Column::left("device", 0).at_least(longest), |row| {
             device(&row.outcome.device)
         });
     } else {
-        add("workload", Left(17), 0, |row| name(row.outcome));
+        add(Column::left("workload", 0).at_least(17), |row| {
+            name(row.outcome)
+        });
     }
-    add("type", Right(5), 3, |row| {
+    add(Column::right("type", 3).at_least(5), |row| {
         if has_type(row.outcome) {
             row.outcome.dtype.to_string()
         } else {
-            NONE.to_owned()
+            ABSENT.to_owned()
         }
     });
-    add("size", Right(8), 5, |row| size(row.outcome));
+    add(Column::right("size", 5).at_least(8), |row| {
+        size(row.outcome)
+    });
     if subject != Subject::Burn {
         if on_gpu {
-            add("device us", Point(6, 3), 0, |row| {
+            add(Column::point("device us", 6, 3, 0), |row| {
                 median(row.outcome.device_time.as_ref())
             });
         }
-        add("± %", Point(2, 1), 7, |row| spread(row.outcome));
+        add(Column::point("± %", 2, 1, 7), |row| spread(row.outcome));
         if subject == Subject::Compared {
-            add("vs old", Right(7), 0, |row| {
+            add(Column::right("vs old", 0).at_least(7), |row| {
                 ratio(row.compared.map(|compared| compared.ratio))
             });
         }
         if subject == Subject::Baselines {
-            add("vs base", Right(7), 0, |row| {
+            add(Column::right("vs base", 0).at_least(7), |row| {
                 ratio(row.compared.map(|compared| compared.ratio))
             });
-            add("siblings", Right(8), 2, |row| {
+            add(Column::right("siblings", 2).at_least(8), |row| {
                 ratio(row.compared.and_then(|compared| compared.siblings))
             });
         }
         let needs_host = on_host || is_beside;
         if subject == Subject::Workloads || needs_host {
             let rank = if needs_host { 0 } else { 8 };
-            add("host us", Point(6, 3), rank, |row| {
+            add(Column::point("host us", 6, 3, rank), |row| {
                 median(row.outcome.host_time.as_ref())
             });
         }
-        add("GB/s", Point(4, 2), 1, |row| {
+        add(Column::point("GB/s", 4, 2, 1), |row| {
             billions(
                 row.outcome
                     .rate
@@ -214,32 +214,28 @@ fn fields(
         });
     }
     // Those of floating point are operations, too.
-    add(
-        if has_integers { "GOP/s" } else { "GFLOP/s" },
-        Point(6, 2),
-        1,
-        |row| {
-            billions(
-                row.outcome
-                    .rate
-                    .operations_per_second
-                    .filter(|_| is_about_operations(row.outcome)),
-            )
-        },
-    );
+    let operations = if has_integers { "GOP/s" } else { "GFLOP/s" };
+    add(Column::point(operations, 6, 2, 1), |row| {
+        billions(
+            row.outcome
+                .rate
+                .operations_per_second
+                .filter(|_| is_about_operations(row.outcome)),
+        )
+    });
     if on_gpu {
-        add("peak %", Point(4, 1), 6, |row| of_peak(row.outcome));
-        add("clock %", Point(5, 1), 9, |row| {
+        add(Column::point("peak %", 4, 1, 6), |row| of_peak(row.outcome));
+        add(Column::point("clock %", 5, 1, 9), |row| {
             percent(row.load.and_then(|load| load.share_at_clock))
         });
-        add("W", Right(4), 8, |row| {
+        add(Column::right("W", 8).at_least(4), |row| {
             whole(row.load.and_then(|load| load.watts).map(|watts| watts.mean))
         });
-        add("MHz", Right(4), 10, |row| {
+        add(Column::right("MHz", 10).at_least(4), |row| {
             whole(row.load.and_then(|load| load.sm_mhz).map(|mhz| mhz.mean))
         });
         if subject == Subject::Burn {
-            add("max °C", Right(6), 7, |row| {
+            add(Column::right("max °C", 7).at_least(6), |row| {
                 whole(
                     row.load
                         .and_then(|load| load.celsius)
@@ -248,13 +244,17 @@ fn fields(
             });
         }
     }
-    add("limit", Right(8), 4, |row| limit_of(row.outcome, row.load));
+    add(Column::right("limit", 4).at_least(8), |row| {
+        limit_of(row.outcome, row.load)
+    });
     if subject == Subject::Burn {
-        add("errors", Right(8), 0, |row| {
+        add(Column::right("errors", 0).at_least(8), |row| {
             row.outcome.verify.wrong.to_string()
         });
     }
-    add("result", Left(8), 0, |row| verdict(row.outcome));
+    add(Column::left("result", 0).at_least(8), |row| {
+        verdict(row.outcome)
+    });
     fields
 }
 
@@ -301,30 +301,30 @@ pub(in crate::commands) fn count(outcome: &Outcome) -> String {
         Extent::Elements => outcome.n.to_string(),
         Extent::Side => format!("{}^2", outcome.n),
         Extent::Times => format!("{}x", outcome.n),
-        Extent::Fixed => NONE.to_owned(),
+        Extent::Fixed => ABSENT.to_owned(),
     }
 }
 
 /// In us.
 pub(in crate::commands) fn median(times: Option<&Times>) -> String {
-    value_or_none(times.map(|times| times.median_us), |us| number(us, 3))
+    or_absent(times.map(|times| times.median_us), |us| number(us, 3))
 }
 
 fn spread(outcome: &Outcome) -> String {
     let times = outcome.device_time.as_ref().or(outcome.host_time.as_ref());
     let percent = times.map(|times| (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0);
-    value_or_none(percent, |percent| {
+    or_absent(percent, |percent| {
         let decimals = usize::from(percent < 9.95);
         format!("{percent:.decimals$}")
     })
 }
 
 fn ratio(ratio: Option<f64>) -> String {
-    value_or_none(ratio, |ratio| format!("{ratio:.2}x"))
+    or_absent(ratio, |ratio| format!("{ratio:.2}x"))
 }
 
 fn percent(share: Option<f64>) -> String {
-    value_or_none(share, |share| format!("{:.1}", share * 100.0))
+    or_absent(share, |share| format!("{:.1}", share * 100.0))
 }
 
 fn of_peak(outcome: &Outcome) -> String {
@@ -336,7 +336,7 @@ fn of_peak(outcome: &Outcome) -> String {
 }
 
 fn whole(value: Option<f64>) -> String {
-    value_or_none(value, |value| format!("{value:.0}"))
+    or_absent(value, |value| format!("{value:.0}"))
 }
 
 /// Of operations where computing is the limit, of bytes elsewhere.
@@ -345,7 +345,7 @@ fn is_about_operations(outcome: &Outcome) -> bool {
 }
 
 fn billions(per_second: Option<f64>) -> String {
-    value_or_none(per_second, |per_second| number(per_second / 1e9, 2))
+    or_absent(per_second, |per_second| number(per_second / 1e9, 2))
 }
 
 /// What ran, with the GPU that it copied to.
@@ -460,7 +460,7 @@ mod tests {
     use gpumon_workload::protocol::Verification;
 
     use super::{super::fuzzing::outcome, *};
-    use crate::table::style::plain;
+    use crate::terminal::style::plain;
 
     fn layout(subject: Subject) -> Layout {
         Layout {

@@ -3,13 +3,11 @@
 mod subject;
 mod table;
 
-use std::io::Write as _;
-
 use serde_json::json;
 
 use self::subject::Subject;
 use super::figures::{self, Figures};
-use crate::{exit::Failure, past::PastArgs};
+use crate::{exit::Failure, past::PastArgs, terminal::output::print_report};
 
 /// Compare two recordings, or two spans of the running server's history
 ///
@@ -69,13 +67,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let subjects = [Subject::new(&args.first)?, Subject::new(&args.second)?];
     let [a, b] = subjects;
     let sides = [a.measure(&args.past)?, b.measure(&args.past)?];
-    let text = if args.json {
-        as_json(&sides).to_string() + "\n"
-    } else {
-        table::draw(&sides)
-    };
-    anstream::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    print_report(
+        args.json,
+        || as_json(&sides),
+        |terminal| table::draw(&sides, terminal),
+    )
 }
 
 fn as_json(sides: &[Side; 2]) -> serde_json::Value {

@@ -5,16 +5,18 @@ use std::fmt::Write as _;
 use gpumon_probe::{local_time::time_zone, model::Vendor, units::duration, untrusted::escaped};
 
 use super::{
-    super::figures::{FIGURES, Figures, divide, percent},
+    super::figures::{FIGURES, Figure, Figures, divide, percent},
     Side, pairs,
 };
 use crate::{
     moment::shown,
-    run::columns::{Align, Column, Columns, terminal_columns},
-    table::style::{DIM, STRONG, paint},
+    terminal::{
+        columns::{Column, Columns},
+        style::{STRONG, paint},
+    },
 };
 
-pub(super) fn draw(sides: &[Side; 2]) -> String {
+pub(super) fn draw(sides: &[Side; 2], terminal: Option<usize>) -> String {
     let [a, b] = sides;
     let zone = time_zone();
     let mut text = String::new();
@@ -33,70 +35,39 @@ pub(super) fn draw(sides: &[Side; 2]) -> String {
             escaped(&side.name)
         );
     }
-    let is_one = pairs(sides).count() == 1;
-    let names: Vec<String> = pairs(sides)
-        .map(|(gpu, _)| {
-            let name = gpu
-                .name
-                .as_deref()
-                .map(Vendor::strip_from)
-                .unwrap_or_default();
-            escaped(format!("GPU {} {name}", gpu.index).trim_end())
-        })
-        .collect();
-    let widest = names
-        .iter()
-        .map(|name| name.chars().count())
-        .max()
-        .unwrap_or(0)
-        .max("All GPUs".len());
-    let mut all = vec![
-        Column {
-            heading: "",
-            align: Align::Left(widest),
-            rank: 0,
-        },
-        Column {
-            heading: "",
-            align: Align::Left(5),
-            rank: 0,
-        },
-    ];
-    all.extend(FIGURES.iter().map(|figure| Column {
-        heading: figure.heading,
-        align: Align::Right(figure.heading.len().max(9)),
-        rank: figure.rank,
-    }));
-    let columns = Columns::new(&all, terminal_columns());
-    let _ = write!(text, "\n{}\n", paint(DIM, &columns.headings()));
-    if !is_one {
-        text += &group(&columns, "All GPUs", [Some(&a.all), Some(&b.all)]);
+    let mut rows = Vec::new();
+    if pairs(sides).count() > 1 {
+        rows.extend(group("All GPUs", [Some(&a.all), Some(&b.all)]));
     }
-    for (name, (_, figures)) in names.iter().zip(pairs(sides)) {
-        text += &group(&columns, name, figures);
+    for (gpu, figures) in pairs(sides) {
+        let name = gpu.name.as_deref().map(Vendor::strip_from);
+        let name = format!("GPU {} {}", gpu.index, name.unwrap_or_default());
+        rows.extend(group(&escaped(name.trim_end()), figures));
+    }
+    let first = [Column::left("", 0), Column::left("", 0)].into_iter();
+    let all: Vec<_> = first.chain(FIGURES.iter().map(Figure::column)).collect();
+    let columns = Columns::new(&all, &rows, terminal);
+    text += "\n";
+    text += &columns.headings();
+    for row in &rows {
+        text += &(columns.line(row) + "\n");
     }
     text
 }
 
-/// The lines of A, of B, and of what B is beside A.
-fn group(columns: &Columns, name: &str, figures: [Option<&Figures>; 2]) -> String {
-    let line = |name: &str, side: &str, cells: Vec<String>| {
-        let cells: Vec<String> = [name.to_owned(), side.to_owned()]
-            .into_iter()
-            .chain(cells)
-            .collect();
-        columns.line(&cells) + "\n"
-    };
-    let [a, b] = figures;
-    let mut text = String::new();
-    let mut name = name;
-    for (side, figures) in [("A", a), ("B", b)] {
-        if let Some(figures) = figures {
-            text += &line(std::mem::take(&mut name), side, figures.cells().collect());
-        }
+/// Returns the rows of A, of B, and of B compared with A.
+fn group(name: &str, figures: [Option<&Figures>; 2]) -> Vec<Vec<String>> {
+    let row =
+        |side: &str, cells: Vec<String>| [vec![String::new(), side.to_owned()], cells].concat();
+    let mut rows = Vec::new();
+    for (side, figures) in ["A", "B"].into_iter().zip(figures) {
+        rows.extend(figures.map(|figures| row(side, figures.cells().collect())));
     }
-    if let (Some(a), Some(b)) = (a, b) {
-        text += &line("", "B - A", b.compare_with(a).cells().collect());
+    if let [Some(a), Some(b)] = figures {
+        rows.push(row("B - A", b.compare_with(a).cells().collect()));
     }
-    text
+    if let Some(first) = rows.first_mut() {
+        name.clone_into(&mut first[0]);
+    }
+    rows
 }

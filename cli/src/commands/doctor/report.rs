@@ -7,8 +7,8 @@ use super::{
     readings::{Missing, Readings},
 };
 use crate::{
-    table::style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint},
-    top::text,
+    terminal::style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint},
+    terminal::text,
 };
 
 /// Every line fits the narrowest terminal.
@@ -153,7 +153,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr;
 
     use super::*;
-    use crate::table::style::plain;
+    use crate::terminal::style::plain;
 
     #[test]
     fn every_line_fits_and_says_its_verdict() {

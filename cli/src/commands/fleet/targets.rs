@@ -59,7 +59,7 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
         // Everybody may read it, as before.
         Some(file) => safe_file::replace(file, json.as_bytes(), 0o644)
             .with_context(|| format!("cannot write {}", file.display()))?,
-        None => super::table::print(&json)?,
+        None => crate::terminal::output::print_raw(&json)?,
     }
     Ok(())
 }

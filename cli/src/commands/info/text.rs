@@ -4,7 +4,7 @@ use gpumon_probe::{model::Reading, units::byte_size};
 use gpumon_workload::info::{ClockOf, Cpu, Peak};
 
 use super::{GpuWithLinks, Machine, links::Links};
-use crate::table::{
+use crate::terminal::{
     style::{STRONG, paint},
     units::three_digits,
 };

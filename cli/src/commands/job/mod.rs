@@ -5,12 +5,10 @@ mod find;
 mod measure;
 mod report;
 
-use std::io::Write as _;
-
 use gpumon_probe::model::now_ms;
 
 pub(super) use self::{find::find, measure::Measured, report::as_json};
-use crate::{exit::Failure, past::PastArgs};
+use crate::{exit::Failure, past::PastArgs, terminal::output::print_report};
 
 /// Report how well a Slurm, PBS or LSF job, pod, notebook, container or service used its GPUs
 ///
@@ -53,11 +51,9 @@ Exit codes: 0 success, 1 error or no server, 2 invalid argument or unknown job";
 pub(crate) fn run(args: &JobArgs) -> Result<(), Failure> {
     let job = find(&args.id, &args.past)?;
     let measured = Measured::new(&job, &args.past)?;
-    let text = if args.json {
-        as_json(&job, &measured).to_string() + "\n"
-    } else {
-        report::draw(&job, &measured, now_ms())
-    };
-    anstream::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    print_report(
+        args.json,
+        || as_json(&job, &measured),
+        |terminal| report::draw(&job, &measured, now_ms(), terminal),
+    )
 }

@@ -10,13 +10,13 @@ use super::{
     measure::{Measured, MeasuredDevice},
 };
 use crate::{
-    commands::figures::{FIGURES, MEMORY_PEAK},
+    commands::figures::{FIGURES, Figure, MEMORY_PEAK},
     describe,
     moment::shown,
-    run::columns::{Align, Column, Columns, NONE, terminal_columns},
-    table::{
+    terminal::{
+        columns::{Column, Columns},
         style::{DIM, STRONG, paint},
-        units::gib_in_column,
+        units::{ABSENT, gib_in_column},
     },
 };
 
@@ -63,15 +63,20 @@ pub(in crate::commands) fn as_json(job: &FoundJob, measured: &Measured) -> Value
     })
 }
 
-pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
-    let columns = columns(measured);
-    let mut text = format!(
-        "{}\n{}\n",
-        head(job, measured, now_ms),
-        paint(DIM, &columns.headings())
-    );
-    for device in &measured.devices {
-        text += &(columns.line(&cells(device)) + "\n");
+pub(super) fn draw(
+    job: &FoundJob,
+    measured: &Measured,
+    now_ms: u64,
+    terminal: Option<usize>,
+) -> String {
+    let all = COLUMNS
+        .into_iter()
+        .chain(FIGURES.iter().map(Figure::column));
+    let rows: Vec<_> = measured.devices.iter().map(cells).collect();
+    let columns = Columns::new(&all.collect::<Vec<_>>(), &rows, terminal);
+    let mut text = head(job, measured, now_ms) + "\n" + &columns.headings();
+    for row in &rows {
+        text += &(columns.line(row) + "\n");
     }
     for device in &measured.devices {
         for condition in device.conditions.iter().take(CONDITIONS) {
@@ -148,33 +153,13 @@ fn head(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
     )
 }
 
-fn columns(measured: &Measured) -> Columns {
-    let width = |at: usize, heading: &str| {
-        let widths = measured
-            .devices
-            .iter()
-            .map(|device| cells(device)[at].chars().count());
-        widths.max().unwrap_or(0).max(heading.len())
-    };
-    let column = |at, heading, align: fn(usize) -> Align, rank| Column {
-        heading,
-        align: align(width(at, heading)),
-        rank,
-    };
-    let mut all = vec![
-        column(0, "GPU", Align::Left, 0),
-        column(1, "Model", Align::Left, 6),
-        column(2, "Time", Align::Right, 0),
-        column(3, "Idle", Align::Right, 0),
-    ];
-    all.extend(
-        FIGURES
-            .iter()
-            .enumerate()
-            .map(|(at, figure)| column(at + 4, figure.heading, Align::Right, figure.rank)),
-    );
-    Columns::new(&all, terminal_columns())
-}
+/// The columns before those of [`FIGURES`].
+const COLUMNS: [Column; 4] = [
+    Column::left("GPU", 0),
+    Column::left("Model", 6),
+    Column::right("Time", 0),
+    Column::right("Idle", 0),
+];
 
 fn cells(device: &MeasuredDevice) -> Vec<String> {
     let index = if device.is_mig {
@@ -182,10 +167,10 @@ fn cells(device: &MeasuredDevice) -> Vec<String> {
     } else {
         device.index.to_string()
     };
-    let model = device.name.as_deref().map_or(NONE, Vendor::strip_from);
+    let model = device.name.as_deref().map_or(ABSENT, Vendor::strip_from);
     let idle = device
         .idle_percent
-        .map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.0} %"));
+        .map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"));
     let mut figures: Vec<_> = device.figures.cells().collect();
     if let (Some(total), Some(_)) = (device.memory_total_bytes, device.figures.0[MEMORY_PEAK]) {
         let used = figures[MEMORY_PEAK].trim_end_matches(" GiB").to_owned();

@@ -3,12 +3,12 @@
 mod file;
 mod report;
 
-use std::{io::Write as _, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Subcommand;
 
 use self::file::Notebook;
-use crate::exit::Failure;
+use crate::{exit::Failure, terminal::output::print_report};
 
 /// Report what the cells of a notebook cost, as its file has it
 #[derive(Debug, clap::Args)]
@@ -51,13 +51,11 @@ enum Action {
 pub(crate) fn run(args: &NotebookArgs) -> Result<(), Failure> {
     let Action::Report { file, json } = &args.action;
     let notebook = Notebook::read(file)?;
-    let text = if *json {
-        report::as_json(&notebook).to_string() + "\n"
-    } else {
-        report::draw(&notebook)
-    };
-    anstream::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    print_report(
+        *json,
+        || report::as_json(&notebook),
+        |terminal| report::draw(&notebook, terminal),
+    )
 }
 
 /// Reads a notebook and writes both reports.
@@ -65,6 +63,6 @@ pub(crate) fn run(args: &NotebookArgs) -> Result<(), Failure> {
 pub(crate) fn fuzz(file: &std::path::Path) {
     if let Ok(notebook) = Notebook::read(file) {
         report::as_json(&notebook);
-        report::draw(&notebook);
+        report::draw(&notebook, None);
     }
 }

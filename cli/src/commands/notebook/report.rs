@@ -6,26 +6,27 @@ use gpumon_probe::{
     untrusted::escaped,
 };
 use serde_json::{Value, json};
-use unicode_width::UnicodeWidthStr as _;
 
 use super::file::{CellReport, Notebook};
-use crate::{
-    run::columns::{Align, Column, Columns, NONE, terminal_columns},
-    table::{
-        style::{DIM, STRONG, paint},
-        units::{elapsed, joules},
-    },
-    top::text::cut,
+use crate::terminal::{
+    columns::{Column, Columns},
+    style::{DIM, STRONG, paint},
+    text::cut,
+    units::{ABSENT, elapsed, joules},
 };
 
-/// Cells of the table, of one line.
-type Cells = [String; 7];
+/// Columns of code that are shown if the output is no terminal, and at least if it is one.
+const CODE: (usize, usize) = (60, 20);
 
-/// Columns of code that are shown where the output is no terminal, and at least where it is one.
-const LINE: (usize, usize) = (60, 20);
-
-/// The column of the code, to which the room goes that the others leave.
-const CODE: usize = 2;
+const COLUMNS: [Column; 7] = [
+    Column::right("Cell", 0),
+    Column::right("Run", 1),
+    Column::left("Code", 0).cut_down_to(CODE.1),
+    Column::right("Duration", 0),
+    Column::right("GPU time", 0),
+    Column::right("Peak memory", 0),
+    Column::left("Energy", 0),
+];
 
 /// Returns the total cost of the last runs of all cells; `None` if every cost is of an earlier run.
 fn total(cells: &[CellReport]) -> Option<StoredCost> {
@@ -85,11 +86,7 @@ pub(super) fn as_json(notebook: &Notebook) -> Value {
     json!({ "total": total(&notebook.cells), "cells": cells, "code_cells": notebook.code_cells })
 }
 
-pub(super) fn draw(notebook: &Notebook) -> String {
-    draw_in(notebook, terminal_columns())
-}
-
-fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
+pub(super) fn draw(notebook: &Notebook, terminal: Option<usize>) -> String {
     let total = total(&notebook.cells);
     let mut lines: Vec<_> = total
         .iter()
@@ -99,7 +96,7 @@ fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
     lines.extend(notebook.cells.iter().map(|cell| {
         let run = cell
             .execution_count
-            .map_or_else(|| NONE.to_owned(), |count| format!("[{count}]"));
+            .map_or_else(|| ABSENT.to_owned(), |count| format!("[{count}]"));
         cells_of(
             cell.place.to_string(),
             run,
@@ -108,12 +105,13 @@ fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
             cell.is_earlier,
         )
     }));
-    let columns = columns(&mut lines, terminal);
-    let mut text = format!(
-        "{}\n\n{}\n",
-        head(notebook),
-        paint(DIM, &columns.headings())
-    );
+    if terminal.is_none() {
+        for line in &mut lines {
+            line[2] = cut(&line[2], CODE.0);
+        }
+    }
+    let columns = Columns::new(&COLUMNS, &lines, terminal);
+    let mut text = format!("{}\n\n{}", head(notebook), columns.headings());
     for (at, line) in lines.iter().enumerate() {
         let line = columns.line(line);
         text += &if at < totals {
@@ -161,9 +159,15 @@ fn head(notebook: &Notebook) -> String {
     )
 }
 
-fn cells_of(place: String, run: String, line: &str, cost: &StoredCost, is_earlier: bool) -> Cells {
+fn cells_of(
+    place: String,
+    run: String,
+    line: &str,
+    cost: &StoredCost,
+    is_earlier: bool,
+) -> [String; COLUMNS.len()] {
     let known = |value: Option<f64>, format: fn(f64) -> String| {
-        value.map_or_else(|| NONE.to_owned(), format)
+        value.map_or_else(|| ABSENT.to_owned(), format)
     };
     let energy = known(cost.energy_joules, joules);
     [
@@ -185,57 +189,10 @@ fn cells_of(place: String, run: String, line: &str, cost: &StoredCost, is_earlie
     ]
 }
 
-/// The columns, and their lines with code that is cut to the room that it has.
-fn columns(lines: &mut [Cells], terminal: Option<usize>) -> Columns {
-    let width = |lines: &[Cells], at: usize, heading: &str| {
-        lines
-            .iter()
-            .map(|line| line[at].width())
-            .max()
-            .unwrap_or(0)
-            .max(heading.len())
-    };
-    let headings = [
-        "Cell",
-        "Run",
-        "Code",
-        "Duration",
-        "GPU time",
-        "Peak memory",
-        "Energy",
-    ];
-    let others: usize = headings
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| *at != CODE)
-        .map(|(at, name)| width(lines, at, name) + 1)
-        .sum();
-    let (wanted, least) = LINE;
-    let room = terminal.map_or(wanted, |room| room.saturating_sub(others).max(least));
-    for line in &mut *lines {
-        line[CODE] = cut(&line[CODE], room);
-    }
-    let column = |at: usize, align: fn(usize) -> Align, rank| Column {
-        heading: headings[at],
-        align: align(width(lines, at, headings[at])),
-        rank,
-    };
-    let all = [
-        column(0, Align::Right, 0),
-        column(1, Align::Right, 1),
-        column(CODE, Align::Left, 0),
-        column(3, Align::Right, 0),
-        column(4, Align::Right, 0),
-        column(5, Align::Right, 0),
-        column(6, Align::Left, 0),
-    ];
-    Columns::new(&all, terminal)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::style::plain;
+    use crate::terminal::style::plain;
 
     fn cell_with(place: usize, line: &str, cost: StoredCost) -> CellReport {
         CellReport {
@@ -286,19 +243,19 @@ mod tests {
 
     #[test]
     fn the_total_comes_first_and_what_is_not_known_is_a_dash() {
-        insta::assert_snapshot!(plain(&draw_in(&notebook(), None)));
+        insta::assert_snapshot!(plain(&draw(&notebook(), None)));
     }
 
     #[test]
     fn a_narrow_terminal_has_less_of_the_code_and_no_execution_counts() {
-        insta::assert_snapshot!(plain(&draw_in(&notebook(), Some(70))));
+        insta::assert_snapshot!(plain(&draw(&notebook(), Some(70))));
     }
 
     #[test]
     fn earlier_runs_are_marked_and_not_summed() {
         let mut notebook = notebook();
         notebook.cells[1].is_earlier = true;
-        insta::assert_snapshot!(plain(&draw_in(&notebook, None)));
+        insta::assert_snapshot!(plain(&draw(&notebook, None)));
         let json = as_json(&notebook);
         assert_eq!(json["total"]["duration_s"], 240.0);
         assert_eq!(json["cells"][1]["earlier_run"], true);
@@ -310,7 +267,7 @@ mod tests {
             .for_each(|cell| cell.is_earlier = true);
         assert_eq!(as_json(&notebook)["total"], Value::Null);
         assert!(
-            !plain(&draw_in(&notebook, None)).contains("All cells  "),
+            !plain(&draw(&notebook, None)).contains("All cells  "),
             "there is no line for the total"
         );
     }

@@ -2,7 +2,7 @@
 
 use gpumon_workload::protocol::MemoryLevel;
 
-use crate::table::{
+use crate::terminal::{
     bar::bar,
     style::{ALARM, DIM, MEMORY, NOTICE, paint},
 };
@@ -45,7 +45,7 @@ fn gib(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::style::plain;
+    use crate::terminal::style::plain;
 
     #[test]
     fn what_is_used_and_what_stays_free_are_told_apart() {

@@ -7,12 +7,13 @@ use gpumon_workload::protocol::{Line, MemoryLevel, Report, Topic, exit_code::INT
 
 use super::bar;
 use crate::{
-    commands::show::screen::speaks_utf8,
     describe,
     exit::say,
-    table::style::{DIM, NOTICE, STRONG, WELL, paint},
-    terminal::is_dumb,
-    top::text::wrap,
+    terminal::{
+        screen::{is_dumb, speaks_utf8},
+        style::{DIM, NOTICE, STRONG, WELL, paint},
+        text::wrap,
+    },
 };
 
 /// Lines are no longer than this, so that they can be read.
@@ -140,7 +141,7 @@ fn columns() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::style::plain;
+    use crate::terminal::style::plain;
 
     #[test]
     fn sentences_stand_below_each_other_by_what_they_are_about() {

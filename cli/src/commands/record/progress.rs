@@ -6,7 +6,7 @@ use gpumon_probe::{local_time::time_zone, units::decimal_size};
 use gpumon_recording::Kind;
 use serde::Deserialize;
 
-use crate::{moment::shown, terminal::StatusLine};
+use crate::{moment::shown, terminal::status_line::StatusLine};
 
 pub(super) struct Progress {
     line: Option<StatusLine>,
@@ -62,7 +62,7 @@ impl Progress {
     pub(super) fn show(&mut self, bytes: u64) {
         let text = self.text(bytes) + "  Ctrl-C ends";
         if let Some(line) = &mut self.line {
-            line.show(&crate::top::text::cut(&text, StatusLine::columns()));
+            line.show(&crate::terminal::text::cut(&text, StatusLine::columns()));
         }
     }
 

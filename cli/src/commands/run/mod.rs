@@ -28,6 +28,7 @@ use crate::{
     local::ServerArgs,
     options::SourceArgs,
     process_tree::ProcessTree,
+    terminal::{columns::terminal_columns, output::print_json},
     wait,
 };
 
@@ -245,14 +246,17 @@ impl Measurement {
 fn report(args: &RunArgs, cost: &Cost) -> Result<(), Failure> {
     let Some(path) = &args.json else {
         // Where standard error is closed, nobody is there to be told.
-        let _ = io::Write::write_all(&mut anstream::stderr(), report::draw(cost).as_bytes());
+        let _ = io::Write::write_all(
+            &mut anstream::stderr(),
+            report::draw(cost, terminal_columns()).as_bytes(),
+        );
         return Ok(());
     };
+    if path.as_os_str() == "-" {
+        return print_json(cost);
+    }
     let mut text = serde_json::to_string(cost).map_err(io::Error::from)?;
     text.push('\n');
-    if path.as_os_str() == "-" {
-        return Ok(io::Write::write_all(&mut io::stdout(), text.as_bytes())?);
-    }
     safe_file::create_empty(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| {

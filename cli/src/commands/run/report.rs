@@ -7,70 +7,40 @@ use gpumon_probe::{
     untrusted::escaped,
     usage::Joules,
 };
-use unicode_width::UnicodeWidthStr;
 
-use crate::{
-    run::columns::{Align, Column, Columns, NONE, terminal_columns},
-    table::{
-        style::{DIM, STRONG, paint},
-        units::{elapsed, joules},
-    },
-    top::text::cut,
+use crate::terminal::{
+    columns::{Column, Columns},
+    style::{DIM, STRONG, paint},
+    text::cut,
+    units::{ABSENT, elapsed, joules},
 };
 
 /// Columns of a name: a command may be a whole script.
 const LONGEST_NAME: usize = 60;
 
-/// The rank of columns of links, and above.
-const LINKS: u8 = 7;
-
 /// Of more marks, errors and conditions, the JSON tells.
 const MOST: usize = 8;
 
-/// Heading, on which side it stands, and how soon it goes where a terminal is narrow.
-type Heading = (&'static str, fn(usize) -> Align, u8);
-
-const HEADINGS: [Heading; 11] = [
-    ("GPU", Align::Left, 0),
-    ("Model", Align::Left, 6),
-    ("Held", Align::Right, 5),
-    ("GPU time", Align::Right, 0),
-    ("SM active", Align::Right, 1),
-    ("Tensor active", Align::Right, 3),
-    ("DRAM", Align::Right, 4),
-    ("Peak memory", Align::Right, 0),
-    ("Energy", Align::Right, 0),
-    ("PCIe RX/TX", Align::Right, 7),
-    ("NVLink RX/TX", Align::Right, 8),
+const COLUMNS: [Column; 11] = [
+    Column::left("GPU", 0),
+    Column::left("Model", 6),
+    Column::right("Held", 5),
+    Column::right("GPU time", 0),
+    Column::right("SM active", 1),
+    Column::right("Tensor active", 3),
+    Column::right("DRAM", 4),
+    Column::right("Peak memory", 0),
+    Column::right("Energy", 0),
+    Column::right("PCIe RX/TX", 7).unless_absent(),
+    Column::right("NVLink RX/TX", 8).unless_absent(),
 ];
 
-pub(super) fn draw(cost: &Cost) -> String {
-    let all: Vec<_> = cost.gpus.iter().map(cells).collect();
-    // Boards without links have no columns for them.
-    let is_told = |at: &usize| HEADINGS[*at].2 < LINKS || all.iter().any(|row| row[*at] != NONE);
-    let shown: Vec<usize> = (0..HEADINGS.len()).filter(is_told).collect();
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|row| shown.iter().map(|at| row[*at].clone()).collect())
-        .collect();
-    let columns = shown.iter().enumerate().map(|(place, at)| {
-        let (heading, align, rank) = HEADINGS[*at];
-        let width = rows
-            .iter()
-            .map(|row| row[place].width())
-            .max()
-            .unwrap_or(0)
-            .max(heading.width());
-        Column {
-            heading,
-            align: align(width),
-            rank,
-        }
-    });
-    let columns = Columns::new(&columns.collect::<Vec<_>>(), terminal_columns());
+pub(super) fn draw(cost: &Cost, terminal: Option<usize>) -> String {
+    let rows: Vec<_> = cost.gpus.iter().map(cells).collect();
+    let columns = Columns::new(&COLUMNS, &rows, terminal);
     let mut text = paint(STRONG, &format!("gpumon: {}", sentence(cost))) + "\n";
     if !rows.is_empty() {
-        text += &(paint(DIM, &columns.headings()) + "\n");
+        text += &columns.headings();
     }
     for row in &rows {
         text += &(columns.line(row) + "\n");
@@ -138,8 +108,8 @@ pub(super) fn sentence(cost: &Cost) -> String {
     format!("{name}{}", parts.join(", "))
 }
 
-fn cells(gpu: &GpuCost) -> Vec<String> {
-    let none = || NONE.to_owned();
+fn cells(gpu: &GpuCost) -> [String; COLUMNS.len()] {
+    let none = || ABSENT.to_owned();
     let percent = |percent: Option<Spread>| {
         percent.map_or_else(none, |Spread { mean, peak }| {
             format!("{mean:.0} % (peak {peak:.0})")
@@ -151,7 +121,7 @@ fn cells(gpu: &GpuCost) -> Vec<String> {
             .zip(sent)
             .map_or_else(none, |(rx, tx)| format!("{} / {}", size(rx), size(tx)))
     };
-    vec![
+    [
         gpu.index.to_string(),
         gpu.name
             .as_deref()
@@ -242,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_report_has_the_sum_and_a_line_for_each_gpu() {
-        let text = crate::table::style::plain(&draw(&cost()));
+        let text = crate::terminal::style::plain(&draw(&cost(), None));
         let lines: Vec<_> = text
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))

@@ -5,21 +5,22 @@ use gpumon_workload::protocol::{Check, DeviceName, Report, Verdict};
 
 use crate::{
     describe,
-    run::{
-        ForPeople,
-        columns::{Align, Column, Columns, NONE, terminal_columns},
+    run::ForPeople,
+    terminal::{
+        columns::{Column, Columns, terminal_columns},
+        style::{ALARM, DIM, STRONG, WELL, paint},
+        units::ABSENT,
     },
-    table::style::{ALARM, DIM, STRONG, WELL, paint},
 };
 
 /// Where a load's readings begin, below what it does.
 const INDENT: usize = 2;
 const COLUMNS: [Column; 5] = [
-    Column::new("reading", Align::Left(39), 0),
-    Column::new("expected", Align::Point(4, 3), 0),
-    Column::new("reported", Align::Point(4, 3), 0),
-    Column::new("unit", Align::Left(4), 0),
-    Column::new("result", Align::Left(12), 0),
+    Column::left("reading", 0).at_least(39),
+    Column::point("expected", 4, 3, 0),
+    Column::point("reported", 4, 3, 0),
+    Column::left("unit", 0).at_least(4),
+    Column::left("result", 0).at_least(12),
 ];
 
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl Text {
     }
 
     fn with_room(terminal: Option<usize>) -> Self {
-        let columns = Columns::new(&COLUMNS, terminal);
+        let columns = Columns::growing(&COLUMNS, terminal);
         Self {
             columns,
             devices: Vec::new(),
@@ -69,7 +70,7 @@ impl Text {
             check
                 .unit
                 .figure(reading)
-                .unwrap_or_else(|| NONE.to_owned())
+                .unwrap_or_else(|| ABSENT.to_owned())
         };
         let reading = format!("{:INDENT$}GPU {} {}", "", check.gpu, check.reading);
         let cells = [
@@ -107,7 +108,7 @@ impl Text {
             .map(describe::device)
             .collect::<Vec<_>>()
             .join(", ");
-        format!("{devices}\n{}\n", paint(DIM, &self.columns.headings()))
+        devices + "\n" + &self.columns.headings()
     }
 }
 
@@ -145,7 +146,7 @@ mod tests {
     use gpumon_workload::protocol::Unit;
 
     use super::*;
-    use crate::table::style::plain;
+    use crate::terminal::style::plain;
 
     fn check(load: &'static str, verdict: Verdict) -> Check {
         Check {

@@ -1,7 +1,7 @@
 //! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and again.
 
 pub(crate) mod csv;
-pub(crate) mod screen;
+
 mod select;
 mod watch;
 
@@ -17,7 +17,6 @@ use gpumon_server::frame;
 
 use self::{
     csv::{Csv, Rows},
-    screen::{Color, Screen},
     watch::{Feed, Message},
 };
 use crate::{
@@ -27,7 +26,12 @@ use crate::{
     local::ServerArgs,
     options::SourceArgs,
     snapshot::{Need, Snapshot, SourceSelection},
-    table::{self, ColumnWidths, Layout, ShortPart, View},
+    table::{self, ColumnWidths, ShortPart, View},
+    terminal::{
+        Layout,
+        output::{print_json, print_raw},
+        screen::{Color, Screen},
+    },
     top,
 };
 
@@ -127,7 +131,7 @@ pub(crate) fn run(
         Rows::Gpus
     };
     if args.columns.as_deref() == Some(csv::HELP) {
-        screen::write(&csv::help(rows))?;
+        print_raw(&csv::help(rows))?;
         return Ok(());
     }
     let form = match args {
@@ -270,9 +274,7 @@ impl Form<'_> {
                 screen.show(&self.picture(&snapshot, screen.layout(), None))?;
             }
             Self::Json => {
-                let json =
-                    serde_json::to_string(&snapshot.into_frame()).map_err(anyhow::Error::from)?;
-                screen::write(&(json + "\n"))?;
+                print_json(&snapshot.into_frame())?;
             }
             Self::Csv(csv) => {
                 if is_first {
@@ -288,7 +290,7 @@ impl Form<'_> {
                 } else {
                     String::new()
                 };
-                screen::write(&(header + &csv.rows(&snapshot.inventory, &snapshot.sample)))?;
+                print_raw(&(header + &csv.rows(&snapshot.inventory, &snapshot.sample)))?;
             }
         }
         Ok(())

@@ -5,22 +5,22 @@ use gpumon_workload::protocol::{Backend, Found, FrameworkTime, Outcome, Report, 
 use super::super::bench::{beside, count, median, remarks, time, verdict};
 use crate::{
     describe,
-    run::{
-        ForPeople,
-        columns::{Align, Column, Columns, terminal_columns},
+    run::ForPeople,
+    terminal::{
+        columns::{Column, Columns, terminal_columns},
+        style::{ALARM, DIM, NOTICE, PLAIN, STRONG, WELL, paint},
     },
-    table::style::{ALARM, DIM, NOTICE, PLAIN, STRONG, WELL, paint},
 };
 
 /// Where a case's variants begin, below its title.
 const INDENT: usize = 3;
 const VARIANT: usize = 38;
 const COLUMNS: [Column; 5] = [
-    Column::new("variant", Align::Left(VARIANT), 0),
-    Column::new("size", Align::Right(8), 2),
-    Column::new("device us", Align::Point(6, 3), 1),
-    Column::new("host us", Align::Point(6, 3), 0),
-    Column::new("result", Align::Left(8), 0),
+    Column::left("variant", 0).at_least(VARIANT),
+    Column::right("size", 2).at_least(8),
+    Column::point("device us", 6, 3, 1),
+    Column::point("host us", 6, 3, 0),
+    Column::left("result", 0).at_least(8),
 ];
 const QUICK: &str = "Quick run: sizes are those of the table, not those of the titles.";
 
@@ -40,7 +40,7 @@ impl Text {
     fn with_room(is_quick: bool, terminal: Option<usize>) -> Self {
         Self {
             is_quick,
-            columns: Columns::new(&COLUMNS, terminal),
+            columns: Columns::growing(&COLUMNS, terminal),
             case: None,
         }
     }
@@ -63,7 +63,7 @@ impl Text {
             } else {
                 String::new()
             };
-            format!("{note}{}\n", paint(DIM, &self.columns.headings()))
+            note + &self.columns.headings()
         };
         self.case = Some((report.case.to_string(), report.teaches.to_string()));
         let title = paint(STRONG, &format!("{:INDENT$}{}", report.case, report.title));
@@ -172,7 +172,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr;
 
     use super::*;
-    use crate::{commands::bench::sample_outcome as outcome, table::style::plain};
+    use crate::{commands::bench::sample_outcome as outcome, terminal::style::plain};
 
     fn report(case: &'static str, found: Found) -> TutorialReport {
         TutorialReport {

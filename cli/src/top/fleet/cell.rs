@@ -7,7 +7,8 @@ use gpumon_fleet::{
 use ratatui::style::Style;
 
 use crate::{
-    fleet::{nodes::Line, text::or_absent},
+    fleet::nodes::Line,
+    terminal::columns::or_absent,
     top::{
         glyphs::Glyphs,
         theme::{Meaning, Theme},

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 
 use super::scroll_view::{Line, scroll_view};
 use crate::{
-    table::bar::bar,
+    terminal::bar::bar,
     top::{
         history,
         metrics::METRICS,

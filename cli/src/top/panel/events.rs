@@ -8,7 +8,7 @@ use ratatui::{layout::Rect, style::Style};
 use super::scroll_view::{Line, scroll_view};
 use crate::{
     describe::{Level, of_event, without_readings},
-    table::units::compact_duration,
+    terminal::units::compact_duration,
     top::{
         model::Model,
         painter::Painter,

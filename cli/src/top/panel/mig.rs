@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     describe::{self, Loads, Thresholds},
-    table::bar::bar,
+    terminal::bar::bar,
     top::{
         model::Model,
         painter::Painter,

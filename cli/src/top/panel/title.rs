@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
-    table::units::compact_duration,
+    terminal::units::compact_duration,
     top::{
         model::{Model, Origin},
         painter::Painter,

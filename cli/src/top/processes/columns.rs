@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use super::rows::{Row, Subject};
 use crate::{
     describe,
-    table::units::{compact_duration, gib_in_column},
+    terminal::units::{compact_duration, gib_in_column},
     top::text::{ABSENT, fitted_what, percent, printable, shown, what},
 };
 

@@ -26,7 +26,7 @@ use self::scrub::Scrubber;
 use super::{machine::Machine, report::Report, server::Response};
 use crate::{
     commands::show, driver::Driver, exit::Failure, json_text::NameKind, local::NoServer,
-    table::style::plain,
+    terminal::style::plain,
 };
 
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::{
     fleet::nodes::Totals,
-    run::columns::Columns,
-    table::{
+    terminal::{
+        columns::Columns,
         style::{ALARM, DIM, NOTICE, PLAIN, STRONG, paint},
         units::clock,
     },
@@ -32,7 +32,7 @@ pub(super) fn lines(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<us
     let sizes = totals.sizes();
     let place = format!("{source}  {time}");
     let begin = format!("{}  {sizes}", paint(STRONG, "fleet"));
-    let first = Columns::new(&[], terminal).behind(&(begin + &state), 0, &paint(DIM, &place));
+    let first = Columns::none(terminal).behind(&(begin + &state), 0, &paint(DIM, &place));
     let mut second = String::new();
     for part in totals.parts() {
         let style = if part.ends_with(" lost") {
@@ -54,5 +54,5 @@ pub(super) fn lines(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<us
 }
 
 fn last_width(text: &str) -> usize {
-    crate::table::style::plain(text.rsplit('\n').next().unwrap_or_default()).width()
+    crate::terminal::style::plain(text.rsplit('\n').next().unwrap_or_default()).width()
 }

@@ -3,15 +3,12 @@
 mod head;
 mod users;
 
-use std::io::Write;
-
 use anyhow::{Context, anyhow};
 use gpumon_fleet::{
     Range, Rows, SharedFleet,
     model::{Fleet, FleetSourceKind, FleetState},
 };
 use gpumon_probe::untrusted::escaped;
-use serde::Serialize;
 use tokio::{
     runtime::Runtime,
     time::{Duration, Instant, sleep},
@@ -21,16 +18,17 @@ use super::OnceArgs;
 use crate::{
     exit::Failure,
     fleet::{
-        columns::{
-            format_model, format_table, gpu_columns, left_column, node_columns, right_column,
-        },
+        columns::{format_model, gpu_columns, node_columns},
         filter::Filter,
         free::{FreeNode, WantedGpus, free_nodes},
         nodes::{list_gpus, list_nodes},
-        text::{bytes, or_absent},
+        text::bytes,
     },
-    run::columns::terminal_columns,
-    table::style::{ALARM, NOTICE},
+    terminal::{
+        columns::{Column, Field, format_table, or_absent, terminal_columns},
+        output::{print, print_json},
+        style::{ALARM, NOTICE},
+    },
 };
 
 /// How long Prometheus may take.
@@ -153,17 +151,23 @@ fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
     if found.is_empty() {
         return "No node has that many free GPUs.\n".to_owned();
     }
-    let columns = [
-        left_column("Node", 0, |kind: &FreeNode| escaped(&kind.node)),
-        left_column("Free", 0, |kind| format!("{} of {}", kind.free, kind.gpus)),
-        left_column("Model", 2, |kind| format_model(kind.model.as_deref())),
-        right_column("Memory each", 1, |kind| or_absent(kind.memory_bytes, bytes)),
-        left_column("GPU", 3, |kind| {
+    let fields: [Field<FreeNode>; 5] = [
+        (Column::left("Node", 0), |kind| escaped(&kind.node)),
+        (Column::left("Free", 0), |kind| {
+            format!("{} of {}", kind.free, kind.gpus)
+        }),
+        (Column::left("Model", 2), |kind| {
+            format_model(kind.model.as_deref())
+        }),
+        (Column::right("Memory each", 1), |kind| {
+            or_absent(kind.memory_bytes, bytes)
+        }),
+        (Column::left("GPU", 3), |kind| {
             let indexes: Vec<String> = kind.indexes.iter().map(u32::to_string).collect();
             indexes.join(",")
         }),
     ];
-    format_table(&columns, found, terminal, |_, _| String::new())
+    format_table(&fields, found, terminal, |_, _| String::new())
 }
 
 /// As soon as something is known.
@@ -177,15 +181,4 @@ async fn read(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
         }
         sleep(AGAIN).await;
     }
-}
-
-pub(super) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
-}
-
-fn print_json(value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
-    print(&(serde_json::to_string(value).context("cannot write JSON")? + "\n"))
 }

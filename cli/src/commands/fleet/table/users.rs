@@ -10,12 +10,12 @@ use gpumon_probe::untrusted::escaped;
 use serde::Serialize;
 
 use crate::{
-    fleet::{
-        columns::{format_table, left_column, right_column},
-        text::{at_least, or_absent, owner},
+    fleet::text::{at_least, owner},
+    terminal::{
+        columns::{Column, Columns, Field, format_table, number, or_absent},
+        style::DIM,
+        units::energy,
     },
-    run::columns::{Columns, number},
-    table::{style::DIM, units::energy},
 };
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
@@ -148,25 +148,25 @@ pub(super) fn text(
     if users.is_empty() && !is_used {
         return "Nobody holds a GPU that is shown.\n".to_owned();
     }
-    let columns = [
-        left_column("User", 0, |sum: &UserSum| escaped(&sum.user)),
-        right_column("GPUs", 0, |sum| sum.count(sum.gpus as usize)),
-        right_column("Idle", 0, |sum| sum.count(sum.idle as usize)),
-        right_column("Nodes", 3, |sum| sum.count(sum.nodes)),
-        right_column("GPU hours, 24 h", 1, |sum| {
+    let fields: [Field<UserSum>; 7] = [
+        (Column::left("User", 0), |sum| escaped(&sum.user)),
+        (Column::right("GPUs", 0), |sum| sum.count(sum.gpus as usize)),
+        (Column::right("Idle", 0), |sum| sum.count(sum.idle as usize)),
+        (Column::right("Nodes", 3), |sum| sum.count(sum.nodes)),
+        (Column::right("GPU hours, 24 h", 1), |sum| {
             sum.format_amount(sum.gpu_s, format_hours)
         }),
-        right_column("Active hours", 2, |sum| {
+        (Column::right("Active hours", 2), |sum| {
             sum.format_amount(sum.active_gpu_s, format_hours)
         }),
-        right_column("Energy", 1, |sum| {
+        (Column::right("Energy", 1), |sum| {
             sum.format_amount(sum.energy_joules, energy)
         }),
     ];
-    let mut text = format_table(&columns, &[users, totals].concat(), terminal, |_, _| {
+    let mut text = format_table(&fields, &[users, totals].concat(), terminal, |_, _| {
         String::new()
     });
-    let layout = Columns::new(&[], terminal);
+    let layout = Columns::none(terminal);
     for problem in problems {
         text += &layout.remark(0, DIM, &escaped(problem));
     }

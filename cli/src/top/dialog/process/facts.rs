@@ -8,7 +8,7 @@ use gpumon_probe::{
 use super::{ProcessScreen, secrets::masked};
 use crate::{
     describe::{self, notebook_path},
-    table::units::compact_duration,
+    terminal::units::compact_duration,
     top::{
         dialog::Line,
         inspect::Facts,

@@ -3,7 +3,7 @@
 use gpumon_probe::model::{Absence, GpuDetails, GpuSample, Reading};
 
 use crate::{
-    table::units::energy,
+    terminal::units::energy,
     top::{glyphs::Glyphs, model::Model},
 };
 

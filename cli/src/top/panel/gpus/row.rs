@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     describe::{self, Level, Load, Loads, Phrase, Thresholds},
-    table::units::ABSENT,
+    terminal::units::ABSENT,
     top::{
         history::{Line, MINUTE_MS},
         metrics::position,

@@ -7,10 +7,12 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 
-use crate::{
-    table::{Layout, style::plain},
-    terminal::is_dumb,
-};
+use super::{Layout, style::plain};
+
+/// Whether the cursor cannot be moved.
+pub(crate) fn is_dumb() -> bool {
+    env::var("TERM").is_ok_and(|terminal| terminal == "dumb" || terminal.is_empty())
+}
 
 /// Whether text has colors.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
@@ -24,15 +26,15 @@ pub(crate) enum Color {
     Never,
 }
 
-pub(super) struct Screen {
+pub(crate) struct Screen {
     has_colors: bool,
-    pub(super) is_renewed: bool,
+    pub(crate) is_renewed: bool,
     pictures: u64,
 }
 
 impl Screen {
     /// `is_watched` where one picture follows the other.
-    pub(super) fn new(color: Color, is_watched: bool) -> Self {
+    pub(crate) fn new(color: Color, is_watched: bool) -> Self {
         let has_colors = match color {
             Color::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
             Color::Always => true,
@@ -47,7 +49,7 @@ impl Screen {
     }
 
     /// A terminal is filled to its width and no further; anything else gets plain text, and all of it.
-    pub(super) fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         match size() {
             Some((width, height)) => Layout {
                 width: Some(width),
@@ -66,7 +68,7 @@ impl Screen {
     }
 
     /// Shows a picture of whole lines: in the place of the one before it, or after an empty line.
-    pub(super) fn show(&mut self, picture: &str) -> io::Result<()> {
+    pub(crate) fn show(&mut self, picture: &str) -> io::Result<()> {
         let picture = if self.has_colors {
             picture.to_owned()
         } else {
@@ -83,7 +85,7 @@ impl Screen {
     }
 
     /// Leaves the last picture as it is, with the cursor below it, and without the `^C` that the terminal has put there.
-    pub(super) fn leave(&self) -> io::Result<()> {
+    pub(crate) fn leave(&self) -> io::Result<()> {
         if self.is_renewed {
             write("\r\x1b[K")
         } else {
@@ -93,7 +95,7 @@ impl Screen {
 }
 
 /// At once, so that nobody sees half of it.
-pub(super) fn write(text: &str) -> io::Result<()> {
+fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()

@@ -1,14 +1,8 @@
-//! What the terminal can do, and a line on it that is written anew in its place.
+//! A line on standard error that is written anew in its place.
 
-use std::{
-    env,
-    io::{self, IsTerminal, Write},
-};
+use std::io::{self, IsTerminal, Write};
 
-/// Whether the cursor cannot be moved.
-pub(crate) fn is_dumb() -> bool {
-    env::var("TERM").is_ok_and(|terminal| terminal == "dumb" || terminal.is_empty())
-}
+use super::screen::is_dumb;
 
 /// A line of standard error that shows how far something is. It is taken away before anything else is printed.
 #[derive(Debug, Default)]

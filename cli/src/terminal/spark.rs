@@ -4,7 +4,7 @@ use gpumon_probe::stat::Window;
 
 /// One column per equal part of the time up to `now_ms`: the mean of its values, from 0 to `full`. A part without a value
 /// is blank.
-pub(super) fn spark(
+pub(crate) fn spark(
     values: &[(u64, f64)],
     now_ms: u64,
     span_ms: u64,

@@ -20,7 +20,7 @@ pub(crate) const NOTICE: Style = AnsiColor::Yellow.on_default();
 /// Somebody should act.
 pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
 
-pub(super) fn of_load(load: Load) -> Style {
+pub(crate) fn of_load(load: Load) -> Style {
     match load {
         Load::Light => WELL,
         Load::Moderate => NOTICE.bold(),
@@ -28,7 +28,7 @@ pub(super) fn of_load(load: Load) -> Style {
     }
 }
 
-pub(super) fn of_level(level: Level) -> Style {
+pub(crate) fn of_level(level: Level) -> Style {
     match level {
         Level::Act => ALARM,
         Level::Warn => NOTICE,

@@ -1,0 +1,401 @@
+//! Tables: each column as wide as its widest cell, and as many columns as there is room for.
+
+use std::cmp::Reverse;
+
+use anstyle::Style;
+use gpumon_probe::untrusted::escaped;
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    screen,
+    style::{DIM, paint, plain},
+    text::{cut, wrap},
+    units::ABSENT,
+};
+
+/// Columns between two cells.
+const GAP: usize = 1;
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    heading: &'static str,
+    align: Align,
+    /// If there is no room, columns with the highest rank are left out first; those with 0 stay.
+    rank: u8,
+    width: usize,
+    /// The width down to which the column is cut before others are left out.
+    least: Option<usize>,
+    is_optional: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Align {
+    Left,
+    Right,
+    /// Decimal points are below each other, with room for so many digits after them.
+    Point(usize),
+}
+
+/// A column, and its cell in the row of an item.
+pub(crate) type Field<T> = (Column, fn(&T) -> String);
+
+impl Column {
+    /// Returns a column of text.
+    pub(crate) const fn left(heading: &'static str, rank: u8) -> Self {
+        Self {
+            heading,
+            align: Align::Left,
+            rank,
+            width: 0,
+            least: None,
+            is_optional: false,
+        }
+    }
+
+    /// Returns a column of numbers.
+    pub(crate) const fn right(heading: &'static str, rank: u8) -> Self {
+        Self {
+            align: Align::Right,
+            ..Self::left(heading, rank)
+        }
+    }
+
+    /// Returns a column of numbers with room for so many digits before and after the point.
+    pub(crate) const fn point(
+        heading: &'static str,
+        before: usize,
+        after: usize,
+        rank: u8,
+    ) -> Self {
+        Self {
+            align: Align::Point(after),
+            width: before + 1 + after,
+            ..Self::left(heading, rank)
+        }
+    }
+
+    /// Returns the column with at least this width.
+    pub(crate) const fn at_least(self, width: usize) -> Self {
+        Self { width, ..self }
+    }
+
+    /// Returns the column such that its cells are cut to the room that others leave, and to this
+    /// width at most.
+    pub(crate) const fn cut_down_to(self, least: usize) -> Self {
+        Self {
+            least: Some(least),
+            ..self
+        }
+    }
+
+    /// Returns the column such that it is left out if all its cells are dashes.
+    pub(crate) const fn unless_absent(self) -> Self {
+        Self {
+            is_optional: true,
+            ..self
+        }
+    }
+
+    /// Aligns a cell, which may have styles.
+    fn place(&self, cell: &str) -> String {
+        let cell = self
+            .least
+            .map_or_else(|| cell.to_owned(), |_| cut(cell, self.width));
+        let shown = plain(&cell);
+        let room = self.width.saturating_sub(shown.width());
+        let after = match self.align {
+            Align::Left => room,
+            Align::Right => 0,
+            // A heading is above the digits, a dash below the last digit before the point.
+            Align::Point(after) => match shown.split_once('.') {
+                Some((_, digits)) => after.saturating_sub(digits.len()),
+                None if shown.bytes().all(|byte| byte.is_ascii_digit()) || shown == ABSENT => {
+                    after + 1
+                }
+                None => 0,
+            },
+        };
+        let after = after.min(room);
+        format!("{:before$}{cell}{:after$}", "", "", before = room - after)
+    }
+}
+
+/// A part of a line that is shown if there is room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) width: usize,
+    /// Parts with the highest rank are left out first; those with 0 stay.
+    pub(crate) rank: u8,
+    /// Columns that the rest of the line must have for this part to be shown.
+    pub(crate) rest: usize,
+}
+
+/// Returns for each part whether it is shown in a line of so many columns. All parts of a rank are
+/// shown, or none.
+pub(crate) fn choose(parts: &[Part], gap: usize, columns: usize) -> Vec<bool> {
+    let mut ranks: Vec<u8> = parts.iter().map(|part| part.rank).collect();
+    ranks.sort_unstable_by_key(|rank| Reverse(*rank));
+    ranks.dedup();
+    let mut shown = vec![true; parts.len()];
+    for rank in ranks.into_iter().filter(|rank| *rank > 0) {
+        let chosen = || parts.iter().zip(&shown).filter(|(_, shown)| **shown);
+        let taken: usize = chosen().map(|(part, _)| part.width + gap).sum();
+        let of_rank = || parts.iter().filter(|part| part.rank == rank);
+        let rest = of_rank().map(|part| part.rest).fold(0, usize::max);
+        if taken + rest > columns + gap {
+            for (shown, part) in shown.iter_mut().zip(parts) {
+                *shown &= part.rank != rank;
+            }
+        }
+    }
+    shown
+}
+
+/// The shown columns of a table, with their widths.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    /// Each with its place among all.
+    shown: Vec<(usize, Column)>,
+    /// Columns of the terminal; `None` if the output is none.
+    terminal: Option<usize>,
+}
+
+impl Columns {
+    /// Returns those of `all` that fit, each as wide as its widest cell in `rows`.
+    pub(crate) fn new<R: AsRef<[String]>>(
+        all: &[Column],
+        rows: &[R],
+        terminal: Option<usize>,
+    ) -> Self {
+        let cells = |at: usize| rows.iter().map(move |row| row.as_ref()[at].as_str());
+        let mut shown: Vec<_> = (0..)
+            .zip(all)
+            .filter(|(at, column)| !column.is_optional || cells(*at).any(|cell| cell != ABSENT))
+            .map(|(at, column)| {
+                let widths = cells(at).map(|cell| plain(cell).width());
+                let width = widths.fold(column.width.max(column.heading.width()), usize::max);
+                (at, column.at_least(width))
+            })
+            .collect();
+        if let Some(room) = terminal {
+            let parts = shown.iter().map(|(_, column)| Part {
+                width: column
+                    .least
+                    .map_or(column.width, |least| least.min(column.width)),
+                rank: column.rank,
+                rest: 0,
+            });
+            let mut is_shown = choose(&parts.collect::<Vec<_>>(), GAP, room).into_iter();
+            shown.retain(|_| is_shown.next() == Some(true));
+            let excess = width(&shown).saturating_sub(room);
+            for (_, column) in &mut shown {
+                if let Some(least) = column.least {
+                    column.width = column.width.saturating_sub(excess).max(least);
+                }
+            }
+        }
+        Self { shown, terminal }
+    }
+
+    /// Returns those of `all` that fit, for a table whose rows are not known yet.
+    pub(crate) fn growing(all: &[Column], terminal: Option<usize>) -> Self {
+        Self::new::<[String; 0]>(all, &[], terminal)
+    }
+
+    /// Returns no columns, for sentences without a table.
+    pub(crate) fn none(terminal: Option<usize>) -> Self {
+        Self::growing(&[], terminal)
+    }
+
+    /// Returns the line of the headings.
+    pub(crate) fn headings(&self) -> String {
+        paint(DIM, &self.join(|_, column| column.place(column.heading))) + "\n"
+    }
+
+    /// Returns the line of a row, which has a cell for each column that there could be.
+    pub(crate) fn line(&self, cells: &[String]) -> String {
+        self.join(|at, column| column.place(&cells[at]))
+    }
+
+    /// A sentence in lines that begin so many columns from the left.
+    pub(crate) fn sentence(&self, indent: usize, text: &str) -> String {
+        let lines = self.terminal.map_or_else(
+            || vec![text.to_owned()],
+            |room| wrap(text, room.saturating_sub(indent).max(indent)),
+        );
+        lines.join(&format!("\n{:indent$}", ""))
+    }
+
+    /// A line of a name in the first column and a sentence beside it.
+    pub(crate) fn sentence_line(&self, name: &str, style: Style, text: &str) -> String {
+        let width = self.shown.first().map_or(0, |(_, column)| column.width);
+        format!(
+            "{name:width$} {}\n",
+            paint(style, &self.sentence(width + 1, &escaped(text)))
+        )
+    }
+
+    /// A remark below a line, so many columns from the left.
+    pub(crate) fn remark(&self, indent: usize, style: Style, text: &str) -> String {
+        format!(
+            "{:indent$}{}\n",
+            "",
+            paint(style, &self.sentence(indent, text))
+        )
+    }
+
+    /// A text behind a line, or so many columns from the left below it where there is no room.
+    pub(crate) fn behind(&self, line: &str, indent: usize, text: &str) -> String {
+        let width = plain(line).width() + 2 + plain(text).width();
+        let is_room = self.terminal.is_none_or(|room| width <= room);
+        if is_room {
+            format!("{line}  {text}")
+        } else {
+            format!("{line}\n{:indent$}{text}", "")
+        }
+    }
+
+    fn join(&self, cell: impl Fn(usize, &Column) -> String) -> String {
+        let cells: Vec<_> = self
+            .shown
+            .iter()
+            .map(|(at, column)| cell(*at, column))
+            .collect();
+        cells.join(" ").trim_end().to_owned()
+    }
+}
+
+fn width(shown: &[(usize, Column)]) -> usize {
+    let widths = shown.iter().map(|(_, column)| column.width + GAP);
+    widths.sum::<usize>().saturating_sub(GAP)
+}
+
+/// Returns a table of items. `remark` returns the text that follows the line of an item.
+pub(crate) fn format_table<T>(
+    fields: &[Field<T>],
+    items: &[T],
+    terminal: Option<usize>,
+    remark: impl Fn(&Columns, &T) -> String,
+) -> String {
+    let all: Vec<_> = fields.iter().map(|(column, _)| *column).collect();
+    let cells = |item| fields.iter().map(|(_, cell)| cell(item)).collect();
+    let rows: Vec<Vec<String>> = items.iter().map(cells).collect();
+    let columns = Columns::new(&all, &rows, terminal);
+    let lines = items
+        .iter()
+        .zip(&rows)
+        .map(|(item, row)| format!("{}\n{}", columns.line(row), remark(&columns, item)));
+    std::iter::once(columns.headings()).chain(lines).collect()
+}
+
+/// Returns the columns of the terminal that is written to; `None` if the output is none.
+pub(crate) fn terminal_columns() -> Option<usize> {
+    screen::size().map(|(columns, _)| columns)
+}
+
+/// Formats a value; a dash if it is absent.
+pub(crate) fn or_absent(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
+    value.map_or_else(|| ABSENT.to_owned(), format)
+}
+
+/// A number with three significant digits, of which so many at most stand behind the point.
+pub(crate) fn number(value: f64, most_decimals: usize) -> String {
+    let value: f64 = format!("{value:.2e}").parse().unwrap_or(value);
+    let magnitude = if value == 0.0 {
+        0
+    } else {
+        value.abs().log10().floor() as i32
+    };
+    let decimals = usize::try_from(2 - magnitude)
+        .unwrap_or(0)
+        .min(most_decimals);
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Column; 4] = [
+        Column::left("name", 0).at_least(6),
+        Column::point("us", 4, 2, 0),
+        Column::right("W", 2).at_least(4),
+        Column::left("result", 0).at_least(8),
+    ];
+    const NO_ROWS: [Vec<String>; 0] = [];
+
+    #[test]
+    fn numbers_have_three_digits_and_zeros() {
+        let shown = [
+            0.0, 0.0123, 0.62, 1.847, 9.996, 73.04, 512.4, 999.6, 17_312.0, 632_400.0,
+        ]
+        .map(|us| number(us, 3));
+        assert_eq!(
+            shown,
+            [
+                "0.00", "0.012", "0.620", "1.85", "10.0", "73.0", "512", "1000", "17300", "632000"
+            ]
+        );
+    }
+
+    #[test]
+    fn points_are_aligned_and_styles_have_no_width() {
+        let columns = Columns::new(&ALL, &NO_ROWS, None);
+        let line = |us: &str| {
+            columns.line(&["copy", us, "700", "\u{1b}[32mverified\u{1b}[0m"].map(str::to_owned))
+        };
+        assert_eq!(plain(&columns.headings()), "name        us    W result\n");
+        assert_eq!(
+            line("1.85"),
+            "copy      1.85  700 \u{1b}[32mverified\u{1b}[0m"
+        );
+        assert_eq!(
+            line("512"),
+            "copy    512     700 \u{1b}[32mverified\u{1b}[0m"
+        );
+        assert_eq!(
+            line(ABSENT),
+            "copy      -     700 \u{1b}[32mverified\u{1b}[0m"
+        );
+    }
+
+    #[test]
+    fn columns_of_high_rank_make_room_first() {
+        let headings = |terminal| plain(&Columns::new(&ALL, &NO_ROWS, Some(terminal)).headings());
+        assert_eq!(headings(28), "name        us    W result\n");
+        assert_eq!(headings(27), "name        us result\n");
+        assert_eq!(headings(5), "name        us result\n", "rank 0 stays");
+        let columns = Columns::new(&ALL, &NO_ROWS, Some(20));
+        assert_eq!(
+            columns.sentence(7, "failed: too large by far"),
+            "failed: too\n       large by far"
+        );
+        assert_eq!(
+            columns.behind("twelve wide.", 2, "below"),
+            "twelve wide.  below"
+        );
+        assert_eq!(
+            columns.behind("twelve wide.", 2, "\u{1b}[2mbelow\u{1b}[0m!!"),
+            "twelve wide.\n  \u{1b}[2mbelow\u{1b}[0m!!"
+        );
+    }
+
+    #[test]
+    fn cells_widen_cut_and_remove_columns() {
+        let all = [
+            Column::right("cell", 0),
+            Column::left("code", 0).cut_down_to(6),
+            Column::left("link", 0).unless_absent(),
+        ];
+        let rows = [["100000", "print(1 + 1)", ABSENT], ["2", "x", ABSENT]];
+        let rows = rows.map(|row| row.map(str::to_owned));
+        let table = |terminal| {
+            let columns = Columns::new(&all, &rows, terminal);
+            [0, 1].map(|row: usize| columns.line(&rows[row])).join("\n")
+        };
+        assert_eq!(table(None), "100000 print(1 + 1)\n     2 x");
+        assert_eq!(table(Some(15)), "100000 print(1…\n     2 x");
+        assert_eq!(table(Some(5)), "100000 print…\n     2 x", "the least width");
+    }
+}

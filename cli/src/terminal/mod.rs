@@ -1,0 +1,30 @@
+//! The terminal: styles, lines, tables, charts, and what the terminal can show.
+
+pub(crate) mod bar;
+pub(crate) mod columns;
+pub(crate) mod line;
+pub(crate) mod output;
+pub(crate) mod screen;
+pub(crate) mod spark;
+pub(crate) mod status_line;
+pub(crate) mod style;
+pub(crate) mod text;
+pub(crate) mod units;
+
+/// The room that there is, and the characters that can be shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    /// Columns, to which all lines are cut; `None` if lines may be of any length.
+    pub(crate) width: Option<usize>,
+    /// Lines, to which a picture that is renewed is cut; `None` if there may be any number.
+    pub(crate) height: Option<usize>,
+    /// Whether the terminal shows lines and degree signs; otherwise all is ASCII.
+    pub(crate) unicode: bool,
+}
+
+impl Layout {
+    /// Returns the columns to fill. Output of any length looks best at the width of a wide terminal.
+    pub(crate) fn columns(self) -> usize {
+        self.width.unwrap_or(120)
+    }
+}

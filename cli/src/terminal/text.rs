@@ -1,0 +1,101 @@
+//! Text in so many columns.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::{Layout, line};
+
+/// The layout of text that is cut elsewhere.
+pub(crate) const ANY_ROOM: Layout = Layout {
+    width: None,
+    height: None,
+    unicode: true,
+};
+
+/// Returns text from a stranger without characters that drive a terminal or hide other text.
+pub(crate) fn printable(text: &str) -> String {
+    line::printable(text, ANY_ROOM)
+}
+
+/// Cuts text to so many columns, with `…` at its end if it was cut.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    line::cut(text, columns, ANY_ROOM)
+}
+
+/// Returns the pieces of a line, as much of them as has room.
+pub(crate) fn fitted(pieces: &[&str], columns: usize) -> Vec<String> {
+    line::fitted(pieces, columns, ANY_ROOM)
+}
+
+/// Returns text in so many columns, aligned on the left.
+pub(crate) fn left(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    let missing = columns.saturating_sub(text.width());
+    text + &" ".repeat(missing)
+}
+
+/// Returns text in so many columns, aligned on the right.
+pub(crate) fn right(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    " ".repeat(columns.saturating_sub(text.width())) + &text
+}
+
+/// Breaks text between words into lines of so many columns; a word that is longer is broken anywhere.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let taken = lines.last().map_or(0, |line| line.width());
+        if taken > 0 && taken + 1 + word.width() > columns {
+            lines.push(String::new());
+        } else if taken > 0 {
+            push(&mut lines, ' ');
+        }
+        for character in word.chars() {
+            let width = lines.last().map_or(0, |line| line.width());
+            if width + character.width().unwrap_or(0) > columns {
+                lines.push(String::new());
+            }
+            push(&mut lines, character);
+        }
+    }
+    lines
+}
+
+fn push(lines: &mut [String], character: char) {
+    if let Some(line) = lines.last_mut() {
+        line.push(character);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_text_has_its_width_and_sign() {
+        assert_eq!(cut("memory", 6), "memory");
+        assert_eq!(cut("memory", 4), "mem…");
+        assert_eq!(cut("memory", 0), "");
+        for columns in 0..12 {
+            for text in ["", "abc", "日本語テキスト", "a b c d e f g"] {
+                assert_eq!(
+                    left(text, columns).width(),
+                    columns,
+                    "{text:?} in {columns}"
+                );
+                assert_eq!(
+                    right(text, columns).width(),
+                    columns,
+                    "{text:?} in {columns}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_if_possible() {
+        assert_eq!(wrap("the quick fox", 9), ["the quick", "fox"]);
+        assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 4), [""]);
+    }
+}
