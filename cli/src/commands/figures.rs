@@ -55,7 +55,7 @@ impl Figure {
     }
 
     pub(super) fn column(&self) -> Column {
-        Column::right(self.heading, self.rank)
+        Column::align_right(self.heading, self.rank)
     }
 }
 

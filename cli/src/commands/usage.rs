@@ -17,7 +17,7 @@ use crate::{
     moment::{Beside, Moment, MomentSpan, shown},
     past::PastArgs,
     terminal::{
-        columns::{Column, Columns, number, terminal_columns},
+        columns::{Column, Columns, format_number, terminal_columns},
         output::{print, print_raw},
         units::{ABSENT, energy},
     },
@@ -70,12 +70,12 @@ Exit codes: 0 success, 1 no server, refused by it, or nothing known of that time
 const EXACT: f64 = 1e-3;
 
 const COLUMNS: [Column; 6] = [
-    Column::left("User", 0),
-    Column::left("Job", 0),
-    Column::right("GPU hours", 0),
-    Column::right("Active hours", 2),
-    Column::right("Energy", 0),
-    Column::left("Range", 1),
+    Column::align_left("User", 0),
+    Column::align_left("Job", 0),
+    Column::align_right("GPU hours", 0),
+    Column::align_right("Active hours", 2),
+    Column::align_right("Energy", 0),
+    Column::align_left("Range", 1),
 ];
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
@@ -249,7 +249,7 @@ fn row(usage: &OwnerUsage, names: &NotebookNames) -> [String; COLUMNS.len()] {
 }
 
 fn hours(seconds: f64) -> String {
-    number(seconds / SECONDS_PER_HOUR, 3)
+    format_number(seconds / SECONDS_PER_HOUR, 3)
 }
 
 fn path_of(job: &Job) -> Option<&str> {

@@ -5,7 +5,7 @@ use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::FrameworkRun;
 
 use crate::terminal::{
-    columns::number,
+    columns::format_number,
     style::{DIM, NOTICE},
 };
 
@@ -31,5 +31,5 @@ pub(crate) fn factor(ratio: f64) -> String {
     } else {
         (ratio, "faster")
     };
-    format!("{}x {word}", number(ratio, 2))
+    format!("{}x {word}", format_number(ratio, 2))
 }

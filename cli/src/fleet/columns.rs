@@ -23,8 +23,8 @@ const LONGEST_MODEL: usize = 24;
 /// Returns the columns of a table of nodes.
 pub(crate) fn node_columns<'a>() -> [Field<Line<'a>>; 10] {
     [
-        (Column::left("Node", 0), name),
-        (Column::left("GPUs", 5), |line| {
+        (Column::align_left("Node", 0), name),
+        (Column::align_left("GPUs", 5), |line| {
             let mut models = line
                 .gpus
                 .iter()
@@ -32,20 +32,28 @@ pub(crate) fn node_columns<'a>() -> [Field<Line<'a>>; 10] {
             let model = models.next().map(short_model).unwrap_or_default();
             format!("{} {model}", line.sum.gpus).trim_end().to_owned()
         }),
-        (Column::right("Util %", 0), |line| {
+        (Column::align_right("Util %", 0), |line| {
             format_utilization(&line.sum)
         }),
-        (Column::right("Memory GiB", 0), |line| {
+        (Column::align_right("Memory GiB", 0), |line| {
             format_memory(&line.sum)
         }),
-        (Column::right("Power", 3), |line| format_power(&line.sum)),
-        (Column::right("Max C", 2), |line| {
+        (Column::align_right("Power", 3), |line| {
+            format_power(&line.sum)
+        }),
+        (Column::align_right("Max C", 2), |line| {
             format_temperature(&line.sum)
         }),
-        (Column::right("Busy", 4), |line| count(line, GpuState::Busy)),
-        (Column::right("Idle", 4), |line| count(line, GpuState::Idle)),
-        (Column::right("Free", 0), |line| count(line, GpuState::Free)),
-        (Column::left("Users", 1), |line| {
+        (Column::align_right("Busy", 4), |line| {
+            count(line, GpuState::Busy)
+        }),
+        (Column::align_right("Idle", 4), |line| {
+            count(line, GpuState::Idle)
+        }),
+        (Column::align_right("Free", 0), |line| {
+            count(line, GpuState::Free)
+        }),
+        (Column::align_left("Users", 1), |line| {
             match line.users().as_slice() {
                 [] => ABSENT.to_owned(),
                 [first, second, others @ ..] if others.len() > 1 => {
@@ -60,28 +68,32 @@ pub(crate) fn node_columns<'a>() -> [Field<Line<'a>>; 10] {
 /// Returns the columns of a table of GPUs.
 pub(crate) fn gpu_columns<'a>() -> [Field<Line<'a>>; 10] {
     [
-        (Column::left("Node", 0), name),
-        (Column::right("GPU", 0), |line| {
+        (Column::align_left("Node", 0), name),
+        (Column::align_right("GPU", 0), |line| {
             line.rows.fleet.gpus.index[line.gpus[0]].to_string()
         }),
-        (Column::left("Model", 5), |line| {
+        (Column::align_left("Model", 5), |line| {
             format_model(line.rows.model_name(line.gpus[0]))
         }),
-        (Column::left("State", 0), |line| {
+        (Column::align_left("State", 0), |line| {
             format_state(line.rows, line.gpus[0])
         }),
-        (Column::right("Util %", 0), |line| {
+        (Column::align_right("Util %", 0), |line| {
             format_utilization(&line.sum)
         }),
-        (Column::right("Memory GiB", 0), |line| {
+        (Column::align_right("Memory GiB", 0), |line| {
             format_memory(&line.sum)
         }),
-        (Column::right("Power", 3), |line| format_power(&line.sum)),
-        (Column::right("C", 4), |line| format_temperature(&line.sum)),
-        (Column::left("Owner", 1), |line| {
+        (Column::align_right("Power", 3), |line| {
+            format_power(&line.sum)
+        }),
+        (Column::align_right("C", 4), |line| {
+            format_temperature(&line.sum)
+        }),
+        (Column::align_left("Owner", 1), |line| {
             or_none(format_owners(line.rows, line.gpus[0]))
         }),
-        (Column::left("Conditions", 2), |line| {
+        (Column::align_left("Conditions", 2), |line| {
             or_none(format_conditions(line.rows, line.gpus[0]))
         }),
     ]

@@ -16,9 +16,9 @@ use super::{
 use crate::describe::{LONGEST, Load, Phrase, fitted};
 use crate::terminal::{
     Layout,
-    bar::bar,
-    line::{Line, cut, left, right},
-    spark::spark,
+    chart::draw_bar,
+    chart::draw_spark,
+    line::{Line, align_left, align_right, cut},
     style::{DIM, PLAIN, of_level, of_load},
     units::ABSENT,
 };
@@ -79,7 +79,7 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     fn lines(&self) -> Vec<Line> {
         let Self { row, fit, .. } = self;
-        let start = Line::new(PLAIN, right(&row.index, fit.cells.index) + " ");
+        let start = Line::new(PLAIN, align_right(&row.index, fit.cells.index) + " ");
         let head = [self.name(), self.busy(), self.spark()];
         let (memory, tail) = (
             [self.memory(), self.bar()],
@@ -168,7 +168,7 @@ impl Drawing<'_> {
         let style = if row.is_part { PLAIN } else { Row::NAME };
         self.cell(
             style,
-            left(&cut(&row.name, fit.name, *layout), fit.name),
+            align_left(&cut(&row.name, fit.name, *layout), fit.name),
             fit.name,
         )
     }
@@ -176,7 +176,7 @@ impl Drawing<'_> {
     fn busy(&self) -> Line {
         self.load(
             self.row.loads.utilization,
-            &right(&self.row.busy, self.fit.cells.busy),
+            &align_right(&self.row.busy, self.fit.cells.busy),
             self.fit.cells.busy,
         )
     }
@@ -187,7 +187,7 @@ impl Drawing<'_> {
         let curve = if columns == 0 {
             String::new()
         } else {
-            spark(past, self.now_ms, REACH_MS, columns, 100.0, rich)
+            draw_spark(past, self.now_ms, REACH_MS, columns, 100.0, rich)
         };
         self.cell(Row::PAST, curve, columns)
     }
@@ -195,13 +195,17 @@ impl Drawing<'_> {
     /// What is absent has no unit.
     fn memory(&self) -> Line {
         let Self { row, fit, .. } = self;
-        let used = right(&row.used, fit.cells.used);
+        let used = align_right(&row.used, fit.cells.used);
         let text = match (row.used.as_str(), row.total.as_str()) {
             (ABSENT, "") => used,
             (_, "") => used + " GiB",
-            (_, total) => format!("{used}/{} GiB", left(total, fit.cells.total)),
+            (_, total) => format!("{used}/{} GiB", align_left(total, fit.cells.total)),
         };
-        self.load(row.loads.memory, &left(&text, fit.memory()), fit.memory())
+        self.load(
+            row.loads.memory,
+            &align_left(&text, fit.memory()),
+            fit.memory(),
+        )
     }
 
     fn bar(&self) -> Line {
@@ -214,7 +218,7 @@ impl Drawing<'_> {
         if fit.bar == 0 {
             return Line::default();
         }
-        let (full, empty) = bar(share, fit.bar, layout.unicode);
+        let (full, empty) = draw_bar(share, fit.bar, layout.unicode);
         let style = of_load(row.loads.memory);
         let style = style.effects(style.get_effects().remove(Effects::UNDERLINE));
         let mut line = Line::new(row.style(style), full);
@@ -226,20 +230,24 @@ impl Drawing<'_> {
         let width = self.fit.cells.temperature;
         self.load(
             self.row.loads.temperature,
-            &right(&self.row.temperature, width),
+            &align_right(&self.row.temperature, width),
             width,
         )
     }
 
     fn power(&self) -> Line {
         let Self { row, fit, .. } = self;
-        let draw = right(&row.draw, fit.cells.draw);
+        let draw = align_right(&row.draw, fit.cells.draw);
         let text = match (row.draw.as_str(), row.limit.as_str()) {
             ("" | ABSENT, "") => draw,
             (_, "") => draw + " W",
-            (_, limit) => format!("{draw}/{} W", left(limit, fit.cells.limit)),
+            (_, limit) => format!("{draw}/{} W", align_left(limit, fit.cells.limit)),
         };
-        self.load(row.loads.power, &left(&text, fit.power()), fit.power())
+        self.load(
+            row.loads.power,
+            &align_left(&text, fit.power()),
+            fit.power(),
+        )
     }
 
     fn extras(&self) -> impl Iterator<Item = Line> {
@@ -247,7 +255,7 @@ impl Drawing<'_> {
             .extras
             .iter()
             .zip(self.fit.cells.extras)
-            .map(|(extra, width)| self.cell(PLAIN, left(extra, width), width))
+            .map(|(extra, width)| self.cell(PLAIN, align_left(extra, width), width))
     }
 
     /// A number in the style of its load; what is absent has none, and blanks are not underlined.

@@ -64,7 +64,7 @@ impl ProcessLabel {
 
     /// In so many columns. All of what it runs in where there is room, else the most telling, which is shorter than a
     /// command line and is kept.
-    pub(crate) fn fitted(&self, columns: usize, layout: Layout) -> String {
+    pub(crate) fn fit_in(&self, columns: usize, layout: Layout) -> String {
         let behind = in_brackets(&self.behind[..self.behind.len().min(1)]);
         let less = [
             self.whole(),
@@ -210,7 +210,7 @@ mod tests {
             (36, "python3 -u train.py -… (slurm 88123)"),
             (20, "python3 -u train.py…"),
         ] {
-            assert_eq!(what.fitted(columns, TERMINAL), text);
+            assert_eq!(what.fit_in(columns, TERMINAL), text);
         }
     }
 

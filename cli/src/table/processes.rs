@@ -14,7 +14,7 @@ use super::{
 use crate::describe::{self, NotebookNames};
 use crate::terminal::{
     Layout,
-    line::{Line, cut, left, printable, right},
+    line::{Line, align_left, align_right, cut, printable},
     style::{DIM, MEMORY, PLAIN, UTILIZATION},
     units::{ABSENT, compact_duration, gib_in_column, whole},
 };
@@ -226,7 +226,7 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
             PLAIN,
             row.what
                 .as_ref()
-                .map_or_else(|| ABSENT.to_owned(), |what| what.fitted(room, layout)),
+                .map_or_else(|| ABSENT.to_owned(), |what| what.fit_in(room, layout)),
         );
         line
     }));
@@ -260,9 +260,9 @@ fn cells(
         line.push(
             style(column),
             if column == USER || column == TYPE {
-                left(&cell, *width)
+                align_left(&cell, *width)
             } else {
-                right(&cell, *width)
+                align_right(&cell, *width)
             },
         );
         line.push(PLAIN, " ".repeat(GAP));

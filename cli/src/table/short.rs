@@ -10,7 +10,7 @@ use super::{View, row::phrases};
 use crate::describe::{LONGEST, Level, fitted, more_processes, unlisted_processes};
 use crate::terminal::{
     Layout,
-    line::{Line, left, printable, right},
+    line::{Line, align_left, align_right, printable},
     style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
     units::{ABSENT, clock},
 };
@@ -89,8 +89,11 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
         .unwrap_or(1);
     let mut lines = vec![head(view, longest, layout)];
     for gpu in &view.sample.gpus {
-        let mut line = Line::new(INDEX, left(&format!("[{}]", gpu.index), digits + 2) + " ");
-        line.push(NAME, left(&name(gpu.index), longest));
+        let mut line = Line::new(
+            INDEX,
+            align_left(&format!("[{}]", gpu.index), digits + 2) + " ",
+        );
+        line.push(NAME, align_left(&name(gpu.index), longest));
         line.push(PLAIN, " | ");
         readings(gpu, &mut line, parts);
         for said in phrases(gpu, view, layout)
@@ -112,7 +115,7 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut line = Line::new(
         STRONG,
-        left(&printable(&inventory.hostname, layout), longest + 4),
+        align_left(&printable(&inventory.hostname, layout), longest + 4),
     );
     line.push(
         PLAIN,
@@ -130,7 +133,7 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
 /// `64'C,  30 %,  96 %,  693 /  700 W | 80123 / 143771 MB`, in gpustat's order: the fan before the utilization.
 fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     let whole = |reading: &Reading<f64>, width: usize| {
-        right(
+        align_right(
             &reading
                 .value()
                 .map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0}")),
@@ -161,7 +164,7 @@ fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     }
     line.push(PLAIN, " | ");
     let mib = |reading: &Reading<u64>, width: usize| {
-        right(
+        align_right(
             &reading
                 .value()
                 .map_or_else(|| ABSENT.to_owned(), |bytes| (bytes / MIB).to_string()),

@@ -42,7 +42,7 @@ pub(crate) type Field<T> = (Column, fn(&T) -> String);
 
 impl Column {
     /// Returns a column of text.
-    pub(crate) const fn left(heading: &'static str, rank: u8) -> Self {
+    pub(crate) const fn align_left(heading: &'static str, rank: u8) -> Self {
         Self {
             heading,
             align: Align::Left,
@@ -54,15 +54,15 @@ impl Column {
     }
 
     /// Returns a column of numbers.
-    pub(crate) const fn right(heading: &'static str, rank: u8) -> Self {
+    pub(crate) const fn align_right(heading: &'static str, rank: u8) -> Self {
         Self {
             align: Align::Right,
-            ..Self::left(heading, rank)
+            ..Self::align_left(heading, rank)
         }
     }
 
     /// Returns a column of numbers with room for so many digits before and after the point.
-    pub(crate) const fn point(
+    pub(crate) const fn align_points(
         heading: &'static str,
         before: usize,
         after: usize,
@@ -71,7 +71,7 @@ impl Column {
         Self {
             align: Align::Point(after),
             width: before + 1 + after,
-            ..Self::left(heading, rank)
+            ..Self::align_left(heading, rank)
         }
     }
 
@@ -199,13 +199,13 @@ impl Columns {
     }
 
     /// Returns those of `all` that fit, for a table whose rows are not known yet.
-    pub(crate) fn growing(all: &[Column], terminal: Option<usize>) -> Self {
+    pub(crate) fn with_headings(all: &[Column], terminal: Option<usize>) -> Self {
         Self::new::<[String; 0]>(all, &[], terminal)
     }
 
     /// Returns no columns, for sentences without a table.
-    pub(crate) fn none(terminal: Option<usize>) -> Self {
-        Self::growing(&[], terminal)
+    pub(crate) fn empty(terminal: Option<usize>) -> Self {
+        Self::with_headings(&[], terminal)
     }
 
     /// Returns the line of the headings.
@@ -218,8 +218,8 @@ impl Columns {
         self.join(|at, column| column.place(&cells[at]))
     }
 
-    /// A sentence in lines that begin so many columns from the left.
-    pub(crate) fn sentence(&self, indent: usize, text: &str) -> String {
+    /// Wraps a sentence. Its further lines are indented by so many columns.
+    pub(crate) fn wrap_sentence(&self, indent: usize, text: &str) -> String {
         let lines = self.terminal.map_or_else(
             || vec![text.to_owned()],
             |room| wrap(text, room.saturating_sub(indent).max(indent)),
@@ -227,26 +227,26 @@ impl Columns {
         lines.join(&format!("\n{:indent$}", ""))
     }
 
-    /// A line of a name in the first column and a sentence beside it.
-    pub(crate) fn sentence_line(&self, name: &str, style: Style, text: &str) -> String {
+    /// Returns a line with a name in the first column, followed by a sentence.
+    pub(crate) fn format_sentence_line(&self, name: &str, style: Style, text: &str) -> String {
         let width = self.shown.first().map_or(0, |(_, column)| column.width);
         format!(
             "{name:width$} {}\n",
-            paint(style, &self.sentence(width + 1, &escaped(text)))
+            paint(style, &self.wrap_sentence(width + 1, &escaped(text)))
         )
     }
 
-    /// A remark below a line, so many columns from the left.
-    pub(crate) fn remark(&self, indent: usize, style: Style, text: &str) -> String {
+    /// Returns a remark as lines of their own, indented by so many columns.
+    pub(crate) fn format_remark(&self, indent: usize, style: Style, text: &str) -> String {
         format!(
             "{:indent$}{}\n",
             "",
-            paint(style, &self.sentence(indent, text))
+            paint(style, &self.wrap_sentence(indent, text))
         )
     }
 
-    /// A text behind a line, or so many columns from the left below it where there is no room.
-    pub(crate) fn behind(&self, line: &str, indent: usize, text: &str) -> String {
+    /// Appends a text to a line, or below it, indented by so many columns, if there is no room.
+    pub(crate) fn append_or_wrap(&self, line: &str, indent: usize, text: &str) -> String {
         let width = plain(line).width() + 2 + plain(text).width();
         let is_room = self.terminal.is_none_or(|room| width <= room);
         if is_room {
@@ -299,8 +299,8 @@ pub(crate) fn or_absent(value: Option<f64>, format: impl FnOnce(f64) -> String) 
     value.map_or_else(|| ABSENT.to_owned(), format)
 }
 
-/// A number with three significant digits, of which so many at most stand behind the point.
-pub(crate) fn number(value: f64, most_decimals: usize) -> String {
+/// Formats a number with three significant digits, at most so many of them after the point.
+pub(crate) fn format_number(value: f64, most_decimals: usize) -> String {
     let value: f64 = format!("{value:.2e}").parse().unwrap_or(value);
     let magnitude = if value == 0.0 {
         0
@@ -318,10 +318,10 @@ mod tests {
     use super::*;
 
     const ALL: [Column; 4] = [
-        Column::left("name", 0).at_least(6),
-        Column::point("us", 4, 2, 0),
-        Column::right("W", 2).at_least(4),
-        Column::left("result", 0).at_least(8),
+        Column::align_left("name", 0).at_least(6),
+        Column::align_points("us", 4, 2, 0),
+        Column::align_right("W", 2).at_least(4),
+        Column::align_left("result", 0).at_least(8),
     ];
     const NO_ROWS: [Vec<String>; 0] = [];
 
@@ -330,7 +330,7 @@ mod tests {
         let shown = [
             0.0, 0.0123, 0.62, 1.847, 9.996, 73.04, 512.4, 999.6, 17_312.0, 632_400.0,
         ]
-        .map(|us| number(us, 3));
+        .map(|us| format_number(us, 3));
         assert_eq!(
             shown,
             [
@@ -368,15 +368,15 @@ mod tests {
         assert_eq!(headings(5), "name        us result\n", "rank 0 stays");
         let columns = Columns::new(&ALL, &NO_ROWS, Some(20));
         assert_eq!(
-            columns.sentence(7, "failed: too large by far"),
+            columns.wrap_sentence(7, "failed: too large by far"),
             "failed: too\n       large by far"
         );
         assert_eq!(
-            columns.behind("twelve wide.", 2, "below"),
+            columns.append_or_wrap("twelve wide.", 2, "below"),
             "twelve wide.  below"
         );
         assert_eq!(
-            columns.behind("twelve wide.", 2, "\u{1b}[2mbelow\u{1b}[0m!!"),
+            columns.append_or_wrap("twelve wide.", 2, "\u{1b}[2mbelow\u{1b}[0m!!"),
             "twelve wide.\n  \u{1b}[2mbelow\u{1b}[0m!!"
         );
     }
@@ -384,9 +384,9 @@ mod tests {
     #[test]
     fn cells_widen_cut_and_remove_columns() {
         let all = [
-            Column::right("cell", 0),
-            Column::left("code", 0).cut_down_to(6),
-            Column::left("link", 0).unless_absent(),
+            Column::align_right("cell", 0),
+            Column::align_left("code", 0).cut_down_to(6),
+            Column::align_left("link", 0).unless_absent(),
         ];
         let rows = [["100000", "print(1 + 1)", ABSENT], ["2", "x", ABSENT]];
         let rows = rows.map(|row| row.map(str::to_owned));

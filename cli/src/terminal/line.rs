@@ -37,7 +37,7 @@ impl Line {
             self.0.pop();
         }
         let texts: Vec<&str> = self.0.iter().map(|(_, text)| text.as_str()).collect();
-        let shown = fitted(&texts, layout.width.unwrap_or(usize::MAX), layout);
+        let shown = fit_pieces(&texts, layout.width.unwrap_or(usize::MAX), layout);
         let styled = |(shown, (style, _)): (String, &(Style, String))| {
             if shown.trim().is_empty() {
                 shown
@@ -51,7 +51,7 @@ impl Line {
 
 /// Pieces of one text, of which as much is kept as has room in so many columns. Where it was cut, it says so, once, even
 /// where a piece had been cut before. Nobody misses blanks at the end.
-pub(crate) fn fitted(pieces: &[&str], columns: usize, layout: Layout) -> Vec<String> {
+pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec<String> {
     let mut rest = pieces.concat().trim_end_matches(' ').width();
     let (mut room, sign) = (columns, sign(layout));
     let mut fitted: Vec<String> = Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn fitted(pieces: &[&str], columns: usize, layout: Layout) -> Vec<Str
         let mut shown = match piece {
             _ if rest > room => cut_open(piece, room, layout),
             whole if whole.width() <= room => (*whole).to_owned(),
-            blanks_behind => left(blanks_behind.trim_end_matches(' '), room),
+            blanks_behind => align_left(blanks_behind.trim_end_matches(' '), room),
         };
         rest = rest.saturating_sub(piece.width());
         room = room.saturating_sub(shown.width());
@@ -111,11 +111,11 @@ fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
         + sign(layout)
 }
 
-pub(crate) fn right(text: &str, columns: usize) -> String {
+pub(crate) fn align_right(text: &str, columns: usize) -> String {
     " ".repeat(columns.saturating_sub(text.width())) + text
 }
 
-pub(crate) fn left(text: &str, columns: usize) -> String {
+pub(crate) fn align_left(text: &str, columns: usize) -> String {
     text.to_owned() + &" ".repeat(columns.saturating_sub(text.width()))
 }
 
@@ -163,8 +163,9 @@ mod tests {
             [5, 4, 3].map(|columns| cut("abc… and more", columns, layout(80))),
             ["abc…", "abc…", "ab…"]
         );
-        assert_eq!(fitted(&["ab…", "def"], 4, layout(80)).concat(), "ab…");
-        let pieces = |columns| fitted(&["abc…", "  ", "def", "  "], columns, layout(80)).concat();
+        assert_eq!(fit_pieces(&["ab…", "def"], 4, layout(80)).concat(), "ab…");
+        let pieces =
+            |columns| fit_pieces(&["abc…", "  ", "def", "  "], columns, layout(80)).concat();
         assert_eq!(
             [10, 9, 8, 6, 5, 4, 3].map(pieces),
             [
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(cut("訓練データ", 10, layout(80)), "訓練データ");
         assert_eq!(cut("訓練データ", 9, layout(80)), "訓練デー…");
         assert_eq!(cut("訓練データ", 8, layout(80)), "訓練デ…");
-        assert_eq!(right("訓", 4), "  訓");
+        assert_eq!(align_right("訓", 4), "  訓");
     }
 
     #[test]

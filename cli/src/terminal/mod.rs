@@ -1,11 +1,10 @@
 //! The terminal: styles, lines, tables, charts, and what the terminal can show.
 
-pub(crate) mod bar;
+pub(crate) mod chart;
 pub(crate) mod columns;
 pub(crate) mod line;
 pub(crate) mod output;
 pub(crate) mod screen;
-pub(crate) mod spark;
 pub(crate) mod status_line;
 pub(crate) mod style;
 pub(crate) mod text;
@@ -23,7 +22,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Returns the columns to fill. Output of any length looks best at the width of a wide terminal.
+    /// Returns the columns to fill. Lines of any length look best at the width of a wide terminal.
     pub(crate) fn columns(self) -> usize {
         self.width.unwrap_or(120)
     }

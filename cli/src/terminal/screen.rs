@@ -9,7 +9,7 @@ use anstream::{AutoStream, ColorChoice};
 
 use super::{Layout, style::plain};
 
-/// Whether the cursor cannot be moved.
+/// Returns whether the cursor cannot be moved.
 pub(crate) fn is_dumb() -> bool {
     env::var("TERM").is_ok_and(|terminal| terminal == "dumb" || terminal.is_empty())
 }

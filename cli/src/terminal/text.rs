@@ -22,24 +22,24 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 }
 
 /// Returns the pieces of a line, as much of them as has room.
-pub(crate) fn fitted(pieces: &[&str], columns: usize) -> Vec<String> {
-    line::fitted(pieces, columns, ANY_ROOM)
+pub(crate) fn fit_pieces(pieces: &[&str], columns: usize) -> Vec<String> {
+    line::fit_pieces(pieces, columns, ANY_ROOM)
 }
 
 /// Returns text in so many columns, aligned on the left.
-pub(crate) fn left(text: &str, columns: usize) -> String {
+pub(crate) fn align_left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     let missing = columns.saturating_sub(text.width());
     text + &" ".repeat(missing)
 }
 
 /// Returns text in so many columns, aligned on the right.
-pub(crate) fn right(text: &str, columns: usize) -> String {
+pub(crate) fn align_right(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     " ".repeat(columns.saturating_sub(text.width())) + &text
 }
 
-/// Breaks text between words into lines of so many columns; a word that is longer is broken anywhere.
+/// Wraps text into lines of so many columns. A word that is longer is broken anywhere.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = vec![String::new()];
@@ -79,12 +79,12 @@ mod tests {
         for columns in 0..12 {
             for text in ["", "abc", "日本語テキスト", "a b c d e f g"] {
                 assert_eq!(
-                    left(text, columns).width(),
+                    align_left(text, columns).width(),
                     columns,
                     "{text:?} in {columns}"
                 );
                 assert_eq!(
-                    right(text, columns).width(),
+                    align_right(text, columns).width(),
                     columns,
                     "{text:?} in {columns}"
                 );

@@ -8,11 +8,11 @@ use super::{
     glyphs::{Glyphs, in_ascii},
     keys::Action,
     processes::{Column, Key},
-    text::{cut, fitted},
+    text::{cut, fit_pieces},
     theme::Theme,
     view::View,
 };
-use crate::terminal::bar::bar;
+use crate::terminal::chart::draw_bar;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {
@@ -68,7 +68,7 @@ impl Painter<'_> {
         let columns = columns.min(self.buffer.area.right().saturating_sub(x));
         let texts: Vec<&str> = parts.iter().map(|(text, _)| text.as_ref()).collect();
         let mut taken = 0;
-        for (text, (_, style)) in fitted(&texts, columns.into()).iter().zip(parts) {
+        for (text, (_, style)) in fit_pieces(&texts, columns.into()).iter().zip(parts) {
             taken += self.text(x + taken, y, columns - taken, text, *style);
         }
         taken
@@ -84,7 +84,7 @@ impl Painter<'_> {
     /// A horizontal bar; `None` leaves its place empty.
     pub(super) fn bar(&mut self, x: u16, y: u16, columns: u16, share: Option<f64>, style: Style) {
         let Some(share) = share else { return };
-        let (full, empty) = bar(share, columns.into(), self.glyphs.has_lines());
+        let (full, empty) = draw_bar(share, columns.into(), self.glyphs.has_lines());
         self.line(x, y, columns, &[(full, style), (empty, self.theme.dim)]);
     }
 

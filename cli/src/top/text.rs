@@ -7,7 +7,7 @@ use gpumon_probe::{
 };
 
 pub(super) use crate::terminal::{
-    text::{ANY_ROOM, cut, fitted, left, printable, right, wrap},
+    text::{ANY_ROOM, align_left, align_right, cut, fit_pieces, printable, wrap},
     units::ABSENT,
 };
 use crate::{moment::zoned, table::process_label::ProcessLabel};
@@ -22,7 +22,7 @@ pub(super) fn fitted_what(
     notebook: Option<&str>,
     columns: usize,
 ) -> Option<String> {
-    ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.fitted(columns, ANY_ROOM))
+    ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.fit_in(columns, ANY_ROOM))
 }
 
 /// `1.24 GB/s`, in decimal units as links are sold.

@@ -13,7 +13,7 @@ use super::compare::Compared;
 use crate::{
     describe,
     terminal::{
-        columns::{Column, Columns, number, or_absent, terminal_columns},
+        columns::{Column, Columns, format_number, or_absent, terminal_columns},
         style::{ALARM, NOTICE, STRONG, WELL, paint},
         units::{ABSENT, three_digits},
     },
@@ -70,7 +70,7 @@ impl Table {
         Self {
             subject: layout.subject,
             fields,
-            columns: Columns::growing(&all, terminal),
+            columns: Columns::with_headings(&all, terminal),
             group: None,
         }
     }
@@ -122,7 +122,7 @@ impl Table {
         self.head(&place)
             + &self
                 .columns
-                .sentence_line(name, ALARM, &format!("failed: {error}"))
+                .format_sentence_line(name, ALARM, &format!("failed: {error}"))
     }
 
     fn head(&mut self, device: &str) -> String {
@@ -159,52 +159,54 @@ fn fields(
             .map(|name| device(name).chars().count())
             .max()
             .unwrap_or_default();
-        add(Column::left("device", 0).at_least(longest), |row| {
+        add(Column::align_left("device", 0).at_least(longest), |row| {
             device(&row.outcome.device)
         });
     } else {
-        add(Column::left("workload", 0).at_least(17), |row| {
+        add(Column::align_left("workload", 0).at_least(17), |row| {
             name(row.outcome)
         });
     }
-    add(Column::right("type", 3).at_least(5), |row| {
+    add(Column::align_right("type", 3).at_least(5), |row| {
         if has_type(row.outcome) {
             row.outcome.dtype.to_string()
         } else {
             ABSENT.to_owned()
         }
     });
-    add(Column::right("size", 5).at_least(8), |row| {
+    add(Column::align_right("size", 5).at_least(8), |row| {
         size(row.outcome)
     });
     if subject != Subject::Burn {
         if on_gpu {
-            add(Column::point("device us", 6, 3, 0), |row| {
+            add(Column::align_points("device us", 6, 3, 0), |row| {
                 median(row.outcome.device_time.as_ref())
             });
         }
-        add(Column::point("± %", 2, 1, 7), |row| spread(row.outcome));
+        add(Column::align_points("± %", 2, 1, 7), |row| {
+            spread(row.outcome)
+        });
         if subject == Subject::Compared {
-            add(Column::right("vs old", 0).at_least(7), |row| {
+            add(Column::align_right("vs old", 0).at_least(7), |row| {
                 ratio(row.compared.map(|compared| compared.ratio))
             });
         }
         if subject == Subject::Baselines {
-            add(Column::right("vs base", 0).at_least(7), |row| {
+            add(Column::align_right("vs base", 0).at_least(7), |row| {
                 ratio(row.compared.map(|compared| compared.ratio))
             });
-            add(Column::right("siblings", 2).at_least(8), |row| {
+            add(Column::align_right("siblings", 2).at_least(8), |row| {
                 ratio(row.compared.and_then(|compared| compared.siblings))
             });
         }
         let needs_host = on_host || is_beside;
         if subject == Subject::Workloads || needs_host {
             let rank = if needs_host { 0 } else { 8 };
-            add(Column::point("host us", 6, 3, rank), |row| {
+            add(Column::align_points("host us", 6, 3, rank), |row| {
                 median(row.outcome.host_time.as_ref())
             });
         }
-        add(Column::point("GB/s", 4, 2, 1), |row| {
+        add(Column::align_points("GB/s", 4, 2, 1), |row| {
             billions(
                 row.outcome
                     .rate
@@ -215,7 +217,7 @@ fn fields(
     }
     // Those of floating point are operations, too.
     let operations = if has_integers { "GOP/s" } else { "GFLOP/s" };
-    add(Column::point(operations, 6, 2, 1), |row| {
+    add(Column::align_points(operations, 6, 2, 1), |row| {
         billions(
             row.outcome
                 .rate
@@ -224,18 +226,20 @@ fn fields(
         )
     });
     if on_gpu {
-        add(Column::point("peak %", 4, 1, 6), |row| of_peak(row.outcome));
-        add(Column::point("clock %", 5, 1, 9), |row| {
+        add(Column::align_points("peak %", 4, 1, 6), |row| {
+            of_peak(row.outcome)
+        });
+        add(Column::align_points("clock %", 5, 1, 9), |row| {
             percent(row.load.and_then(|load| load.share_at_clock))
         });
-        add(Column::right("W", 8).at_least(4), |row| {
+        add(Column::align_right("W", 8).at_least(4), |row| {
             whole(row.load.and_then(|load| load.watts).map(|watts| watts.mean))
         });
-        add(Column::right("MHz", 10).at_least(4), |row| {
+        add(Column::align_right("MHz", 10).at_least(4), |row| {
             whole(row.load.and_then(|load| load.sm_mhz).map(|mhz| mhz.mean))
         });
         if subject == Subject::Burn {
-            add(Column::right("max °C", 7).at_least(6), |row| {
+            add(Column::align_right("max °C", 7).at_least(6), |row| {
                 whole(
                     row.load
                         .and_then(|load| load.celsius)
@@ -244,15 +248,15 @@ fn fields(
             });
         }
     }
-    add(Column::right("limit", 4).at_least(8), |row| {
+    add(Column::align_right("limit", 4).at_least(8), |row| {
         limit_of(row.outcome, row.load)
     });
     if subject == Subject::Burn {
-        add(Column::right("errors", 0).at_least(8), |row| {
+        add(Column::align_right("errors", 0).at_least(8), |row| {
             row.outcome.verify.wrong.to_string()
         });
     }
-    add(Column::left("result", 0).at_least(8), |row| {
+    add(Column::align_left("result", 0).at_least(8), |row| {
         verdict(row.outcome)
     });
     fields
@@ -307,7 +311,9 @@ pub(in crate::commands) fn count(outcome: &Outcome) -> String {
 
 /// In us.
 pub(in crate::commands) fn median(times: Option<&Times>) -> String {
-    or_absent(times.map(|times| times.median_us), |us| number(us, 3))
+    or_absent(times.map(|times| times.median_us), |us| {
+        format_number(us, 3)
+    })
 }
 
 fn spread(outcome: &Outcome) -> String {
@@ -345,7 +351,7 @@ fn is_about_operations(outcome: &Outcome) -> bool {
 }
 
 fn billions(per_second: Option<f64>) -> String {
-    or_absent(per_second, |per_second| number(per_second / 1e9, 2))
+    or_absent(per_second, |per_second| format_number(per_second / 1e9, 2))
 }
 
 /// What ran, with the GPU that it copied to.
@@ -405,15 +411,16 @@ pub(in crate::commands) fn remarks(
             "mismatch: {} of {} elements{first}",
             verify.wrong, verify.checked
         );
-        remarks += &columns.remark(indent, ALARM, &text);
+        remarks += &columns.format_remark(indent, ALARM, &text);
     } else if !verify.ok && !outcome.partial {
-        remarks += &columns.remark(indent, ALARM, "unverified: no element was checked");
+        remarks += &columns.format_remark(indent, ALARM, "unverified: no element was checked");
     }
     if let Some(others) = load
         .map(|load| &load.others)
         .filter(|others| !others.is_empty())
     {
-        remarks += &columns.remark(indent, NOTICE, &escaped(&format!("shared with {others}")));
+        remarks +=
+            &columns.format_remark(indent, NOTICE, &escaped(&format!("shared with {others}")));
     }
     remarks
 }
@@ -428,7 +435,7 @@ pub(in crate::commands) fn beside(
 ) -> String {
     let name = format!("{:indent$}{}", "", describe::framework(run));
     let Some(of_run) = outcome_of(run, &name, outcome) else {
-        return columns.sentence_line(
+        return columns.format_sentence_line(
             &name,
             ALARM,
             &format!("failed: {}", run.error.as_deref().unwrap_or_default()),
@@ -437,7 +444,7 @@ pub(in crate::commands) fn beside(
     let lines = line(&of_run);
     match (describe::comparison(run), lines.strip_suffix('\n')) {
         (Some((style, text)), Some(line)) => {
-            columns.behind(line, indent + 2, &paint(style, &text)) + "\n"
+            columns.append_or_wrap(line, indent + 2, &paint(style, &text)) + "\n"
         }
         _ => lines,
     }

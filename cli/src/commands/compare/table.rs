@@ -44,7 +44,7 @@ pub(super) fn draw(sides: &[Side; 2], terminal: Option<usize>) -> String {
         let name = format!("GPU {} {}", gpu.index, name.unwrap_or_default());
         rows.extend(group(&escaped(name.trim_end()), figures));
     }
-    let first = [Column::left("", 0), Column::left("", 0)].into_iter();
+    let first = [Column::align_left("", 0), Column::align_left("", 0)].into_iter();
     let all: Vec<_> = first.chain(FIGURES.iter().map(Figure::column)).collect();
     let columns = Columns::new(&all, &rows, terminal);
     text += "\n";

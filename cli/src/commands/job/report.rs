@@ -80,7 +80,7 @@ pub(super) fn draw(
     }
     for device in &measured.devices {
         for condition in device.conditions.iter().take(CONDITIONS) {
-            text += &columns.remark(0, DIM, &escaped(&told(device, condition)));
+            text += &columns.format_remark(0, DIM, &escaped(&told(device, condition)));
         }
         if let Some(more) = device
             .conditions
@@ -88,7 +88,7 @@ pub(super) fn draw(
             .checked_sub(CONDITIONS)
             .filter(|more| *more > 0)
         {
-            text += &columns.remark(
+            text += &columns.format_remark(
                 0,
                 DIM,
                 &format!("{}: {more} more conditions, in --json", name(device)),
@@ -103,7 +103,7 @@ pub(super) fn draw(
         });
     if (known_ms as f64) < held_ms as f64 * KNOWN {
         let share = 100.0 * known_ms as f64 / held_ms as f64;
-        text += &columns.remark(
+        text += &columns.format_remark(
             0,
             DIM,
             &format!("History covers {share:.0} % of this time; the figures are for that part."),
@@ -111,7 +111,7 @@ pub(super) fn draw(
     }
     if !job.others.is_empty() {
         let others: Vec<_> = job.others.iter().map(|other| escaped(other)).collect();
-        text += &columns.remark(
+        text += &columns.format_remark(
             0,
             DIM,
             &format!(
@@ -121,7 +121,7 @@ pub(super) fn draw(
         );
     }
     for sentence in give_advice(measured, !job.others.is_empty()) {
-        text += &(columns.sentence(0, &sentence) + "\n");
+        text += &(columns.wrap_sentence(0, &sentence) + "\n");
     }
     text
 }
@@ -155,10 +155,10 @@ fn head(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
 
 /// The columns before those of [`FIGURES`].
 const COLUMNS: [Column; 4] = [
-    Column::left("GPU", 0),
-    Column::left("Model", 6),
-    Column::right("Time", 0),
-    Column::right("Idle", 0),
+    Column::align_left("GPU", 0),
+    Column::align_left("Model", 6),
+    Column::align_right("Time", 0),
+    Column::align_right("Idle", 0),
 ];
 
 fn cells(device: &MeasuredDevice) -> Vec<String> {

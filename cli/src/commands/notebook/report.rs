@@ -19,13 +19,13 @@ use crate::terminal::{
 const CODE: (usize, usize) = (60, 20);
 
 const COLUMNS: [Column; 7] = [
-    Column::right("Cell", 0),
-    Column::right("Run", 1),
-    Column::left("Code", 0).cut_down_to(CODE.1),
-    Column::right("Duration", 0),
-    Column::right("GPU time", 0),
-    Column::right("Peak memory", 0),
-    Column::left("Energy", 0),
+    Column::align_right("Cell", 0),
+    Column::align_right("Run", 1),
+    Column::align_left("Code", 0).cut_down_to(CODE.1),
+    Column::align_right("Duration", 0),
+    Column::align_right("GPU time", 0),
+    Column::align_right("Peak memory", 0),
+    Column::align_left("Energy", 0),
 ];
 
 /// Returns the total cost of the last runs of all cells; `None` if every cost is of an earlier run.
@@ -122,14 +122,14 @@ pub(super) fn draw(notebook: &Notebook, terminal: Option<usize>) -> String {
         text += "\n";
     }
     if notebook.cells.iter().any(|cell| cell.is_earlier) {
-        text += &columns.remark(
+        text += &columns.format_remark(
             0,
             DIM,
             "earlier run: the cell was changed, cleared or run again after this was measured. It is not in the sum of all cells.",
         );
     }
     if notebook.cells.iter().any(|cell| cell.cost.shared) {
-        text += &columns.remark(
+        text += &columns.format_remark(
             0,
             DIM,
             "shared: others held a GPU at the same time, and the energy has what they used, too.",
@@ -143,7 +143,7 @@ pub(super) fn draw(notebook: &Notebook, terminal: Option<usize>) -> String {
         };
         let told =
             format!("{cells} a cost in a form that this version does not know: update gpumon.");
-        text += &columns.remark(0, DIM, &told);
+        text += &columns.format_remark(0, DIM, &told);
     }
     text
 }

@@ -3,7 +3,7 @@
 use gpumon_workload::protocol::MemoryLevel;
 
 use crate::terminal::{
-    bar::bar,
+    chart::draw_bar,
     style::{ALARM, DIM, MEMORY, NOTICE, paint},
 };
 
@@ -21,7 +21,7 @@ pub(super) fn line(level: &MemoryLevel, columns: usize, rich: bool) -> String {
         .find(|text| text.len() + 12 <= columns);
     let text = text.map(|text| format!("  {text}")).unwrap_or_default();
     let length = columns.saturating_sub(text.len()).min(LONGEST);
-    let (used, rest) = bar(level.share(), length, rich);
+    let (used, rest) = draw_bar(level.share(), length, rich);
     let rest: Vec<char> = rest.chars().collect();
     let reserve = (level.reserve_bytes as f64 / level.total_bytes.max(1) as f64 * length as f64)
         .ceil() as usize;

@@ -22,21 +22,21 @@ const LONGEST_NAME: usize = 60;
 const MOST: usize = 8;
 
 const COLUMNS: [Column; 11] = [
-    Column::left("GPU", 0),
-    Column::left("Model", 6),
-    Column::right("Held", 5),
-    Column::right("GPU time", 0),
-    Column::right("SM active", 1),
-    Column::right("Tensor active", 3),
-    Column::right("DRAM", 4),
-    Column::right("Peak memory", 0),
-    Column::right("Energy", 0),
-    Column::right("PCIe RX/TX", 7).unless_absent(),
-    Column::right("NVLink RX/TX", 8).unless_absent(),
+    Column::align_left("GPU", 0),
+    Column::align_left("Model", 6),
+    Column::align_right("Held", 5),
+    Column::align_right("GPU time", 0),
+    Column::align_right("SM active", 1),
+    Column::align_right("Tensor active", 3),
+    Column::align_right("DRAM", 4),
+    Column::align_right("Peak memory", 0),
+    Column::align_right("Energy", 0),
+    Column::align_right("PCIe RX/TX", 7).unless_absent(),
+    Column::align_right("NVLink RX/TX", 8).unless_absent(),
 ];
 
 pub(super) fn draw(cost: &Cost, terminal: Option<usize>) -> String {
-    let rows: Vec<_> = cost.gpus.iter().map(cells).collect();
+    let rows: Vec<_> = cost.gpus.iter().map(format_cells).collect();
     let columns = Columns::new(&COLUMNS, &rows, terminal);
     let mut text = paint(STRONG, &format!("gpumon: {}", sentence(cost))) + "\n";
     if !rows.is_empty() {
@@ -72,10 +72,10 @@ pub(super) fn draw(cost: &Cost, terminal: Option<usize>) -> String {
         format!("{} (mark, after {})", mark.text, elapsed(seconds))
     }));
     for remark in remarks.iter().take(MOST).chain(&cost.lost) {
-        text += &columns.remark(0, DIM, &escaped(remark));
+        text += &columns.format_remark(0, DIM, &escaped(remark));
     }
     if let Some(more) = remarks.len().checked_sub(MOST).filter(|more| *more > 0) {
-        text += &columns.remark(
+        text += &columns.format_remark(
             0,
             DIM,
             &format!("{more} more conditions, errors and marks, in --json"),
@@ -108,7 +108,7 @@ pub(super) fn sentence(cost: &Cost) -> String {
     format!("{name}{}", parts.join(", "))
 }
 
-fn cells(gpu: &GpuCost) -> [String; COLUMNS.len()] {
+fn format_cells(gpu: &GpuCost) -> [String; COLUMNS.len()] {
     let none = || ABSENT.to_owned();
     let percent = |percent: Option<Spread>| {
         percent.map_or_else(none, |Spread { mean, peak }| {

@@ -16,11 +16,11 @@ use crate::{
 /// Where a load's readings begin, below what it does.
 const INDENT: usize = 2;
 const COLUMNS: [Column; 5] = [
-    Column::left("reading", 0).at_least(39),
-    Column::point("expected", 4, 3, 0),
-    Column::point("reported", 4, 3, 0),
-    Column::left("unit", 0).at_least(4),
-    Column::left("result", 0).at_least(12),
+    Column::align_left("reading", 0).at_least(39),
+    Column::align_points("expected", 4, 3, 0),
+    Column::align_points("reported", 4, 3, 0),
+    Column::align_left("unit", 0).at_least(4),
+    Column::align_left("result", 0).at_least(12),
 ];
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Text {
     }
 
     fn with_room(terminal: Option<usize>) -> Self {
-        let columns = Columns::growing(&COLUMNS, terminal);
+        let columns = Columns::with_headings(&COLUMNS, terminal);
         Self {
             columns,
             devices: Vec::new(),
@@ -88,7 +88,7 @@ impl Text {
                 figure(&check.most),
                 check.how
             );
-            text += &self.columns.remark(2 * INDENT, DIM, &why);
+            text += &self.columns.format_remark(2 * INDENT, DIM, &why);
         }
         text
     }
@@ -118,7 +118,7 @@ impl ForPeople for Text {
             Report::Check { check } => return Some(self.lines(check)),
             Report::Failed { id, error, .. } if self.all() > 0 => {
                 let error = escaped(&format!("{id}: failed: {error}"));
-                return Some(self.columns.remark(2 * INDENT, ALARM, &error));
+                return Some(self.columns.format_remark(2 * INDENT, ALARM, &error));
             }
             Report::Begun { devices, .. } => self.devices.clone_from(devices),
             _ => {}

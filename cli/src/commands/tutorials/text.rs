@@ -16,11 +16,11 @@ use crate::{
 const INDENT: usize = 3;
 const VARIANT: usize = 38;
 const COLUMNS: [Column; 5] = [
-    Column::left("variant", 0).at_least(VARIANT),
-    Column::right("size", 2).at_least(8),
-    Column::point("device us", 6, 3, 1),
-    Column::point("host us", 6, 3, 0),
-    Column::left("result", 0).at_least(8),
+    Column::align_left("variant", 0).at_least(VARIANT),
+    Column::align_right("size", 2).at_least(8),
+    Column::align_points("device us", 6, 3, 1),
+    Column::align_points("host us", 6, 3, 0),
+    Column::align_left("result", 0).at_least(8),
 ];
 const QUICK: &str = "Quick run: sizes are those of the table, not those of the titles.";
 
@@ -40,7 +40,7 @@ impl Text {
     fn with_room(is_quick: bool, terminal: Option<usize>) -> Self {
         Self {
             is_quick,
-            columns: Columns::growing(&COLUMNS, terminal),
+            columns: Columns::with_headings(&COLUMNS, terminal),
             case: None,
         }
     }
@@ -76,7 +76,7 @@ impl Text {
             Backend::Cpu => "CPU",
         };
         let name = format!("{:INDENT$}{place} {}", "", report.variant);
-        let line = |style, text: &str| self.columns.sentence_line(&name, style, text);
+        let line = |style, text: &str| self.columns.format_sentence_line(&name, style, text);
         let shown = |text: &str, style, verdict: &str| {
             let line = line(PLAIN, &format!("{text}: {verdict}"));
             let text = line
@@ -97,7 +97,7 @@ impl Text {
     fn measured(&self, name: String, report: &TutorialReport, outcome: &Outcome) -> String {
         let mut text = self.line(name, outcome);
         if let Some((is_slower, comparison)) = comparison(report) {
-            text = self.columns.behind(
+            text = self.columns.append_or_wrap(
                 &text,
                 2 * INDENT,
                 &paint(if is_slower { NOTICE } else { DIM }, &comparison),
@@ -137,7 +137,11 @@ impl ForPeople for Text {
     /// What one learns from the last case.
     fn end(&self) -> String {
         let lesson = |(_, teaches): &(_, String)| {
-            format!("{:INDENT$}{}\n", "", self.columns.sentence(INDENT, teaches))
+            format!(
+                "{:INDENT$}{}\n",
+                "",
+                self.columns.wrap_sentence(INDENT, teaches)
+            )
         };
         self.case.as_ref().map_or_else(String::new, lesson)
     }

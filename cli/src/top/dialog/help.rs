@@ -7,7 +7,7 @@ use crate::top::{
     keys::{BINDINGS, Part},
     model::{Model, Origin},
     painter::Painter,
-    text::left,
+    text::align_left,
 };
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Help {
             lines.push(vec![(title.to_owned(), painter.theme.strong)]);
             for binding in BINDINGS.iter().filter(|binding| binding.part == part) {
                 lines.push(vec![
-                    (left(&binding.names(), 12), painter.theme.utilization),
+                    (align_left(&binding.names(), 12), painter.theme.utilization),
                     (binding.help.to_owned(), painter.theme.plain),
                 ]);
             }

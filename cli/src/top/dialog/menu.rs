@@ -13,7 +13,7 @@ use crate::top::{
     painter::Painter,
     processes::Column,
     state::State,
-    text::{left, printable, right},
+    text::{align_left, align_right, printable},
 };
 
 pub(in crate::top) struct Menu {
@@ -75,7 +75,7 @@ impl Menu {
             users.entry(user).or_default();
         }
         let entry = |text: &str, count: usize, choice| Entry {
-            text: left(text, 20) + &right(&count.to_string(), 5),
+            text: align_left(text, 20) + &align_right(&count.to_string(), 5),
             choice: Choice::User(choice),
         };
         let mut entries = vec![entry("all users", users.values().sum(), None)];
@@ -141,7 +141,7 @@ impl Menu {
             } else {
                 painter.theme.plain
             };
-            vec![(left(&entry.text, columns), style)]
+            vec![(align_left(&entry.text, columns), style)]
         };
         let lines: Vec<Line> = self.entries.iter().enumerate().map(line).collect();
         self.list.keep_in_sight(screen);

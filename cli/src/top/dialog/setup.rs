@@ -17,7 +17,7 @@ use crate::{
         painter::{Hit, Painter},
         processes::Column,
         state::State,
-        text::{left, range},
+        text::{align_left, range},
         theme::ThemeName,
     },
 };
@@ -209,7 +209,7 @@ impl Setup {
         const COLUMNS: u16 = 56;
         let theme = painter.theme;
         let line = |(place, item): (usize, Item)| -> Line {
-            let text = left(&text(item, state), usize::from(COLUMNS));
+            let text = align_left(&text(item, state), usize::from(COLUMNS));
             vec![(
                 text,
                 if place == self.list.at {
@@ -286,7 +286,7 @@ impl Setup {
 fn text(item: Item, state: &State) -> String {
     let check =
         |is_chosen: bool, label: &str| format!("[{}] {label}", if is_chosen { 'x' } else { ' ' });
-    let value = |label: &str, value: &str| format!("{} ◂ {value} ▸", left(label, 32));
+    let value = |label: &str, value: &str| format!("{} ◂ {value} ▸", align_left(label, 32));
     match item {
         Item::Column(column) => check(state.processes.columns.contains(&column), column.id()),
         Item::Metric(metric) => check(state.metrics.contains(&metric), METRICS[metric].label),

@@ -15,7 +15,7 @@ use crate::{
     top::{
         painter::Painter,
         panel::last_line,
-        text::{clock, left},
+        text::{align_left, clock},
     },
 };
 
@@ -225,7 +225,7 @@ fn help(painter: &mut Painter<'_>, screen: Rect) {
     painter.text(area.x + 1, area.y, width - 2, "Keys", painter.theme.strong);
     for (at, binding) in (1..height.saturating_sub(1)).zip(bindings) {
         let parts = [
-            (left(binding.shown, 8), painter.theme.utilization),
+            (align_left(binding.shown, 8), painter.theme.utilization),
             (binding.help.to_owned(), painter.theme.plain),
         ];
         painter.line(area.x + 1, area.y + at, width - 2, &parts);

@@ -14,7 +14,7 @@ use crate::{
     },
     top::{
         painter::Painter,
-        text::{ABSENT, cut, left, right},
+        text::{ABSENT, align_left, align_right, cut},
     },
 };
 
@@ -59,7 +59,7 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, lines: &[Line<'_>], ap
         } else {
             painter.theme.plain
         };
-        let name = left(&cut(&line.name(), names), names);
+        let name = align_left(&cut(&line.name(), names), names);
         painter.text(area.x, y, area.width, &name, style);
         let rows = line.rows;
         for row in line.gpus.iter().filter(|row| place_of(rows, **row) < cells) {
@@ -67,7 +67,7 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, lines: &[Line<'_>], ap
             let (symbol, style) = cell(rows, *row, app.metric, painter.theme, painter.glyphs);
             // The selected line tells the numbers.
             let text = if is_selected {
-                right(&app.metric.number(rows, *row), CELL - 1)
+                align_right(&app.metric.format_number(rows, *row), CELL - 1)
             } else {
                 symbol.to_string().repeat(CELL - 1)
             };
@@ -152,7 +152,7 @@ fn heading(
             x,
             area.y,
             area.right().saturating_sub(x),
-            &right(text, *width),
+            &align_right(text, *width),
             dim,
         );
         x += *width as u16;
@@ -168,7 +168,7 @@ fn draw_about(painter: &mut Painter<'_>, area: Rect, line: &Line<'_>, numbers: u
     let mut x = area.x;
     for (_, width, text) in &NUMBERS[..numbers] {
         let room = area.right().saturating_sub(x);
-        let text = right(&text(line), *width);
+        let text = align_right(&text(line), *width);
         painter.text(x, area.y, room, &text, painter.theme.plain);
         x += *width as u16;
     }

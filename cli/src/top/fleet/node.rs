@@ -15,7 +15,7 @@ use crate::{
     },
     top::{
         painter::Painter,
-        text::{ABSENT, left, right, wrap},
+        text::{ABSENT, align_left, align_right, wrap},
     },
 };
 
@@ -97,27 +97,34 @@ fn gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) {
     } else {
         "all".to_owned()
     };
-    let mut x =
-        area.x + painter.text(area.x, area.y, area.width, &right(&index, 3), theme.strong) + 1;
+    let mut x = area.x
+        + painter.text(
+            area.x,
+            area.y,
+            area.width,
+            &align_right(&index, 3),
+            theme.strong,
+        )
+        + 1;
     let share = sum.value(UTILIZATION).map(|busy| busy / 100.0);
     painter.bar(x, area.y, BAR, share, theme.utilization);
     x += BAR + 1;
     let parts = [
         (
-            right(&with_unit(format_utilization(&sum), "%"), 6),
+            align_right(&with_unit(format_utilization(&sum), "%"), 6),
             theme.utilization,
         ),
         (
-            right(&format!("{} GiB", format_memory(&sum)), 16),
+            align_right(&format!("{} GiB", format_memory(&sum)), 16),
             theme.memory,
         ),
-        (right(&format_power(&sum), 8), theme.power),
+        (align_right(&format_power(&sum), 8), theme.power),
         (
-            right(&with_unit(format_temperature(&sum), "C"), 6),
+            align_right(&with_unit(format_temperature(&sum), "C"), 6),
             theme.temperature,
         ),
         (
-            format!("  {}", left(&format_state(rows, row), 12)),
+            format!("  {}", align_left(&format_state(rows, row), 12)),
             theme.plain,
         ),
         (format!(" {}", format_owners(rows, row)), theme.dim),

@@ -8,14 +8,14 @@ use ratatui::layout::Rect;
 
 use super::scroll_view::{Line, scroll_view};
 use crate::{
-    terminal::bar::bar,
+    terminal::chart::draw_bar,
     top::{
         history,
         metrics::METRICS,
         model::Model,
         painter::Painter,
         state::State,
-        text::{ABSENT, left, right},
+        text::{ABSENT, align_left, align_right},
         theme::Meaning,
     },
 };
@@ -70,8 +70,8 @@ fn of_one(
                         .collect::<String>()
                 });
             vec![
-                (left(field.label, label), painter.theme.plain),
-                (right(&shown(percent), 6) + "  ", style),
+                (align_left(field.label, label), painter.theme.plain),
+                (align_right(&shown(percent), 6) + "  ", style),
                 (full, style),
                 (empty, painter.theme.dim),
                 (" ".to_owned() + &past.unwrap_or_default(), style),
@@ -89,10 +89,10 @@ fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &Sta
     let bars = room.saturating_sub(9).min(24);
     let bars = if bars < 4 { 0 } else { bars };
     let cell = (7 + if bars > 0 { bars + 1 } else { 0 }).min(room.max(7));
-    let heading: Line = std::iter::once((left("GPU", name), painter.theme.dim))
+    let heading: Line = std::iter::once((align_left("GPU", name), painter.theme.dim))
         .chain(columns.iter().map(|field| {
             (
-                left(&right(&field.short_label.to_uppercase(), 7), cell),
+                align_left(&align_right(&field.short_label.to_uppercase(), 7), cell),
                 painter.theme.dim,
             )
         }))
@@ -101,7 +101,7 @@ fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &Sta
         .iter()
         .map(|gpu| {
             let mut line = vec![(
-                left(&right(&gpu.index.to_string(), 3), name),
+                align_left(&align_right(&gpu.index.to_string(), 3), name),
                 painter.theme.plain,
             )];
             if let Some(reason) = gpu.activity.absence() {
@@ -111,7 +111,7 @@ fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &Sta
             for field in &columns {
                 let style = painter.theme.of(meaning(field));
                 let percent = field.access.value(gpu);
-                line.push((right(&shown(percent), 7), style));
+                line.push((align_right(&shown(percent), 7), style));
                 if bars > 0 {
                     let (full, empty) = drawn_bar(percent, bars, painter);
                     line.extend([(" ".to_owned() + &full, style), (empty, painter.theme.dim)]);
@@ -139,6 +139,6 @@ fn shown(percent: Option<f64>) -> String {
 fn drawn_bar(percent: Option<f64>, columns: usize, painter: &Painter<'_>) -> (String, String) {
     percent.map_or_else(
         || (String::new(), " ".repeat(columns)),
-        |percent| bar(percent / 100.0, columns, painter.glyphs.has_lines()),
+        |percent| draw_bar(percent / 100.0, columns, painter.glyphs.has_lines()),
     )
 }

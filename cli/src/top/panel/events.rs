@@ -13,7 +13,7 @@ use crate::{
         model::Model,
         painter::Painter,
         state::State,
-        text::{clock, left, printable, right, wrap},
+        text::{align_left, align_right, clock, printable, wrap},
     },
 };
 
@@ -140,7 +140,7 @@ fn tell(
     style: Style,
 ) {
     let gpu = gpu.map_or_else(String::new, |gpu| format!("GPU {gpu}"));
-    let margin = format!("{}  {}  ", right(when, 9), left(&gpu, 6));
+    let margin = format!("{}  {}  ", align_right(when, 9), align_left(&gpu, 6));
     let width = margin.chars().count();
     for (place, part) in wrap(text, columns.saturating_sub(width))
         .into_iter()

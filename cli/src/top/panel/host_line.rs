@@ -14,7 +14,7 @@ use crate::{
         model::Model,
         painter::Painter,
         state::State,
-        text::{ABSENT, percent, rate, right, shown},
+        text::{ABSENT, align_right, percent, rate, shown},
     },
 };
 
@@ -111,7 +111,7 @@ pub(in crate::top) fn host_line(
             let ways = ways.map(|(way, reading)| {
                 format!(
                     "{way} {}",
-                    right(&shown(reading, |bytes| rate(*bytes)), RATE)
+                    align_right(&shown(reading, |bytes| rate(*bytes)), RATE)
                 )
             });
             at.put(label, &ways.join(" "), 0, theme.traffic, 0);

@@ -14,7 +14,7 @@ use crate::top::{
     model::Model,
     painter::Painter,
     state::State,
-    text::{ABSENT, format_reading, left, rate, right, shown},
+    text::{ABSENT, align_left, align_right, format_reading, rate, shown},
 };
 
 const RATE: usize = 10;
@@ -24,8 +24,8 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
     let dim = painter.theme.dim;
     let past = usize::from(area.width) >= 76 + 4 * PAST;
     let with_past = |heading: &str| {
-        left(
-            &right(heading, RATE),
+        align_left(
+            &align_right(heading, RATE),
             RATE + if past { PAST + 3 } else { 2 },
         )
     };
@@ -40,15 +40,15 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
         _ => "LINKS".to_owned(),
     };
     let heading: Line = vec![
-        (left("GPU", 5), dim),
-        (left("PCIE", 16), dim),
+        (align_left("GPU", 5), dim),
+        (align_left("PCIE", 16), dim),
         (with_past("PCIE SENT"), dim),
         (with_past("PCIE RECV"), dim),
-        (right("REPLAYS", 8) + "  ", dim),
-        (left(&link, 9), dim),
+        (align_right("REPLAYS", 8) + "  ", dim),
+        (align_left(&link, 9), dim),
         (with_past("LINK SENT"), dim),
         (with_past("LINK RECV"), dim),
-        (right("ERRORS", 8), dim),
+        (align_right("ERRORS", 8), dim),
     ];
     let makes_way = make_way(&heading, area.width.into());
     let heading = without(heading, &makes_way);
@@ -145,7 +145,7 @@ fn summary(
         |details| shown(&details.pcie_replays_total, ToString::to_string),
     );
     let of_rate = |reading: &Reading<f64>, metric: &str| {
-        let text = right(&shown(reading, |speed| rate(*speed)), RATE) + "  ";
+        let text = align_right(&shown(reading, |speed| rate(*speed)), RATE) + "  ";
         if !past {
             return text;
         }
@@ -163,12 +163,15 @@ fn summary(
             + " "
     };
     vec![
-        (left(&right(&gpu.index.to_string(), 3), 5), plain),
-        (left(&pcie, 16), plain),
+        (
+            align_left(&align_right(&gpu.index.to_string(), 3), 5),
+            plain,
+        ),
+        (align_left(&pcie, 16), plain),
         (of_rate(&gpu.pcie.tx_bytes_per_second, "pcie-tx"), traffic),
         (of_rate(&gpu.pcie.rx_bytes_per_second, "pcie-rx"), traffic),
-        (right(&replays, 8) + "  ", plain),
-        (left(&up, 9), if all_up { plain } else { alarm }),
+        (align_right(&replays, 8) + "  ", plain),
+        (align_left(&up, 9), if all_up { plain } else { alarm }),
         (
             of_rate(&gpu.nvlink.tx_bytes_per_second, "nvlink-tx"),
             traffic,
@@ -178,7 +181,7 @@ fn summary(
             traffic,
         ),
         (
-            right(
+            align_right(
                 &errors.map_or_else(|| ABSENT.to_owned(), |errors| errors.to_string()),
                 8,
             ),
@@ -210,7 +213,7 @@ fn list_links(painter: &Painter<'_>, name: &str, details: Option<&GpuDetails>) -
         cells
             .iter()
             .zip(widths)
-            .map(|(cell, width)| left(cell, width))
+            .map(|(cell, width)| align_left(cell, width))
             .collect::<String>()
     };
     let mut rows = vec![Line::new(), vec![(cells(heading.map(str::to_owned)), dim)]];
@@ -227,7 +230,7 @@ fn list_links(painter: &Painter<'_>, name: &str, details: Option<&GpuDetails>) -
 
 fn of_link(link: &NvLink) -> [String; 9] {
     [
-        right(&link.link.to_string(), 4),
+        align_right(&link.link.to_string(), 4),
         format_reading(&link.active, |up| {
             if *up { "up" } else { "down" }.to_owned()
         }),
@@ -253,9 +256,9 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
     let indexes: Vec<u32> = inventory.gpus.iter().map(|gpu| gpu.index).collect();
     let heads: String = indexes
         .iter()
-        .map(|index| right(&format!("GPU{index}"), 6))
+        .map(|index| align_right(&format!("GPU{index}"), 6))
         .collect();
-    let mut lines = vec![Line::new(), vec![(left("", 5) + &heads, dim)]];
+    let mut lines = vec![Line::new(), vec![(align_left("", 5) + &heads, dim)]];
     for row in &indexes {
         let cells = indexes.iter().map(|column| {
             let pair = (*row.min(column), *row.max(column));
@@ -271,10 +274,10 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
                     _ => shown(&link.path, |path| of_path(*path).to_owned()),
                 },
             };
-            right(&text, 6)
+            align_right(&text, 6)
         });
         lines.push(vec![
-            (left(&right(&row.to_string(), 3), 5), dim),
+            (align_left(&align_right(&row.to_string(), 3), 5), dim),
             (cells.collect(), painter.theme.plain),
         ]);
     }

@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{
     describe::{self, Loads, Thresholds},
-    terminal::bar::bar,
+    terminal::chart::draw_bar,
     top::{
         model::Model,
         painter::Painter,
         state::State,
-        text::{ABSENT, left, percent, right, shown},
+        text::{ABSENT, align_left, align_right, percent, shown},
     },
 };
 
@@ -25,14 +25,14 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
     let heading: Line = vec![(
         format!(
             "{}{}{}{}{}{}{}{}  {}",
-            left("GPU", 5),
-            left("INSTANCE", 10),
-            left("PROFILE", 12),
-            right("MEMORY", 15),
-            left("", bars + 2),
-            right("SM", 7),
-            right("TENSOR", 8),
-            right("DRAM", 7),
+            align_left("GPU", 5),
+            align_left("INSTANCE", 10),
+            align_left("PROFILE", 12),
+            align_right("MEMORY", 15),
+            align_left("", bars + 2),
+            align_right("SM", 7),
+            align_right("TENSOR", 8),
+            align_right("DRAM", 7),
             "PROCESSES"
         ),
         dim,
@@ -72,7 +72,7 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
     }
     lines.extend(without.iter().map(|(gpu, why)| {
         vec![(
-            format!("{} {why}", left(&right(&gpu.to_string(), 3), 4)),
+            format!("{} {why}", align_left(&align_right(&gpu.to_string(), 3), 4)),
             dim,
         )]
     }));
@@ -110,7 +110,7 @@ fn of_device(
         painter.theme.of_load(loads.utilization),
     );
     let number = |text: &str, columns: usize, style| {
-        let blank = right("", columns.saturating_sub(text.width()));
+        let blank = align_right("", columns.saturating_sub(text.width()));
         [(blank, plain), (text.to_owned(), style)]
     };
     let known = model.board(gpu.index).and_then(|gpu| {
@@ -137,7 +137,7 @@ fn of_device(
     let share = describe::share(used, total);
     let (full, empty) = share.filter(|_| bars > 0).map_or_else(
         || (String::new(), " ".repeat(bars)),
-        |share| bar(share, bars, painter.glyphs.has_lines()),
+        |share| draw_bar(share, bars, painter.glyphs.has_lines()),
     );
     let part = |read: fn(&gpumon_probe::model::Activity) -> &Reading<f64>| {
         device
@@ -151,9 +151,9 @@ fn of_device(
             .count()
     });
     let mut line = vec![
-        (left(&right(&place, 3), 5), plain),
+        (align_left(&align_right(&place, 3), 5), plain),
         (
-            left(
+            align_left(
                 &format!(
                     "{}/{}",
                     device.instance.gpu_instance, device.instance.compute_instance
@@ -162,7 +162,7 @@ fn of_device(
             ),
             plain,
         ),
-        (left(&profile, 12), painter.theme.strong),
+        (align_left(&profile, 12), painter.theme.strong),
     ];
     line.extend(number(&memory, 15, memory_load));
     line.extend([
@@ -172,9 +172,9 @@ fn of_device(
     ]);
     line.extend(number(&part(|parts| &parts.sm_percent), 7, sm_load));
     line.extend([
-        (right(&part(|parts| &parts.tensor_percent), 8), busy),
+        (align_right(&part(|parts| &parts.tensor_percent), 8), busy),
         (
-            right(&part(|parts| &parts.dram_bandwidth_percent), 7),
+            align_right(&part(|parts| &parts.dram_bandwidth_percent), 7),
             painter.theme.memory,
         ),
         (

@@ -10,7 +10,7 @@ use crate::top::{
     painter::{Hit, Painter, row},
     processes::{Cells, Column, Filter, Row, Subject},
     state::State,
-    text::{cut, left, printable, right},
+    text::{align_left, align_right, cut, printable},
 };
 
 /// Draws the list, scrolled so that the selection can be seen.
@@ -126,9 +126,9 @@ fn headings(
             cut(column.heading(), width.saturating_sub(arrow.width()))
         );
         let text = if column.is_text() {
-            left(&text, *width)
+            align_left(&text, *width)
         } else {
-            right(&text, *width)
+            align_right(&text, *width)
         };
         let style = if is_sorted {
             painter.theme.strong
@@ -208,9 +208,9 @@ fn draw(
             _ => line.cell(*column, now_ms),
         };
         let text = if column.is_text() {
-            left(&text, *width)
+            align_left(&text, *width)
         } else {
-            right(&text, *width)
+            align_right(&text, *width)
         };
         let style = if is_parent {
             painter.theme.dim

@@ -145,7 +145,7 @@ impl Column {
         }
     }
 
-    /// Text stands on the left, numbers on the right.
+    /// Text is aligned on the left, numbers on the right.
     pub(in crate::top) fn is_text(self) -> bool {
         matches!(self, Self::User | Self::Kind | Self::What)
     }

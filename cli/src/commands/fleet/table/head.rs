@@ -32,7 +32,7 @@ pub(super) fn lines(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<us
     let sizes = totals.sizes();
     let place = format!("{source}  {time}");
     let begin = format!("{}  {sizes}", paint(STRONG, "fleet"));
-    let first = Columns::none(terminal).behind(&(begin + &state), 0, &paint(DIM, &place));
+    let first = Columns::empty(terminal).append_or_wrap(&(begin + &state), 0, &paint(DIM, &place));
     let mut second = String::new();
     for part in totals.parts() {
         let style = if part.ends_with(" lost") {

@@ -131,7 +131,7 @@ fn lines(
             return String::new();
         }
         let style = if line.is_alarming() { ALARM } else { NOTICE };
-        columns.remark(2, style, &troubles)
+        columns.format_remark(2, style, &troubles)
     })
 }
 
@@ -152,17 +152,17 @@ fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
         return "No node has that many free GPUs.\n".to_owned();
     }
     let fields: [Field<FreeNode>; 5] = [
-        (Column::left("Node", 0), |kind| escaped(&kind.node)),
-        (Column::left("Free", 0), |kind| {
+        (Column::align_left("Node", 0), |kind| escaped(&kind.node)),
+        (Column::align_left("Free", 0), |kind| {
             format!("{} of {}", kind.free, kind.gpus)
         }),
-        (Column::left("Model", 2), |kind| {
+        (Column::align_left("Model", 2), |kind| {
             format_model(kind.model.as_deref())
         }),
-        (Column::right("Memory each", 1), |kind| {
+        (Column::align_right("Memory each", 1), |kind| {
             or_absent(kind.memory_bytes, bytes)
         }),
-        (Column::left("GPU", 3), |kind| {
+        (Column::align_left("GPU", 3), |kind| {
             let indexes: Vec<String> = kind.indexes.iter().map(u32::to_string).collect();
             indexes.join(",")
         }),

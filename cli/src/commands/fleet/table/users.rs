@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::{
     fleet::text::{at_least, owner},
     terminal::{
-        columns::{Column, Columns, Field, format_table, number, or_absent},
+        columns::{Column, Columns, Field, format_number, format_table, or_absent},
         style::DIM,
         units::energy,
     },
@@ -149,26 +149,30 @@ pub(super) fn text(
         return "Nobody holds a GPU that is shown.\n".to_owned();
     }
     let fields: [Field<UserSum>; 7] = [
-        (Column::left("User", 0), |sum| escaped(&sum.user)),
-        (Column::right("GPUs", 0), |sum| sum.count(sum.gpus as usize)),
-        (Column::right("Idle", 0), |sum| sum.count(sum.idle as usize)),
-        (Column::right("Nodes", 3), |sum| sum.count(sum.nodes)),
-        (Column::right("GPU hours, 24 h", 1), |sum| {
+        (Column::align_left("User", 0), |sum| escaped(&sum.user)),
+        (Column::align_right("GPUs", 0), |sum| {
+            sum.count(sum.gpus as usize)
+        }),
+        (Column::align_right("Idle", 0), |sum| {
+            sum.count(sum.idle as usize)
+        }),
+        (Column::align_right("Nodes", 3), |sum| sum.count(sum.nodes)),
+        (Column::align_right("GPU hours, 24 h", 1), |sum| {
             sum.format_amount(sum.gpu_s, format_hours)
         }),
-        (Column::right("Active hours", 2), |sum| {
+        (Column::align_right("Active hours", 2), |sum| {
             sum.format_amount(sum.active_gpu_s, format_hours)
         }),
-        (Column::right("Energy", 1), |sum| {
+        (Column::align_right("Energy", 1), |sum| {
             sum.format_amount(sum.energy_joules, energy)
         }),
     ];
     let mut text = format_table(&fields, &[users, totals].concat(), terminal, |_, _| {
         String::new()
     });
-    let layout = Columns::none(terminal);
+    let layout = Columns::empty(terminal);
     for problem in problems {
-        text += &layout.remark(0, DIM, &escaped(problem));
+        text += &layout.format_remark(0, DIM, &escaped(problem));
     }
     text
 }
@@ -188,7 +192,7 @@ impl UserSum {
 }
 
 fn format_hours(seconds: f64) -> String {
-    number(seconds / SECONDS_PER_HOUR, 1)
+    format_number(seconds / SECONDS_PER_HOUR, 1)
 }
 
 #[cfg(test)]

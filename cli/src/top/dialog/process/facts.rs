@@ -14,7 +14,7 @@ use crate::{
         inspect::Facts,
         model::Model,
         painter::Painter,
-        text::{date_and_clock, format_reading, left, percent, printable, what, wrap},
+        text::{align_left, date_and_clock, format_reading, percent, printable, what, wrap},
     },
 };
 
@@ -87,7 +87,7 @@ impl DetailGroups<'_, '_> {
         {
             let label = if place == 0 { label } else { "" };
             self.lines.push(vec![
-                (left(label, LABEL), self.painter.theme.dim),
+                (align_left(label, LABEL), self.painter.theme.dim),
                 (part, self.painter.theme.plain),
             ]);
         }

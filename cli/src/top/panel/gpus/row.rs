@@ -20,7 +20,7 @@ use crate::{
         metrics::position,
         model::Model,
         painter::Painter,
-        text::{left, right, shown},
+        text::{align_left, align_right, shown},
     },
 };
 
@@ -45,16 +45,20 @@ pub(super) fn draw(
     };
     at.put(
         painter,
-        &format!("{} ", right(&gpu.index.to_string(), 2)),
+        &format!("{} ", align_right(&gpu.index.to_string(), 2)),
         theme.plain,
     );
     if widths.name > 0 {
         let name = describe::fitted(&model.name(gpu.index), widths.name, '…');
-        at.put(painter, &left(&name, widths.name + GAP), fade(theme.strong));
+        at.put(
+            painter,
+            &align_left(&name, widths.name + GAP),
+            fade(theme.strong),
+        );
     }
     at.put_number(
         painter,
-        &right(&describe::busy(gpu), widths.busy),
+        &align_right(&describe::busy(gpu), widths.busy),
         of_load(loads.utilization),
     );
     at.x += GAP as u16;
@@ -79,7 +83,7 @@ pub(super) fn draw(
     );
     at.put_number(
         painter,
-        &right(&memory(gpu), widths.memory),
+        &align_right(&memory(gpu), widths.memory),
         of_load(loads.memory),
     );
     at.x += GAP as u16;
@@ -97,14 +101,14 @@ pub(super) fn draw(
     at.x -= 1;
     at.put_number(
         painter,
-        &right(&celsius, TEMPERATURE),
+        &align_right(&celsius, TEMPERATURE),
         of_load(loads.temperature),
     );
     at.x += GAP as u16;
     if widths.power > 0 {
         at.put_number(
             painter,
-            &right(&power(gpu), widths.power),
+            &align_right(&power(gpu), widths.power),
             of_load(loads.power),
         );
         at.x += GAP as u16;
@@ -114,7 +118,7 @@ pub(super) fn draw(
         let value = further.read(gpu, model.details(gpu.index), painter.glyphs);
         let is_bad = further == Further::Ecc && value.value().is_some_and(|count| count != "0");
         at.put(painter, further.label(), theme.dim);
-        let value = right(&shown(&value, Clone::clone), further.value_width());
+        let value = align_right(&shown(&value, Clone::clone), further.value_width());
         at.put_number(
             painter,
             &value,
