@@ -14,11 +14,11 @@ macro_rules! exit_codes {
     };
 }
 
-/// Monitors NVIDIA GPUs in JupyterLab, the browser and the terminal
+/// Monitors GPUs in JupyterLab, the browser and the terminal
 ///
 /// Without a command, gpumon prints every GPU and its processes as a table.
 #[derive(Debug, Parser)]
-#[command(name = "gpumon", version, allow_negative_numbers = true, max_term_width = 100, after_help = exit_codes!(), after_long_help = NOTES)]
+#[command(name = "gpumon", version, disable_help_subcommand = true, allow_negative_numbers = true, max_term_width = 100, after_help = exit_codes!(), after_long_help = NOTES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) source: SourceArgs,

@@ -24,6 +24,7 @@ mod local;
 mod man;
 mod moment;
 mod options;
+mod overview;
 mod past;
 mod process_tree;
 mod recorded;
@@ -69,7 +70,7 @@ fn end_at_a_panic() {
 /// Does what the command line says.
 pub fn main() -> ExitCode {
     end_at_a_panic();
-    grammar::define(Args::command);
+    grammar::define(|| Args::command().override_help(overview::overview()));
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();
@@ -92,7 +93,7 @@ pub fn main() -> ExitCode {
     }
     plain_on_dumb_terminals();
     let all: Vec<OsString> = env::args_os().collect();
-    let resolved = match config::resolve(&Args::command(), &all) {
+    let resolved = match config::resolve(&grammar::command(), &all) {
         Ok(resolved) => resolved,
         Err(refusal) => return exit::refuse(refusal),
     };

@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 mod figures;
 pub(crate) mod fleet;
+pub(crate) mod help;
 pub(crate) mod info;
 pub(crate) mod job;
 pub(crate) mod licenses;
@@ -44,44 +45,45 @@ use crate::{args::Args, config::Resolved, exit::Failure};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Collect(collect::CollectArgs),
+    Top(Box<top::TopArgs>),
+    Wait(Box<wait::WaitArgs>),
+    Run(Box<run::RunArgs>),
+    Smi(smi::SmiArgs),
     Serve(Box<serve::ServeArgs>),
-    Doctor(doctor::DoctorArgs),
-    Info(info::InfoArgs),
+    Fleet(Box<fleet::FleetArgs>),
+    Record(record::RecordArgs),
+    Replay(replay::ReplayArgs),
+    Export(Box<export::ExportArgs>),
+    Collect(collect::CollectArgs),
+    Mcp(mcp::McpArgs),
+    Usage(usage::UsageArgs),
     Job(job::JobArgs),
     Compare(compare::CompareArgs),
-    Export(Box<export::ExportArgs>),
-    Fleet(Box<fleet::FleetArgs>),
+    Notebook(notebook::NotebookArgs),
     Bench(bench::BenchArgs),
     Burn(burn::BurnArgs),
+    Selftest(selftest::SelftestArgs),
+    Oom(oom::OomArgs),
+    #[command(alias = "seeds")]
+    Tutorials(tutorials::TutorialsArgs),
+    Doctor(doctor::DoctorArgs),
+    Info(info::InfoArgs),
+    Config(config::ConfigArgs),
+    Alerts(alerts::AlertsArgs),
+    Mark(mark::MarkArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
+    Schema(schema::SchemaArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+    Licenses(licenses::LicensesArgs),
+    Help(help::HelpArgs),
     #[command(hide = true)]
     Measure(measure::MeasureArgs),
     #[command(hide = true)]
     Work(work::WorkArgs),
     #[command(hide = true)]
     Tether(tether::TetherArgs),
-    #[command(alias = "seeds")]
-    Tutorials(tutorials::TutorialsArgs),
-    Oom(oom::OomArgs),
-    Selftest(selftest::SelftestArgs),
-    Mark(mark::MarkArgs),
-    Mcp(mcp::McpArgs),
-    Notebook(notebook::NotebookArgs),
-    Alerts(alerts::AlertsArgs),
-    Config(config::ConfigArgs),
-    Pause(pause::PauseArgs),
-    Resume(pause::ResumeArgs),
-    Schema(schema::SchemaArgs),
-    Record(record::RecordArgs),
-    Replay(replay::ReplayArgs),
-    Run(Box<run::RunArgs>),
-    Smi(smi::SmiArgs),
-    Top(Box<top::TopArgs>),
-    Usage(usage::UsageArgs),
-    Wait(Box<wait::WaitArgs>),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
-    Licenses(licenses::LicensesArgs),
 }
 
 /// `resolved` is what the arguments were made of.
@@ -128,5 +130,6 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
         Some(Command::Completions(completions)) => completions::run(&Args::command(), &completions),
         Some(Command::Man(man)) => man::run(Args::command(), &man),
         Some(Command::Licenses(_)) => licenses::run(),
+        Some(Command::Help(help)) => help::run(Args::command(), &help),
     }
 }

@@ -1,0 +1,29 @@
+//! `gpumon help`: all options of gpumon, or of a command.
+
+use anyhow::anyhow;
+
+use crate::{exit::Failure, suggest::nearest, terminal::output::print};
+
+/// Print all options of gpumon, or of a command
+#[derive(Debug, clap::Args)]
+pub(crate) struct HelpArgs {
+    /// Command, and one of its subcommands; by default, gpumon itself
+    #[arg(value_name = "COMMAND")]
+    path: Vec<String>,
+}
+
+/// Prints the help of a command of `gpumon`, which is the definition of all arguments.
+pub(crate) fn run(gpumon: clap::Command, args: &HelpArgs) -> Result<(), Failure> {
+    let mut command = gpumon;
+    command.build();
+    for name in &args.path {
+        let Some(found) = command.find_subcommand(name) else {
+            let names = command.get_subcommands().map(clap::Command::get_name);
+            let hint = nearest(name, names)
+                .map_or_else(String::new, |meant| format!(": did you mean '{meant}'?"));
+            return Err(Failure::usage(anyhow!("unknown command '{name}'{hint}")));
+        };
+        command = found.clone();
+    }
+    print(&command.render_long_help().ansi().to_string())
+}
