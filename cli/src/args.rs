@@ -5,6 +5,7 @@ use clap::Parser;
 use crate::{
     commands::{Command, show},
     options::SourceArgs,
+    terminal::price::EnergyPrice,
 };
 
 macro_rules! exit_codes {
@@ -22,6 +23,17 @@ macro_rules! exit_codes {
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
+
+    /// Price of energy, which adds its cost to amounts of energy, such as 0.30/kWh or '0.30 EUR/kWh'
+    #[arg(
+        long,
+        alias = "price",
+        global = true,
+        env = "GPUMON_ENERGY_PRICE",
+        value_name = "PRICE",
+        display_order = 904
+    )]
+    pub(crate) energy_price: Option<EnergyPrice>,
 
     #[command(flatten)]
     pub(crate) show: show::ShowArgs,

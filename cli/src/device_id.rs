@@ -23,6 +23,12 @@ impl fmt::Display for NoSuchGpu {
     }
 }
 
+impl From<String> for NoSuchGpu {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
 impl From<NoSuchGpu> for Failure {
     /// With nvidia-smi's exit code.
     fn from(error: NoSuchGpu) -> Self {

@@ -31,10 +31,13 @@ mod recorded;
 #[cfg(test)]
 mod reference;
 mod run;
+mod shown_gpus;
+mod shown_processes;
 mod snapshot;
 mod table;
 mod terminal;
 mod top;
+mod visible;
 mod wait;
 
 use std::{

@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 use super::show::csv::rounded;
 use crate::terminal::{
     columns::Column,
-    units::{energy, gib_in_column},
+    units::{gib_in_column, priced_energy},
 };
 
 /// One of them.
@@ -169,7 +169,7 @@ impl Figures {
                 |value| match figure.unit {
                     Unit::Percent => format!("{value:.0} %"),
                     Unit::Bytes => format!("{} GiB", gib_in_column(value as u64)),
-                    Unit::Joules => energy(value),
+                    Unit::Joules => priced_energy(value),
                     Unit::Watts => format!("{value:.0} W"),
                 },
             )

@@ -94,6 +94,9 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
             "'{option}' before '{name}' has no effect on it: remove it, or put it after '{name}' if `gpumon {name} --help` lists it"
         )));
     }
+    if let Some(price) = args.energy_price {
+        price.show_costs();
+    }
     match args.command {
         None => show::run(&args.source, &args.show, &resolved),
         Some(Command::Collect(collect)) => collect::run(&args.source, &collect),

@@ -13,6 +13,8 @@ use crate::{
     fleet::options::{OwnFleetArgs, no_fleet},
     local::{Server, ServerArgs},
     options::SourceArgs,
+    shown_gpus::ShownGpusArgs,
+    shown_processes::ShownProcesses,
     top::{self, Request, Selection, settings::Settings},
 };
 
@@ -42,7 +44,7 @@ pub(crate) struct TopArgs {
     once: bool,
 
     /// Show a fleet: a heat map of all GPUs of many machines
-    #[arg(long, conflicts_with_all = ["replay", "once", "ids", "user", "readonly"])]
+    #[arg(long, conflicts_with_all = ["replay", "once", "ids", "only_visible", "user", "pids", "compute", "graphics", "readonly"])]
     fleet: bool,
 
     #[command(flatten)]
@@ -62,14 +64,15 @@ pub(crate) struct ScreenArgs {
     #[arg(long)]
     no_mouse: bool,
 
-    /// Show only these GPUs: indexes (3), indexes among the GPUs of a vendor (amd:0), UUIDs or PCI
-    /// bus IDs, comma-separated
-    #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
-    ids: Vec<String>,
+    #[command(flatten)]
+    gpus: ShownGpusArgs,
 
     /// List only the processes of this user
     #[arg(short, long, value_name = "USER")]
     user: Option<String>,
+
+    #[command(flatten)]
+    shown: ShownProcesses,
 }
 
 impl ScreenArgs {
@@ -93,8 +96,9 @@ impl ScreenArgs {
             source,
             mouse: self.settings.mouse && !self.no_mouse,
             settings: self.settings,
-            selection: Selection::new(self.ids),
+            selection: Selection::new((&self.gpus).into()),
             user: self.user,
+            shown: self.shown,
             readonly: false,
             once: false,
         }

@@ -19,7 +19,7 @@ use crate::{
     terminal::{
         columns::{Column, Columns, format_number, terminal_columns},
         output::{print, print_raw},
-        units::{ABSENT, energy},
+        units::{ABSENT, energy, priced_energy},
     },
 };
 
@@ -199,7 +199,7 @@ fn text(
             "no process".to_owned(),
             hours,
             none.clone(),
-            energy(joules),
+            priced_energy(joules),
             none,
         ]);
     }
@@ -227,14 +227,14 @@ fn row(usage: &OwnerUsage, names: &NotebookNames) -> [String; COLUMNS.len()] {
     let (drawn, range) = match usage.joules {
         None => (ABSENT.to_owned(), ABSENT.to_owned()),
         Some(Joules { least, most, .. }) if most - least <= most * EXACT => {
-            (energy(most), "exact".to_owned())
+            (priced_energy(most), "exact".to_owned())
         }
         Some(Joules {
             least,
             most,
             estimate,
         }) => (
-            format!("~{}", energy(estimate)),
+            format!("~{}", priced_energy(estimate)),
             format!("{} to {}", energy(least), energy(most)),
         ),
     };

@@ -26,6 +26,8 @@ pub(crate) enum ShortPart {
     Power,
     /// Fan speed
     Fan,
+    /// Utilization of encoder and decoder
+    Codec,
 }
 
 const INDEX: Style = AnsiColor::Cyan.on_default();
@@ -34,6 +36,7 @@ const TEMPERATURE: Style = AnsiColor::Red.on_default();
 const BUSY: Style = AnsiColor::Green.on_default();
 const MEMORY: Style = AnsiColor::Yellow.on_default();
 const FAN: Style = AnsiColor::Cyan.on_default();
+const CODEC: Style = AnsiColor::Green.on_default().dimmed();
 const POWER: Style = AnsiColor::Magenta.on_default();
 
 /// From here on, gpustat makes the number bold.
@@ -43,6 +46,7 @@ const BUSY_PERCENT: f64 = 30.0;
 /// The columns of index and numbers.
 const NUMBERS: usize = "[0]  | 64'C,  96 % |  80123 / 143771 MB |".len();
 const FAN_COLUMNS: usize = " 30 %,".len();
+const CODEC_COLUMNS: usize = " (E: 100 %  D: 100 %)".len();
 const POWER_COLUMNS: usize = ",  693 /  700 W".len();
 
 const MIB: u64 = 1 << 20;
@@ -50,6 +54,7 @@ const MIB: u64 = 1 << 20;
 pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec<Line> {
     let numbers = [
         (ShortPart::Fan, FAN_COLUMNS),
+        (ShortPart::Codec, CODEC_COLUMNS),
         (ShortPart::Power, POWER_COLUMNS),
     ]
     .into_iter()
@@ -155,6 +160,12 @@ fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
         line.push(PLAIN, ", ");
     }
     line.push(bold(BUSY, busy, BUSY_PERCENT), whole(busy, 3) + " %");
+    if parts.contains(&ShortPart::Codec) {
+        let utilization = &gpu.utilization;
+        let [encoder, decoder] = [&utilization.encoder_percent, &utilization.decoder_percent]
+            .map(|percent| whole(percent, 3));
+        line.push(CODEC, format!(" (E: {encoder} %  D: {decoder} %)"));
+    }
     if parts.contains(&ShortPart::Power) {
         line.push(PLAIN, ", ");
         line.push(POWER.bold(), whole(&gpu.power.draw_watts, 4));

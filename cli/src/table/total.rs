@@ -5,7 +5,7 @@ use gpumon_probe::model::Health;
 use super::View;
 
 use crate::describe::{Total, add_up_gpus};
-use crate::terminal::{line::Line, style::STRONG, units::energy};
+use crate::terminal::{line::Line, style::STRONG, units::priced_energy};
 
 /// `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh since driver load`. A value that some GPUs do not
 /// have says how many it is of; those that do not answer are not counted.
@@ -33,7 +33,10 @@ pub(super) fn line(view: &View<'_>) -> Line {
         part(busy.count, percent + " mean"),
         part(memory.count, used),
         part(power.count, draw),
-        part(joules.count, energy(joules.sum) + " since driver load"),
+        part(
+            joules.count,
+            priced_energy(joules.sum) + " since driver load",
+        ),
     ];
     let count = if well.len() < all {
         format!("{} of {all}", well.len())

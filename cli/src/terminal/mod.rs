@@ -4,6 +4,7 @@ pub(crate) mod chart;
 pub(crate) mod columns;
 pub(crate) mod line;
 pub(crate) mod output;
+pub(crate) mod price;
 pub(crate) mod screen;
 pub(crate) mod status_line;
 pub(crate) mod style;

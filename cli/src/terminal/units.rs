@@ -8,6 +8,7 @@ use gpumon_probe::{
 };
 use jiff::tz::TimeZone;
 
+use super::price::with_cost;
 use crate::moment::zoned;
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -39,6 +40,16 @@ pub(crate) fn energy(joules: f64) -> String {
 /// `340 J`, `6.12 kJ`, `1.20 MJ`: the energy of one command, which is too little for hours.
 pub(crate) fn joules(joules: f64) -> String {
     format_scaled(joules, &["J", "kJ", "MJ"])
+}
+
+/// Formats energy with its cost, if the price is known.
+pub(crate) fn priced_energy(joules: f64) -> String {
+    with_cost(energy(joules), joules)
+}
+
+/// Formats the energy of one command with its cost, if the price is known.
+pub(crate) fn priced_joules(amount: f64) -> String {
+    with_cost(joules(amount), amount)
 }
 
 /// `8.53 ms`, `12.4 s`, `26 min`: how long one thing took.

@@ -76,6 +76,7 @@ use crate::{
     exit::{Failure, say},
     local::Server,
     options::SourceArgs,
+    shown_processes::ShownProcesses,
 };
 
 /// What may wait to be drawn. A terminal that takes nothing holds up the reading, and memory stays as it is.
@@ -107,6 +108,7 @@ pub(crate) struct Request {
     pub(crate) selection: Selection,
     /// Whose processes alone are listed.
     pub(crate) user: Option<String>,
+    pub(crate) shown: ShownProcesses,
     pub(crate) readonly: bool,
     pub(crate) once: bool,
 }
@@ -172,6 +174,7 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
         settings.glyphs.unwrap_or_else(Glyphs::of_terminal),
     );
     state.processes.user = request.user;
+    state.processes.shown = request.shown;
     match (remark.is_empty(), request.once) {
         (true, _) => {}
         (false, true) => say(&remark),

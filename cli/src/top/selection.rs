@@ -1,30 +1,29 @@
-//! The GPUs that `-i` names: all else is left out of what comes, wherever it comes from.
+//! The selection of GPUs in all that arrives.
+
+use std::collections::BTreeSet;
 
 use gpumon_probe::model::{Event, Gpu, GpuRef, Inventory, Record, Sample};
 
 use super::model::Update;
-use crate::device_id::{self, NoSuchGpu};
+use crate::{device_id::NoSuchGpu, shown_gpus::ShownGpus};
 
+/// The shown GPUs, and their indices in the newest inventory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
-    /// As they were typed; none for all GPUs.
-    names: Vec<String>,
-    indexes: Vec<u32>,
+    shown: ShownGpus,
+    indices: Option<BTreeSet<u32>>,
 }
 
 impl Selection {
-    pub(crate) fn new(names: Vec<String>) -> Self {
+    pub(crate) fn new(shown: ShownGpus) -> Self {
         Self {
-            names,
-            indexes: Vec::new(),
+            shown,
+            indices: None,
         }
     }
 
-    /// Leaves what is about the selected GPUs. A name that no GPU has is an error.
+    /// Removes what is about other GPUs. A name that no GPU has is an error.
     pub(super) fn retain(&mut self, update: &mut Update) -> Result<(), NoSuchGpu> {
-        if self.names.is_empty() {
-            return Ok(());
-        }
         match update {
             Update::Hello(hello) => {
                 if let Some(inventory) = &mut hello.inventory {
@@ -59,9 +58,7 @@ impl Selection {
     }
 
     fn inventory(&mut self, inventory: &mut Inventory) -> Result<(), NoSuchGpu> {
-        let find = |name: &String| device_id::find(name.trim(), &inventory.gpus);
-        let found = self.names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-        self.indexes = found.into_iter().flatten().map(|id| id.gpu).collect();
+        self.indices = self.shown.find(&inventory.gpus)?;
         inventory.gpus.retain(|gpu: &Gpu| self.has(gpu.index));
         inventory
             .topology
@@ -81,7 +78,8 @@ impl Selection {
     }
 
     fn has(&self, index: u32) -> bool {
-        self.names.is_empty() || self.indexes.contains(&index)
+        let indices = self.indices.as_ref();
+        indices.is_none_or(|indices| indices.contains(&index))
     }
 }
 
@@ -94,7 +92,7 @@ mod tests {
     fn only_what_is_about_the_selected_gpus_is_kept() {
         let moment = testing::moment(4);
         let mut model = Model {
-            selection: Selection::new(vec!["3".to_owned(), "1".to_owned()]),
+            selection: Selection::new(ShownGpus::named(&["3", "1"])),
             ..Model::default()
         };
         let mut ingest = |record| model.ingest(Update::Record(Box::new(record)));
@@ -116,7 +114,7 @@ mod tests {
             (model.inventory.unwrap().gpus.len(), model.events.len()),
             (2, 1)
         );
-        let mut none = Selection::new(vec!["7".to_owned()]);
+        let mut none = Selection::new(ShownGpus::named(&["7"]));
         let mut update = Update::Record(Box::new(Record::Inventory(moment.inventory)));
         assert!(
             none.retain(&mut update)

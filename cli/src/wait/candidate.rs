@@ -7,8 +7,7 @@ use gpumon_probe::model::{
     MemorySample, MigDevice, MigInstance, MigSample, Process, ProcessKind, Reading, Vendor,
 };
 
-use super::visible::VisibleAs;
-use crate::device_id::DeviceId;
+use crate::{device_id::DeviceId, visible::VisibleAs};
 
 #[derive(Debug, Clone)]
 pub(crate) struct View {

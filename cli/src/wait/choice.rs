@@ -3,7 +3,8 @@
 use anyhow::anyhow;
 use gpumon_probe::model::Inventory;
 
-use super::{candidate::Candidate, visible::Visible};
+use super::candidate::Candidate;
+use crate::visible::Visible;
 use crate::{
     device_id::{self, DeviceId},
     exit::Failure,

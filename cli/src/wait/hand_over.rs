@@ -14,8 +14,8 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use rustix::fs::{Access, access};
 
-use super::{reader::Reader, search::Held, visible::VisibleAs};
-use crate::exit::Failure;
+use super::{reader::Reader, search::Held};
+use crate::{exit::Failure, visible::VisibleAs};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {

@@ -3,7 +3,7 @@
 //! - [`condition`] is what is waited for.
 //! - [`reader`] tells how the GPUs are, from a running server or from a [`collector`] of its own, so that this process
 //!   never enters the driver; [`candidate`] is what one of them offers, [`idle`] for how long it has done nothing.
-//! - [`choice`] is which of them are asked for, [`visible`] which of them the environment allows.
+//! - [`choice`] is which of them are asked for, `visible` which of them the environment allows.
 //! - [`lock`] keeps two waiters from taking the same one.
 //! - [`search`] puts these together, [`progress`] tells how it goes, and [`hand_over`] gives away what was found.
 
@@ -17,7 +17,6 @@ mod lock;
 mod progress;
 mod reader;
 mod search;
-mod visible;
 
 pub(crate) use self::{
     choice::Choice,

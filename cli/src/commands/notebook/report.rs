@@ -12,7 +12,7 @@ use crate::terminal::{
     columns::{Column, Columns},
     style::{DIM, STRONG, paint},
     text::cut,
-    units::{ABSENT, elapsed, joules},
+    units::{ABSENT, elapsed, priced_joules},
 };
 
 /// Columns of code that are shown if the output is no terminal, and at least if it is one.
@@ -169,7 +169,7 @@ fn cells_of(
     let known = |value: Option<f64>, format: fn(f64) -> String| {
         value.map_or_else(|| ABSENT.to_owned(), format)
     };
-    let energy = known(cost.energy_joules, joules);
+    let energy = known(cost.energy_joules, priced_joules);
     [
         place,
         run,

@@ -12,7 +12,7 @@ use crate::terminal::{
     columns::{Column, Columns},
     style::{DIM, STRONG, paint},
     text::cut,
-    units::{ABSENT, elapsed, joules},
+    units::{ABSENT, elapsed, joules, priced_joules},
 };
 
 /// Columns of a name: a command may be a whole script.
@@ -149,11 +149,11 @@ fn energy(
     is_shared: bool,
 ) -> String {
     if !is_shared {
-        return joules(estimate);
+        return priced_joules(estimate);
     }
     format!(
         "~{} ({} to {}, shared)",
-        joules(estimate),
+        priced_joules(estimate),
         joules(least),
         joules(most)
     )

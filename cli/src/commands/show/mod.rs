@@ -25,6 +25,8 @@ use crate::{
     exit::{Failure, say},
     local::ServerArgs,
     options::SourceArgs,
+    shown_gpus::ShownGpusArgs,
+    shown_processes::ShownProcesses,
     snapshot::{Need, Snapshot, SourceSelection},
     table::{self, ColumnWidths, ShortPart, View},
     terminal::{
@@ -39,10 +41,15 @@ use crate::{
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Show only these GPUs: indexes (3), indexes among the GPUs of a vendor (amd:0), UUIDs or PCI
-    /// bus IDs, comma-separated
-    #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
-    ids: Vec<String>,
+    #[command(flatten)]
+    gpus: ShownGpusArgs,
+
+    /// List only the processes of this user
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+
+    #[command(flatten)]
+    shown: ShownProcesses,
 
     /// Refresh interval in seconds, 0.1 to 3600 (1 if omitted); a terminal is updated in place
     #[arg(long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS", value_parser = parse_seconds)]
@@ -83,8 +90,8 @@ pub(crate) struct ShowArgs {
 impl ShowArgs {
     /// The first of these options that was typed: before another command it would go unheard.
     pub(crate) fn typed(&self) -> Option<&'static str> {
-        [
-            ("-i", !self.ids.is_empty()),
+        let own = [
+            ("--user", self.user.is_some()),
             ("--watch", self.watch.is_some()),
             ("--short", self.short.is_some()),
             ("--total", self.total),
@@ -92,9 +99,11 @@ impl ShowArgs {
             ("--csv", self.csv),
             ("--control", self.server.is_typed()),
             ("--color", !matches!(self.color, Color::Auto)),
-        ]
-        .into_iter()
-        .find_map(|(name, is_typed)| is_typed.then_some(name))
+        ];
+        let typed = own
+            .into_iter()
+            .find_map(|(name, is_typed)| is_typed.then_some(name));
+        self.gpus.typed().or(self.shown.typed()).or(typed)
     }
 }
 
@@ -173,7 +182,7 @@ pub(crate) fn run(
 
 fn once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result<(), Failure> {
     let mut snapshot = Snapshot::take(at, form.need(), form.depth())?;
-    select::select(&mut snapshot, &args.ids)?;
+    select::select(&mut snapshot, args)?;
     let mut screen = Screen::new(args.color, false);
     form.show(snapshot, &mut screen, true)
 }
@@ -195,7 +204,7 @@ fn again_and_again(
     let ended = loop {
         match feed.next() {
             Message::Snapshot(mut snapshot) => {
-                select::select(&mut snapshot, &args.ids)?;
+                select::select(&mut snapshot, args)?;
                 if screen.is_renewed {
                     screen.show(&form.picture(&snapshot, screen.layout(), Some(&mut kept)))?;
                     last = Some(snapshot);

@@ -1,16 +1,28 @@
-//! Which GPUs are meant: `-i`.
+//! The selection of GPUs and processes in a snapshot.
 
-use crate::{device_id, exit::Failure, snapshot::Snapshot};
+use gpumon_probe::model::{Process, Reading};
 
-/// Leaves only the GPUs that were named, or of which a MIG device was; all of them where none was.
-pub(super) fn select(snapshot: &mut Snapshot, ids: &[String]) -> Result<(), Failure> {
-    if ids.is_empty() {
+use super::ShowArgs;
+use crate::{exit::Failure, shown_gpus::ShownGpus, snapshot::Snapshot};
+
+/// Removes all GPUs and processes that are not shown.
+pub(super) fn select(snapshot: &mut Snapshot, args: &ShowArgs) -> Result<(), Failure> {
+    let is_shown = |process: &Process| {
+        let is_users = |user: &String| process.user.value() == Some(user);
+        args.user.as_ref().is_none_or(is_users) && args.shown.admits(process)
+    };
+    for gpu in &mut snapshot.sample.gpus {
+        if let Reading::Now(processes)
+        | Reading::Earlier {
+            value: processes, ..
+        } = &mut gpu.processes
+        {
+            processes.retain(is_shown);
+        }
+    }
+    let Some(wanted) = ShownGpus::from(&args.gpus).find(&snapshot.inventory.gpus)? else {
         return Ok(());
-    }
-    let mut wanted = Vec::new();
-    for id in ids {
-        wanted.extend(device_id::find(id.trim(), &snapshot.inventory.gpus)?.map(|id| id.gpu));
-    }
+    };
     let is_wanted = |index: u32| wanted.contains(&index);
     snapshot.inventory.gpus.retain(|gpu| is_wanted(gpu.index));
     snapshot

@@ -16,6 +16,7 @@ pub(super) use self::{
 };
 
 use super::model::Model;
+use crate::shown_processes::ShownProcesses;
 
 /// One process on one GPU, as long as it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub(super) struct ProcessView {
     pub(super) filter: Filter,
     /// Whose processes alone are there.
     pub(super) user: Option<String>,
+    /// The processes that are listed at all.
+    pub(super) shown: ShownProcesses,
     /// What was searched for last.
     pub(super) search: String,
     pub(super) selected: Option<Key>,
@@ -57,7 +60,10 @@ impl ProcessView {
     pub(super) fn rows<'a>(&self, model: &'a Model, gpu: Option<u32>) -> Vec<Row<'a>> {
         let mut rows = rows::all(model);
         rows.retain(|row| {
-            gpu.is_none_or(|gpu| row.gpu == gpu) && self.is_users(row) && self.filter.admits(row)
+            gpu.is_none_or(|gpu| row.gpu == gpu)
+                && self.is_users(row)
+                && self.is_shown(row)
+                && self.filter.admits(row)
         });
         rows::sort(&mut rows, self.sort, self.descending);
         if self.tree { tree::grow(rows) } else { rows }
@@ -67,6 +73,10 @@ impl ProcessView {
         self.user
             .as_ref()
             .is_none_or(|user| matches!(row.subject, Subject::Process(process) if process.user.value() == Some(user)))
+    }
+
+    fn is_shown(&self, row: &Row<'_>) -> bool {
+        matches!(row.subject, Subject::Process(process) if self.shown.admits(process))
     }
 
     /// Where the selected process is.
@@ -133,6 +143,7 @@ impl Default for ProcessView {
             columns: Column::usual(),
             filter: Filter::default(),
             user: None,
+            shown: ShownProcesses::default(),
             search: String::new(),
             selected: None,
             tags: Vec::new(),

@@ -14,7 +14,7 @@ use crate::{
     terminal::{
         columns::{Column, Columns, Field, format_number, format_table, or_absent},
         style::DIM,
-        units::energy,
+        units::priced_energy,
     },
 };
 
@@ -164,7 +164,7 @@ pub(super) fn text(
             sum.format_amount(sum.active_gpu_s, format_hours)
         }),
         (Column::align_right("Energy", 1), |sum| {
-            sum.format_amount(sum.energy_joules, energy)
+            sum.format_amount(sum.energy_joules, priced_energy)
         }),
     ];
     let mut text = format_table(&fields, &[users, totals].concat(), terminal, |_, _| {

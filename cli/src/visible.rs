@@ -35,7 +35,7 @@ pub(crate) const VISIBILITY_VARIABLES: [&str; 7] = [
 
 /// The variables that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Visible {
+pub(crate) struct Visible {
     cuda: Option<Mask>,
     rocr: Option<Mask>,
     hip: Option<Mask>,
@@ -108,7 +108,7 @@ impl Mask {
 
 impl Visible {
     /// Reads the variables; `None` if none restricts anything.
-    pub(super) fn from_environment() -> Option<Self> {
+    pub(crate) fn from_environment() -> Option<Self> {
         // For CUDA and ROCr, an empty list is no GPU, for others all GPUs.
         let is_list = |mask: &Mask| !mask.text.is_empty();
         let visible = Self {
@@ -124,7 +124,7 @@ impl Visible {
     ///
     /// # Errors
     /// It is unknown which GPU a number is.
-    pub(super) fn list_allowed(&self, gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
+    pub(crate) fn list_allowed(&self, gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
         let has_cuda = gpus.iter().any(|gpu| gpu.vendor == Vendor::Nvidia);
         let mut ids = Vec::new();
         for vendor in Vendor::ALL {
@@ -210,14 +210,14 @@ fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<DeviceId> {
 
 /// The name of a GPU in the variables of its vendor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct VisibleAs {
+pub(crate) struct VisibleAs {
     vendor: Vendor,
     name: String,
 }
 
 impl VisibleAs {
     /// Returns the name of a GPU or a part of one; `None` if its UUID or its place is unknown.
-    pub(super) fn new(id: DeviceId, gpus: &[Gpu]) -> Option<Self> {
+    pub(crate) fn new(id: DeviceId, gpus: &[Gpu]) -> Option<Self> {
         let gpu = gpus.iter().find(|gpu| gpu.index == id.gpu)?;
         let vendor = gpu.vendor;
         let uuid = || match id.mig {
@@ -241,7 +241,7 @@ impl VisibleAs {
     }
 
     /// Returns the variables of a command that may use these GPUs alone.
-    pub(super) fn variables(chosen: &[Self]) -> Vec<(&'static str, String)> {
+    pub(crate) fn variables(chosen: &[Self]) -> Vec<(&'static str, String)> {
         let mut variables = Vec::new();
         for vendor in Vendor::ALL {
             let own = chosen.iter().filter(|own| own.vendor == vendor);

@@ -1,0 +1,81 @@
+//! The GPUs that a view is limited to: `-i` and `--only-visible`.
+
+use std::collections::BTreeSet;
+
+use gpumon_probe::model::Gpu;
+
+use crate::{
+    device_id::{self, NoSuchGpu},
+    visible::Visible,
+};
+
+/// The options that limit a view to some GPUs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShownGpusArgs {
+    /// Show only these GPUs: indexes (3), indexes among the GPUs of a vendor (amd:0), UUIDs or PCI
+    /// bus IDs, comma-separated
+    #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
+    ids: Vec<String>,
+
+    /// Show only the GPUs that `CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`, `HIP_VISIBLE_DEVICES`
+    /// or `ZE_AFFINITY_MASK` allow; without these variables, all
+    #[arg(long)]
+    only_visible: bool,
+}
+
+impl ShownGpusArgs {
+    /// Returns the first of these options that was given.
+    pub(crate) fn typed(&self) -> Option<&'static str> {
+        if self.ids.is_empty() {
+            self.only_visible.then_some("--only-visible")
+        } else {
+            Some("-i")
+        }
+    }
+}
+
+/// The GPUs that a view is limited to; all by default.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ShownGpus {
+    names: Vec<String>,
+    visible: Option<Visible>,
+}
+
+impl From<&ShownGpusArgs> for ShownGpus {
+    fn from(args: &ShownGpusArgs) -> Self {
+        Self {
+            names: args.ids.clone(),
+            visible: args.only_visible.then(Visible::from_environment).flatten(),
+        }
+    }
+}
+
+impl ShownGpus {
+    /// Returns the indices of the shown GPUs; `None` for all.
+    ///
+    /// # Errors
+    /// A name is that of no GPU, or a number in a variable may be that of several.
+    pub(crate) fn find(&self, gpus: &[Gpu]) -> Result<Option<BTreeSet<u32>>, NoSuchGpu> {
+        let named = if self.names.is_empty() {
+            None
+        } else {
+            let find = |name: &String| device_id::find(name.trim(), gpus);
+            let found = self.names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+            Some(found.into_iter().flatten().map(|id| id.gpu).collect())
+        };
+        let Some(visible) = &self.visible else {
+            return Ok(named);
+        };
+        let allowed = visible.list_allowed(gpus)?.into_iter().map(|id| id.gpu);
+        let is_named = |gpu: &u32| named.as_ref().is_none_or(|named| named.contains(gpu));
+        Ok(Some(allowed.filter(is_named).collect()))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn named(names: &[&str]) -> Self {
+        Self {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            visible: None,
+        }
+    }
+}
