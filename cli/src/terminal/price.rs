@@ -35,8 +35,10 @@ impl EnergyPrice {
         } else {
             three_digits_of(cost).to_string()
         };
-        let (before, after) = &self.currency;
-        format!("{before}{number}{after}")
+        match &self.currency {
+            (before, after) if before.is_empty() && after.is_empty() => format!("cost {number}"),
+            (before, after) => format!("{before}{number}{after}"),
+        }
     }
 }
 
@@ -86,11 +88,11 @@ mod tests {
     #[test]
     fn price_with_any_currency_gives_cost() {
         for (text, cost) in [
-            ("0.30/kWh", "0.42"),
+            ("0.30/kWh", "cost 0.42"),
             ("$0.30/kWh", "$0.42"),
             ("0.30 EUR/kWh", "0.42 EUR"),
             ("30ct/kWh", "42.00ct"),
-            ("0/kWh", "0.00"),
+            ("$0/kWh", "$0.00"),
         ] {
             let price: EnergyPrice = text.parse().unwrap();
             assert_eq!(price.format_cost(1.4 * KWH_JOULES), cost);

@@ -72,7 +72,12 @@ fn command(gpumon: &clap::Command) -> clap::Command {
     let names = names(&all);
     all.mut_subcommand("man", |man| {
         man.mut_arg("command", |command| {
-            command.value_parser(PossibleValuesParser::new(names))
+            command.value_parser(PossibleValuesParser::new(names.clone()))
+        })
+    })
+    .mut_subcommand("help", |help| {
+        help.mut_arg("path", |path| {
+            path.value_parser(PossibleValuesParser::new(names))
         })
     })
     .mut_subcommand("bench", |bench| {
@@ -107,6 +112,7 @@ fn without_hidden(all: &clap::Command) -> clap::Command {
     let version = all.get_version().unwrap_or_default().to_owned();
     clap::Command::new("gpumon")
         .version(version)
+        .disable_help_subcommand(true)
         .args(all.get_arguments().cloned())
         .subcommands(shown)
 }
