@@ -241,6 +241,6 @@ fn the_short_form_says_who_holds_how_much() {
     refused(
         fake.gpumon(&["--short=memory"]),
         2,
-        "[possible values: command, pid, power, fan]",
+        "[possible values: command, pid, power, fan, codec]",
     );
 }

@@ -70,6 +70,90 @@ fn a_process_that_really_exists_is_listed_with_its_memory_user_and_command() {
 }
 
 #[test]
+fn visible_gpus_and_chosen_processes_are_shown() {
+    let process = |gpu: u32, pid: u32, kind: &str| {
+        format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"1 GiB\"\nkind = \"{kind}\"\n")
+    };
+    let scenario = ["gpus = 3\n".to_owned()]
+        .into_iter()
+        .chain([
+            process(1, 4001, "compute"),
+            process(2, 4002, "graphics"),
+            process(2, 4003, "compute"),
+        ])
+        .collect::<String>();
+    let fake = Fake::new(&scenario);
+    let table = |visible: Option<&str>, arguments: &[&str]| {
+        let mut command = fake.gpumon(arguments);
+        command.env_remove("CUDA_VISIBLE_DEVICES");
+        command.envs(visible.map(|gpus| ("CUDA_VISIBLE_DEVICES", gpus)));
+        stdout(&command.output().unwrap())
+    };
+    let has = |table: &str, gpus: [bool; 3], processes: [bool; 3]| {
+        let is_gpu = |index: usize| table.contains(&format!("\n {index} H200"));
+        let is_process = |at: usize| table.contains(&(4001 + at).to_string());
+        let found = ([0, 1, 2].map(is_gpu), [0, 1, 2].map(is_process));
+        assert_eq!(found, (gpus, processes), "{table}");
+    };
+    let all = [true; 3];
+    has(&table(Some("2"), &[]), all, all);
+    has(&table(None, &["--only-visible"]), all, all);
+    let only_third = [false, false, true];
+    has(
+        &table(Some("2"), &["--only-visible"]),
+        only_third,
+        [false, true, true],
+    );
+    has(
+        &table(Some("1,2"), &["--only-visible", "-i", "0,2"]),
+        only_third,
+        [false, true, true],
+    );
+    has(&table(None, &["--compute"]), all, [true, false, true]);
+    has(&table(None, &["--graphics"]), all, [false, true, false]);
+    has(
+        &table(None, &["--pid", "4001,4002"]),
+        all,
+        [true, true, false],
+    );
+}
+
+#[test]
+fn energy_has_its_cost_at_given_price() {
+    let fake = Fake::new("gpus = 1");
+    let total = |arguments: &[&str]| {
+        let output = fake.gpumon(&[&["--total"], arguments].concat()).output();
+        stdout(&output.unwrap())
+    };
+    assert!(!total(&[]).contains("cost"), "no price, no cost");
+    let table = total(&["--price", "0.30 EUR/kWh"]);
+    assert!(table.contains(" EUR) since driver load"), "{table}");
+    let refused = fake.gpumon(&["--energy-price", "0.30"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("0.30/kWh"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn help_is_an_overview_and_all_options_are_below_help() {
+    let help = |arguments: &[&str]| stdout(&gpumon(arguments).output().unwrap());
+    let overview = help(&["--help"]);
+    assert_eq!(overview, help(&["-h"]));
+    assert!(overview.lines().count() < 24, "{overview}");
+    let all = help(&["help"]);
+    assert!(
+        all.contains("--energy-price") && all.contains("GPUMON_SOURCE"),
+        "{all}"
+    );
+    let check = help(&["help", "alerts", "check"]);
+    assert!(check.contains("Usage: gpumon alerts check"), "{check}");
+    refused_with(gpumon(&["help", "alrts"]), 2, &["did you mean 'alerts'?"]);
+}
+
+#[test]
 fn a_worker_of_a_notebooks_kernel_is_named_by_the_notebook() {
     let folder = tempfile::tempdir().unwrap();
     let connection = folder.path().join("kernel-1b2c-3d4e.json");

@@ -1,13 +1,10 @@
 //! `gpumon schema`: what the keys of gpumon's JSON mean, as a JSON Schema.
 
-use std::{
-    collections::BTreeSet,
-    io::{self, Write},
-};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::exit::Failure;
+use crate::{exit::Failure, terminal::output::print_raw};
 
 /// The types are those of the description of the API.
 const COMPARED: &str = "a test compares the description with the types";
@@ -35,10 +32,7 @@ pub(crate) enum What {
 }
 
 pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &schema(args.what)).map_err(io::Error::from)?;
-    writeln!(out)?;
-    Ok(())
+    print_raw(&format!("{:#}\n", schema(args.what)))
 }
 
 /// Of what is written, not of what would be understood.

@@ -14,6 +14,7 @@ use super::{
 use crate::describe::{self, NotebookNames};
 use crate::terminal::{
     Layout,
+    columns::{Part, choose},
     line::{Line, align_left, align_right, cut, printable},
     style::{DIM, MEMORY, PLAIN, UTILIZATION},
     units::{ABSENT, compact_duration, gib_in_column, whole},
@@ -23,12 +24,13 @@ const COLUMNS: usize = 8;
 const HEADINGS: [&str; COLUMNS] = [
     "GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "HOST MEM", "TIME",
 ];
+/// Columns with the highest rank are left out first.
+const RANKS: [u8; COLUMNS] = [0, 0, 1, 4, 0, 2, 5, 3];
 const USER: usize = 2;
 const TYPE: usize = 3;
 const MEMORY_HELD: usize = 4;
 const SM: usize = 5;
 const HOST_MEMORY: usize = 6;
-const TIME: usize = 7;
 const GAP: usize = 2;
 /// A longer user name would push the command off the screen.
 const LONGEST_USER: usize = 16;
@@ -191,29 +193,28 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
         kept.processes = widths;
     }
     let room = |widths: &Widths| {
-        let taken = widths
-            .iter()
-            .filter(|width| **width > 0)
-            .map(|width| width + GAP)
-            .sum::<usize>();
-        layout
-            .width
-            .map_or(usize::MAX, |width| width.saturating_sub(taken))
+        let shown = widths.iter().filter(|width| **width > 0);
+        let taken: usize = shown.map(|width| width + GAP).sum();
+        let columns = layout.width.unwrap_or(usize::MAX);
+        columns.saturating_sub(taken)
     };
     if room(&widths) < SHORTEST_WHAT {
         widths[USER] = widths[USER].min(SHORTEST_USER);
     }
-    let least_telling = [
-        (HOST_MEMORY, GOOD_WHAT),
-        (TYPE, SHORTEST_WHAT),
-        (TIME, SHORTEST_WHAT),
-    ];
-    for (column, what) in least_telling
-        .into_iter()
-        .chain([(SM, SHORTEST_WHAT), (USER, SHORTEST_WHAT)])
-    {
-        if room(&widths) < what {
-            widths[column] = 0;
+    if let Some(columns) = layout.width {
+        let shown: Vec<usize> = (0..COLUMNS).filter(|at| widths[*at] > 0).collect();
+        let parts = shown.iter().map(|at| Part {
+            width: widths[*at],
+            rank: RANKS[*at],
+            rest: if *at == HOST_MEMORY {
+                GOOD_WHAT
+            } else {
+                SHORTEST_WHAT
+            },
+        });
+        let fits = choose(&parts.collect::<Vec<_>>(), GAP, columns.saturating_sub(GAP));
+        for (at, _) in shown.iter().zip(fits).filter(|(_, fits)| !fits) {
+            widths[*at] = 0;
         }
     }
     let room = room(&widths);

@@ -122,7 +122,7 @@ impl Column {
 }
 
 /// A part of a line that is shown if there is room.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Part {
     pub(crate) width: usize,
     /// Parts with the highest rank are left out first; those with 0 stay.

@@ -26,5 +26,4 @@ pub(crate) use self::{
     progress::Progress,
     reader::Reader,
     search::{Patience, Search, find},
-    visible::VISIBILITY_VARIABLES,
 };

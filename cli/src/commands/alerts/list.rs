@@ -1,9 +1,6 @@
 //! `gpumon alerts list`: the rules of the running server, and what fires.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-};
+use std::fmt::Write as _;
 
 use gpumon_alerts::{
     describe,
@@ -16,18 +13,20 @@ use gpumon_probe::{
 };
 use gpumon_server::alerts::AlertStatus;
 
-use crate::{exit::Failure, local::ServerArgs};
+use crate::{
+    exit::Failure,
+    local::ServerArgs,
+    terminal::output::{print, print_raw},
+};
 
 pub(super) fn run(server: &ServerArgs, json: bool) -> Result<(), Failure> {
     let reply = server.request("GET", "/api/v1/alerts", "", "has no alerts")?;
     if json {
-        // As it came: what a newer server adds is not lost.
-        writeln!(io::stdout(), "{}", reply.body.trim())?;
-        return Ok(());
+        // Fields that a newer server adds are kept.
+        return print_raw(&format!("{}\n", reply.body.trim()));
     }
     let status: AlertStatus = reply.parse()?;
-    io::stdout().write_all(table(&status, now_ms()).as_bytes())?;
-    Ok(())
+    print(&table(&status, now_ms()))
 }
 
 /// A line for each rule, with a line below it for each place where it is not inactive, and one for each receiver.

@@ -1,10 +1,6 @@
 //! `gpumon config show`: which value each setting has, and where it comes from.
 
-use std::{
-    env,
-    ffi::OsString,
-    io::{self, Write},
-};
+use std::{env, ffi::OsString};
 
 use serde_json::{Value, json};
 
@@ -12,6 +8,7 @@ use crate::{
     config::{Effective, Origin, Refusal, TABLES, effective},
     exit::{Failure, refuse},
     options::SourceArgs,
+    terminal::output::print_report,
 };
 
 /// `command` is a command line, of which only the settings are shown; all settings where it is empty.
@@ -23,25 +20,29 @@ pub(super) fn run(command: &[OsString], json: bool) -> Result<(), Failure> {
             return Err(Failure::reported(2));
         }
     };
-    let mut out = io::stdout().lock();
-    if json {
-        let settings: Vec<Value> = settings.iter().map(object).collect();
-        writeln!(out, "{}", json!({ "settings": settings }))?;
-        return Ok(());
-    }
+    print_report(
+        json,
+        || json!({ "settings": settings.iter().map(object).collect::<Vec<_>>() }),
+        |_| format_settings(&settings),
+    )
+}
+
+fn format_settings(settings: &[Effective]) -> String {
     let mut table = None;
-    for setting in &settings {
-        if setting.key.table != table {
+    let lines = settings.iter().map(|setting| {
+        let heading = if setting.key.table == table {
+            String::new()
+        } else {
             table = setting.key.table;
-            writeln!(out, "\n[{}]", table.unwrap_or_default())?;
-        }
+            format!("\n[{}]\n", table.unwrap_or_default())
+        };
         let name = setting.key.name();
         match &setting.value {
-            Some(value) => writeln!(out, "{name} = {value}  # {}", told(&setting.origin))?,
-            None => writeln!(out, "# {name} is not set")?,
+            Some(value) => format!("{heading}{name} = {value}  # {}\n", told(&setting.origin)),
+            None => format!("{heading}# {name} is not set\n"),
         }
-    }
-    Ok(())
+    });
+    lines.collect()
 }
 
 fn settings(command: &[OsString]) -> Result<Vec<Effective>, Refusal> {

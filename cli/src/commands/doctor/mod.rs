@@ -23,7 +23,6 @@ mod settings;
 mod surroundings;
 
 use std::{
-    io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -45,6 +44,7 @@ use crate::{
     exit::{Failure, code_of},
     local::{NoServer, ServerArgs},
     options::SourceArgs,
+    terminal::output::print_report,
 };
 
 /// Check driver, permissions and GPUs, and print how to fix what is wrong
@@ -126,14 +126,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
         };
         return args.bundle.write(&path, collected);
     }
-    if args.json {
-        let mut out = io::stdout().lock();
-        serde_json::to_writer(&mut out, &report).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        // Strips the colors where they are not wanted, as the table does.
-        anstream::stdout().write_all(report.text().as_bytes())?;
-    }
+    print_report(args.json, || &report, |_| report.text())?;
     match &driver {
         Driver::Refused(error) => Err(Failure::reported(code_of(error))),
         _ if report.well => Ok(()),

@@ -5,8 +5,6 @@
 mod links;
 mod text;
 
-use std::io::{self, Write};
-
 use gpumon_workload::{
     Unavailable,
     info::{Cpu, GpuInfo, Gpus},
@@ -14,7 +12,7 @@ use gpumon_workload::{
 use serde::Serialize;
 
 use self::links::Links;
-use crate::{exit::Failure, options::SourceArgs};
+use crate::{exit::Failure, options::SourceArgs, terminal::output::print_report};
 
 /// Print the properties and theoretical peak rates of GPUs and CPU
 ///
@@ -75,14 +73,7 @@ pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
         gpus,
         cpu: Cpu::this(),
     };
-    let mut out = anstream::stdout();
-    if args.json {
-        serde_json::to_writer(&mut out, &machine).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        out.write_all(text::of(&machine).as_bytes())?;
-    }
-    out.flush()?;
+    print_report(args.json, || &machine, |_| text::of(&machine))?;
     error.map_or(Ok(()), |error| Err(Failure::with_code(error, NO_GPU)))
 }
 

@@ -12,6 +12,7 @@ use crate::{
         nodes::Line,
         text::{format_memory, format_power, format_temperature, format_utilization},
     },
+    terminal::columns::{Part, choose},
     top::{
         painter::Painter,
         text::{ABSENT, align_left, align_right, cut},
@@ -43,7 +44,7 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, lines: &[Line<'_>], ap
         .min(usize::from(area.width).saturating_sub(names + 2) / CELL)
         .max(1);
     let taken = names + 1 + cells * CELL;
-    let numbers = numbers(usize::from(area.width).saturating_sub(taken + 2 + REMARKS));
+    let numbers = count_numbers(usize::from(area.width).saturating_sub(taken + 2 + REMARKS));
     heading(
         painter,
         area,
@@ -120,13 +121,15 @@ const NUMBERS: [Number; 4] = [
     ("max C", 6, |line| format_temperature(&line.sum)),
 ];
 
-/// How many of them have room in so many columns.
-fn numbers(room: usize) -> usize {
-    let ends = NUMBERS.iter().scan(0, |end, (_, width, _)| {
-        *end += width;
-        Some(*end)
+/// Returns how many of them have room in so many columns.
+fn count_numbers(columns: usize) -> usize {
+    let parts = (0..).zip(&NUMBERS).map(|(rank, (_, width, _))| Part {
+        width: *width,
+        rank,
+        rest: 0,
     });
-    ends.take_while(|end| *end <= room).count().max(1)
+    let fits = choose(&parts.collect::<Vec<_>>(), 0, columns);
+    fits.into_iter().filter(|fits| *fits).count()
 }
 
 fn heading(

@@ -3,7 +3,10 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::{ProcessView, columns::Column, rows::Row};
-use crate::table::{GOOD_WHAT, SHORTEST_WHAT};
+use crate::{
+    table::{GOOD_WHAT, SHORTEST_WHAT},
+    terminal::columns::{Part, choose},
+};
 
 const GAP: usize = 2;
 /// Columns that only add to others make way until there is room for a name and the job behind it.
@@ -17,7 +20,6 @@ impl Cells {
     /// As many of the chosen columns as fit; the last takes what is left where it is what the process is. Where that is
     /// little, columns in which nothing stands go first.
     pub(in crate::top) fn new(view: &ProcessView, rows: &[Row<'_>], columns: usize) -> Self {
-        let mut fitting = view.columns.clone();
         let places = rows
             .iter()
             .map(|row| row.place().width())
@@ -30,39 +32,36 @@ impl Cells {
                 column.width()
             }
         };
-        let taken = |fitting: &[Column], what: usize| -> usize {
-            fitting
-                .iter()
-                .map(|column| {
-                    GAP + if *column == Column::What {
-                        what
-                    } else {
-                        width(*column)
-                    }
-                })
-                .sum()
-        };
         let is_empty = |column: Column| {
             let is_nothing = |row: &Row<'_>| column.is_nothing(&row.cell(column, 0));
             column != view.sort && !rows.is_empty() && rows.iter().all(is_nothing)
         };
-        for least in Column::LEAST {
-            let is_tight =
-                fitting.contains(&Column::What) && taken(&fitting, GOOD_WHAT) > columns + GAP;
-            if is_tight && fitting.contains(&least) && is_empty(least) {
-                fitting.retain(|column| *column != least);
-            }
-        }
-        for least in Column::LEAST {
-            let what = if least.is_extra() {
-                WHAT_WITH_JOB
-            } else {
-                SHORTEST_WHAT
+        let has_what = view.columns.contains(&Column::What);
+        let part = |column: &Column| {
+            // Columns that are not in the list stay.
+            let place = Column::LEAST.iter().position(|least| least == column);
+            let rank = place.map_or(0, |place| Column::LEAST.len() - place);
+            let (rank, rest) = match column {
+                Column::What => return Part::default(),
+                _ if has_what && rank > 0 && is_empty(*column) => {
+                    (rank + Column::LEAST.len(), GOOD_WHAT)
+                }
+                _ if column.is_extra() => (rank, WHAT_WITH_JOB),
+                _ => (rank, SHORTEST_WHAT),
             };
-            if taken(&fitting, what) > columns + GAP {
-                fitting.retain(|column| *column != least);
+            Part {
+                width: width(*column),
+                rank: rank as u8,
+                rest: if has_what { rest } else { 0 },
             }
-        }
+        };
+        let parts: Vec<_> = view.columns.iter().map(part).collect();
+        let fits = choose(&parts, GAP, columns).into_iter();
+        let fitting = view.columns.iter().zip(fits);
+        let fitting: Vec<_> = fitting
+            .filter(|(_, fits)| *fits)
+            .map(|(column, _)| *column)
+            .collect();
         let fixed: usize = fitting
             .iter()
             .filter(|column| **column != Column::What)

@@ -12,7 +12,7 @@ use super::{
     super::machine::Machine,
     scrub::{self, Scrubber},
 };
-use crate::{json_text::NameKind, wait::VISIBILITY_VARIABLES};
+use crate::{json_text::NameKind, visible::VISIBILITY_VARIABLES};
 
 /// Variables whose values go in, next to those that show GPUs to programs.
 const WITH_VALUE: &str = "\
