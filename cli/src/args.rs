@@ -19,12 +19,20 @@ macro_rules! exit_codes {
 ///
 /// Without a command, gpumon prints every GPU and its processes as a table.
 #[derive(Debug, Parser)]
-#[command(name = "gpumon", version, disable_help_subcommand = true, allow_negative_numbers = true, max_term_width = 100, after_help = exit_codes!(), after_long_help = NOTES)]
+#[command(
+    name = "gpumon",
+    version,
+    disable_help_subcommand = true,
+    allow_negative_numbers = true,
+    max_term_width = 100,
+    after_help = exit_codes!(),
+    after_long_help = NOTES
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
 
-    /// Price of energy, which adds its cost to amounts of energy, such as 0.30/kWh or '0.30 EUR/kWh'
+    /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh', which adds costs to amounts of energy
     #[arg(
         long,
         alias = "price",

@@ -73,7 +73,7 @@ fn end_at_a_panic() {
 /// Does what the command line says.
 pub fn main() -> ExitCode {
     end_at_a_panic();
-    grammar::define(|| Args::command().override_help(overview::overview()));
+    grammar::define(|| Args::command().override_help(overview::format_overview()));
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();

@@ -90,13 +90,13 @@ const GROUP: usize = 40;
 const NAME: usize = 13;
 
 /// Returns the overview.
-pub(crate) fn overview() -> StyledStr {
+pub(crate) fn format_overview() -> StyledStr {
     let mut text =
         "Usage: gpumon [OPTIONS] [COMMAND]   Without a command: every GPU and process\n".to_owned();
     for [first, second] in &GROUPS {
-        text += &line(&heading(first), &heading(second));
+        text += &format_line(&format_heading(first), &format_heading(second));
         for at in 0..first.commands.len().max(second.commands.len()) {
-            text += &line(&entry(first, at), &entry(second, at));
+            text += &format_line(&format_entry(first, at), &format_entry(second, at));
         }
     }
     text += "Options: gpumon help [COMMAND]       Manual pages: gpumon man [COMMAND]\n";
@@ -106,11 +106,11 @@ pub(crate) fn overview() -> StyledStr {
 /// A part of a line, with its style.
 type Piece = [(anstyle::Style, String); 2];
 
-fn heading(group: &Group) -> Piece {
+fn format_heading(group: &Group) -> Piece {
     [(STRONG, group.title.to_owned()), (DIM, String::new())]
 }
 
-fn entry(group: &Group, at: usize) -> Piece {
+fn format_entry(group: &Group, at: usize) -> Piece {
     let (name, words) = group.commands.get(at).copied().unwrap_or_default();
     let name = if name.is_empty() {
         String::new()
@@ -120,7 +120,7 @@ fn entry(group: &Group, at: usize) -> Piece {
     [(anstyle::Style::new(), name), (DIM, words.to_owned())]
 }
 
-fn line(first: &Piece, second: &Piece) -> String {
+fn format_line(first: &Piece, second: &Piece) -> String {
     let width: usize = first.iter().map(|(_, text)| text.len()).sum();
     let paint_piece = |piece: &Piece| -> String {
         let shown = piece.iter().filter(|(_, text)| !text.is_empty());
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn overview_fits_one_screen_and_has_every_command() {
-        let text = plain(&overview().ansi().to_string());
+        let text = plain(&format_overview().ansi().to_string());
         insta::assert_snapshot!(text);
         assert!(text.lines().count() < 24, "{text}");
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");

@@ -17,15 +17,15 @@ pub(crate) struct ShownGpusArgs {
     #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
     ids: Vec<String>,
 
-    /// Show only the GPUs that `CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`, `HIP_VISIBLE_DEVICES`
-    /// or `ZE_AFFINITY_MASK` allow; without these variables, all
+    /// Show only the GPUs that `CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`,
+    /// `HIP_VISIBLE_DEVICES` or `ZE_AFFINITY_MASK` allow; without these variables, all
     #[arg(long)]
     only_visible: bool,
 }
 
 impl ShownGpusArgs {
     /// Returns the first of these options that was given.
-    pub(crate) fn typed(&self) -> Option<&'static str> {
+    pub(crate) fn find_typed(&self) -> Option<&'static str> {
         if self.ids.is_empty() {
             self.only_visible.then_some("--only-visible")
         } else {
@@ -72,7 +72,7 @@ impl ShownGpus {
     }
 
     #[cfg(test)]
-    pub(crate) fn named(names: &[&str]) -> Self {
+    pub(crate) fn with_names(names: &[&str]) -> Self {
         Self {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             visible: None,

@@ -20,7 +20,7 @@ pub(crate) struct ShownProcesses {
 
 impl ShownProcesses {
     /// Returns the first of these options that was given.
-    pub(crate) fn typed(&self) -> Option<&'static str> {
+    pub(crate) fn find_typed(&self) -> Option<&'static str> {
         let all = [
             ("--pid", !self.pids.is_empty()),
             ("--compute", self.compute),
@@ -31,7 +31,7 @@ impl ShownProcesses {
     }
 
     /// Returns whether a process is listed.
-    pub(crate) fn admits(&self, process: &Process) -> bool {
+    pub(crate) fn is_shown(&self, process: &Process) -> bool {
         let computes = process.kind != ProcessKind::Graphics;
         let draws = process.kind != ProcessKind::Compute;
         let is_any_kind = !self.compute && !self.graphics;
@@ -57,7 +57,7 @@ mod tests {
             ..examples::process(7, "ana", 1.0, "python")
         });
         let listed =
-            |shown: ShownProcesses| [0, 1, 2].map(|at: usize| shown.admits(&processes[at]));
+            |shown: ShownProcesses| [0, 1, 2].map(|at: usize| shown.is_shown(&processes[at]));
         let (none, some) = (ShownProcesses::default(), |compute, graphics| {
             ShownProcesses {
                 pids: vec![7],

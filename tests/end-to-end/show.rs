@@ -138,7 +138,7 @@ fn energy_has_its_cost_at_given_price() {
 }
 
 #[test]
-fn help_is_an_overview_and_all_options_are_below_help() {
+fn help_is_overview_with_all_options_below_help() {
     let help = |arguments: &[&str]| stdout(&gpumon(arguments).output().unwrap());
     let overview = help(&["--help"]);
     assert_eq!(overview, help(&["-h"]));

@@ -44,7 +44,9 @@ pub(crate) struct TopArgs {
     once: bool,
 
     /// Show a fleet: a heat map of all GPUs of many machines
-    #[arg(long, conflicts_with_all = ["replay", "once", "ids", "only_visible", "user", "pids", "compute", "graphics", "readonly"])]
+    #[arg(long, conflicts_with_all = [
+        "replay", "once", "ids", "only_visible", "user", "pids", "compute", "graphics", "readonly"
+    ])]
     fleet: bool,
 
     #[command(flatten)]

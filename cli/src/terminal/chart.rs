@@ -2,10 +2,10 @@
 
 use gpumon_probe::stat::Window;
 
-/// `share` of 1 as the full and the empty part of a bar of so many columns: a heavy and a light line with half steps
-/// where those can be shown, `#` and `.` elsewhere.
+/// Returns the full and the empty part of a bar: a heavy and a light line with half steps if the
+/// terminal can show them (`rich`), otherwise `#` and `.`. `share` is between 0 and 1.
 ///
-/// What is more than nothing shows as at least the smallest step, and what is less than all never fills the bar.
+/// A share above 0 has at least the smallest step, and a share below 1 never fills the bar.
 pub(crate) fn draw_bar(share: f64, columns: usize, rich: bool) -> (String, String) {
     let steps_per_column = if rich { 2 } else { 1 };
     let steps = columns * steps_per_column;
@@ -28,8 +28,8 @@ pub(crate) fn draw_bar(share: f64, columns: usize, rich: bool) -> (String, Strin
     }
 }
 
-/// One column per equal part of the time up to `now_ms`: the mean of its values, from 0 to `full`. A part without a value
-/// is blank.
+/// Returns a curve with one column per equal part of the time before `now_ms`: the mean of its
+/// values, from 0 to `full`. A part without a value is blank.
 pub(crate) fn draw_spark(
     values: &[(u64, f64)],
     now_ms: u64,
@@ -52,7 +52,7 @@ pub(crate) fn draw_spark(
     } else {
         &['_', '.', '-', '=', '^']
     };
-    // What is more than nothing stands above the line.
+    // A share above 0 is above the base line.
     let step = |share: f64| {
         let step = (share * (steps.len() - 1) as f64).round() as usize;
         steps[if share > 0.005 { step.max(1) } else { step }]
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_always_as_wide_as_asked() {
+    fn bar_has_its_width() {
         for rich in [false, true] {
             for columns in [1, 7, 30] {
                 for step in 0..=100 {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn only_nothing_is_empty_and_only_all_is_full() {
+    fn bar_is_empty_at_nothing_full_at_all() {
         assert_eq!(draw_bar(0.0, 10, false).0, "");
         assert_eq!(draw_bar(0.001, 10, false).0, "#");
         assert_eq!(draw_bar(0.999, 10, false).1, ".");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn each_column_is_the_mean_of_its_time_and_a_gap_is_blank() {
+    fn column_is_mean_and_gap_is_blank() {
         let values = [
             (1_000, 0.0),
             (2_000, 0.0),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_is_not_shown_and_what_is_little_is_not_nothing() {
+    fn old_values_are_left_out_small_ones_shown() {
         assert_eq!(
             draw_spark(
                 &[(1_000, 50.0), (99_000, 1.0)],

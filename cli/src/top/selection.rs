@@ -92,7 +92,7 @@ mod tests {
     fn only_what_is_about_the_selected_gpus_is_kept() {
         let moment = testing::moment(4);
         let mut model = Model {
-            selection: Selection::new(ShownGpus::named(&["3", "1"])),
+            selection: Selection::new(ShownGpus::with_names(&["3", "1"])),
             ..Model::default()
         };
         let mut ingest = |record| model.ingest(Update::Record(Box::new(record)));
@@ -114,7 +114,7 @@ mod tests {
             (model.inventory.unwrap().gpus.len(), model.events.len()),
             (2, 1)
         );
-        let mut none = Selection::new(ShownGpus::named(&["7"]));
+        let mut none = Selection::new(ShownGpus::with_names(&["7"]));
         let mut update = Update::Record(Box::new(Record::Inventory(moment.inventory)));
         assert!(
             none.retain(&mut update)

@@ -103,7 +103,7 @@ impl ShowArgs {
         let typed = own
             .into_iter()
             .find_map(|(name, is_typed)| is_typed.then_some(name));
-        self.gpus.typed().or(self.shown.typed()).or(typed)
+        self.gpus.find_typed().or(self.shown.find_typed()).or(typed)
     }
 }
 

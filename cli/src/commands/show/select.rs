@@ -9,7 +9,7 @@ use crate::{exit::Failure, shown_gpus::ShownGpus, snapshot::Snapshot};
 pub(super) fn select(snapshot: &mut Snapshot, args: &ShowArgs) -> Result<(), Failure> {
     let is_shown = |process: &Process| {
         let is_users = |user: &String| process.user.value() == Some(user);
-        args.user.as_ref().is_none_or(is_users) && args.shown.admits(process)
+        args.user.as_ref().is_none_or(is_users) && args.shown.is_shown(process)
     };
     for gpu in &mut snapshot.sample.gpus {
         if let Reading::Now(processes)

@@ -76,7 +76,7 @@ impl ProcessView {
     }
 
     fn is_shown(&self, row: &Row<'_>) -> bool {
-        matches!(row.subject, Subject::Process(process) if self.shown.admits(process))
+        matches!(row.subject, Subject::Process(process) if self.shown.is_shown(process))
     }
 
     /// Where the selected process is.
