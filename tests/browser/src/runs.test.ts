@@ -14,9 +14,15 @@ const running = (page: Page): Locator => page.locator('.gpumon-run[data-status=r
 
 /** Starts triad by the keyboard alone. */
 async function start(page: Page, device: string): Promise<void> {
-  await page.getByTestId('gpumon-run').press('Enter');
   const search = page.getByRole('combobox', { name: 'Search benchmarks' });
-  await search.and(page.locator(':focus')).waitFor();
+  // While JupyterLab is still loading, it can take the focus from the button.
+  const open = async (): Promise<boolean> => {
+    if (!(await search.isVisible())) {
+      await page.getByTestId('gpumon-run').press('Enter');
+    }
+    return search.and(page.locator(':focus')).isVisible();
+  };
+  await expect.poll(open).toBe(true);
   await page.getByLabel('Device', { exact: true }).selectOption({ label: device });
   await search.pressSequentially('triad');
   // Benchmarks can be chosen once the device has been found, which changes the selection.
