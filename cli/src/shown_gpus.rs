@@ -68,7 +68,11 @@ impl ShownGpus {
         };
         let allowed = visible.list_allowed(gpus)?.into_iter().map(|id| id.gpu);
         let is_named = |gpu: &u32| named.as_ref().is_none_or(|named| named.contains(gpu));
-        Ok(Some(allowed.filter(is_named).collect()))
+        let shown: BTreeSet<u32> = allowed.filter(is_named).collect();
+        if shown.is_empty() {
+            return Err(format!("no GPU is visible: {visible}").into());
+        }
+        Ok(Some(shown))
     }
 
     #[cfg(test)]

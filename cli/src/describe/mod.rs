@@ -7,6 +7,7 @@ mod allocation;
 mod busy;
 mod condition;
 mod device_name;
+mod engines;
 mod event;
 mod framework;
 mod health;
@@ -28,6 +29,7 @@ pub(crate) use self::{
     allocation::unused_allocations,
     busy::{BUSY_WIDTH, BUSY_WIDTH_WITH_SM, busy, is_sm_activity, of_part},
     device_name::{LONGEST, capital, device, fitted, full_name},
+    engines::{format_codec, format_pcie_link},
     event::of_event,
     framework::{comparison, factor, framework},
     health::without_readings,

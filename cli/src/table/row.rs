@@ -37,7 +37,7 @@ pub(super) struct Row {
 }
 
 /// How many [`Row::extras`] there are.
-pub(super) const EXTRAS: usize = 6;
+pub(super) const EXTRAS: usize = 7;
 
 pub(super) fn of_gpu(gpu: &GpuSample, view: &View<'_>, layout: Layout) -> Row {
     let known = view
@@ -124,20 +124,6 @@ fn extras(gpu: &GpuSample, layout: Layout) -> [String; EXTRAS] {
             .map_or_else(String::new, |value| format!("{word} {value:>3.0} %"))
     };
     let activity: Option<&Activity> = gpu.activity.value();
-    let both = |word: &str, sent: &Reading<f64>, received: &Reading<f64>| match (
-        sent.value(),
-        received.value(),
-    ) {
-        (Some(sent), Some(received)) => {
-            let rate = |bytes: f64| three_digits(bytes / 1e9);
-            format!(
-                "{word} {:>4} out {:>4} in GB/s",
-                rate(*sent),
-                rate(*received)
-            )
-        }
-        _ => String::new(),
-    };
     let memory = &gpu.temperature.memory_celsius;
     [
         percent("SM", activity.map(|activity| &activity.sm_percent)),
@@ -150,10 +136,30 @@ fn extras(gpu: &GpuSample, layout: Layout) -> [String; EXTRAS] {
             format!("memory {value:.0} {}", degrees(layout))
         }),
         percent("fan", Some(&gpu.fan_percent)),
-        both(
-            "PCIe",
-            &gpu.pcie.tx_bytes_per_second,
-            &gpu.pcie.rx_bytes_per_second,
-        ),
+        describe::format_codec(gpu).unwrap_or_default(),
+        format_pcie(gpu),
     ]
+}
+
+/// Formats generation and width of the PCIe link, and its traffic: `PCIe 5x16 1.24 out 0.30 in
+/// GB/s`.
+fn format_pcie(gpu: &GpuSample) -> String {
+    let rate = |bytes: &f64| three_digits(bytes / 1e9);
+    let pcie = &gpu.pcie;
+    let traffic = (
+        pcie.tx_bytes_per_second.value(),
+        pcie.rx_bytes_per_second.value(),
+    );
+    let traffic = match traffic {
+        (Some(sent), Some(received)) => {
+            format!("{:>4} out {:>4} in GB/s", rate(sent), rate(received))
+        }
+        _ => String::new(),
+    };
+    let parts = [describe::format_pcie_link(gpu).unwrap_or_default(), traffic];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("PCIe {}", parts.join(" "))
 }

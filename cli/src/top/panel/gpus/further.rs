@@ -3,6 +3,7 @@
 use gpumon_probe::model::{Absence, GpuDetails, GpuSample, Reading};
 
 use crate::{
+    describe,
     terminal::units::energy,
     top::{glyphs::Glyphs, model::Model},
 };
@@ -17,17 +18,23 @@ pub(super) enum Further {
     Ecc,
     /// Since the driver was loaded.
     Energy,
+    /// Generation and width of the link.
+    Pcie,
+    /// Encoder and decoder.
+    Codec,
 }
 
 impl Further {
     /// The most important first; the others go first where there is less room.
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::SmClock,
         Self::Fan,
         Self::PerformanceState,
         Self::MemoryTemperature,
         Self::Ecc,
         Self::Energy,
+        Self::Pcie,
+        Self::Codec,
     ];
 
     /// What its unit does not tell.
@@ -36,16 +43,18 @@ impl Further {
             Self::Fan => "fan ",
             Self::MemoryTemperature => "mem ",
             Self::Ecc => "ECC ",
-            Self::SmClock | Self::PerformanceState | Self::Energy => "",
+            Self::Pcie => "PCIe ",
+            Self::SmClock | Self::PerformanceState | Self::Energy | Self::Codec => "",
         }
     }
 
     pub(super) fn value_width(self) -> usize {
         match self {
             Self::PerformanceState | Self::Ecc => 3,
-            Self::Fan => 5,
+            Self::Fan | Self::Pcie => 5,
             Self::MemoryTemperature => 6,
             Self::SmClock | Self::Energy => 8,
+            Self::Codec => "enc/dec 100/100 %".len(),
         }
     }
 
@@ -82,6 +91,8 @@ impl Further {
                     .map(|count| count.to_string())
             }),
             Self::Energy => gpu.power.energy_joules_total.clone().map(energy),
+            Self::Pcie => or_unsupported(describe::format_pcie_link(gpu)),
+            Self::Codec => or_unsupported(describe::format_codec(gpu)),
         }
     }
 
@@ -91,4 +102,8 @@ impl Further {
         all.iter()
             .any(|gpu| read(gpu).absence() != Some(&Absence::NotSupported))
     }
+}
+
+fn or_unsupported(text: Option<String>) -> Reading<String> {
+    text.map_or(Reading::Absent(Absence::NotSupported), Reading::Now)
 }

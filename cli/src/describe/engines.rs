@@ -1,0 +1,22 @@
+//! The video engines of a GPU, and its link to the host.
+
+use gpumon_probe::model::GpuSample;
+
+/// Formats the utilization of encoder and decoder, as `enc/dec 0/35 %`; `None` if both are absent.
+pub(crate) fn format_codec(gpu: &GpuSample) -> Option<String> {
+    let utilization = &gpu.utilization;
+    let [encoder, decoder] = [&utilization.encoder_percent, &utilization.decoder_percent]
+        .map(|percent| percent.value().map(|percent| format!("{percent:.0}")));
+    match (encoder, decoder) {
+        (Some(encoder), Some(decoder)) => Some(format!("enc/dec {encoder}/{decoder} %")),
+        (Some(encoder), None) => Some(format!("enc {encoder} %")),
+        (None, Some(decoder)) => Some(format!("dec {decoder} %")),
+        (None, None) => None,
+    }
+}
+
+/// Formats generation and width of the PCIe link, as `5x16`; `None` if one is absent.
+pub(crate) fn format_pcie_link(gpu: &GpuSample) -> Option<String> {
+    let (generation, width) = (gpu.pcie.generation.value()?, gpu.pcie.width.value()?);
+    Some(format!("{generation}x{width}"))
+}
