@@ -32,7 +32,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
 
-    /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh', which adds costs to amounts of energy
+    /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh', to add costs to energy in reports and
+    /// in the table's total
     #[arg(
         long,
         alias = "price",
@@ -68,6 +69,7 @@ Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
   GPUMON_CONTROL  default of --control
   GPUMON_CONFIG  default of --config
+  GPUMON_ENERGY_PRICE  default of --energy-price
   NO_COLOR  disables colors if set
 
 ",

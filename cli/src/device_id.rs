@@ -13,26 +13,34 @@ pub(crate) struct DeviceId {
     pub(crate) mig: Option<u32>,
 }
 
-/// That no GPU has this name, with those that there are.
+/// The error that no GPU has a name, or that it is unclear which GPU has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NoSuchGpu(String);
+pub(crate) struct NoSuchGpu {
+    message: String,
+    code: u8,
+}
 
-impl fmt::Display for NoSuchGpu {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+impl NoSuchGpu {
+    /// Returns the error of a GPU that is not there, with nvidia-smi's exit code.
+    pub(crate) fn new(message: String) -> Self {
+        Self { message, code: 6 }
+    }
+
+    /// Returns the error of a name that may be that of several GPUs.
+    pub(crate) fn unclear(message: String) -> Self {
+        Self { message, code: 2 }
     }
 }
 
-impl From<String> for NoSuchGpu {
-    fn from(why: String) -> Self {
-        Self(why)
+impl fmt::Display for NoSuchGpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 
 impl From<NoSuchGpu> for Failure {
-    /// With nvidia-smi's exit code.
     fn from(error: NoSuchGpu) -> Self {
-        Self::with_code(anyhow::anyhow!(error.0), 6)
+        Self::with_code(anyhow::anyhow!(error.message), error.code)
     }
 }
 
@@ -49,7 +57,7 @@ pub(crate) fn find(name: &str, gpus: &[Gpu]) -> Result<Option<DeviceId>, NoSuchG
     if id.is_some() || may_be_unread {
         return Ok(id);
     }
-    Err(NoSuchGpu(format!(
+    Err(NoSuchGpu::new(format!(
         "no GPU '{name}': {}",
         suggest_names(name, gpus)
     )))

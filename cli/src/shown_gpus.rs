@@ -66,13 +66,28 @@ impl ShownGpus {
         let Some(visible) = &self.visible else {
             return Ok(named);
         };
-        let allowed = visible.list_allowed(gpus)?.into_iter().map(|id| id.gpu);
+        let allowed = visible
+            .list_allowed(gpus)
+            .map_err(NoSuchGpu::unclear)?
+            .into_iter()
+            .map(|id| id.gpu);
         let is_named = |gpu: &u32| named.as_ref().is_none_or(|named| named.contains(gpu));
         let shown: BTreeSet<u32> = allowed.filter(is_named).collect();
-        if shown.is_empty() {
-            return Err(format!("no GPU is visible: {visible}").into());
+        // A GPU that has not reported its UUID yet may be one of them.
+        let may_be_unread = gpus.iter().any(|gpu| gpu.uuid.is_none());
+        if shown.is_empty() && !may_be_unread {
+            return Err(NoSuchGpu::new(if named.is_some() {
+                format!("none of the GPUs of -i is visible: {visible}")
+            } else {
+                format!("no GPU is visible: {visible}")
+            }));
         }
         Ok(Some(shown))
+    }
+
+    /// Returns whether some GPUs may not be shown.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.names.is_empty() || self.visible.is_some()
     }
 
     #[cfg(test)]

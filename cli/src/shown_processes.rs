@@ -6,7 +6,7 @@ use gpumon_probe::model::{Process, ProcessKind};
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ShownProcesses {
     /// List only the processes with these PIDs, comma-separated
-    #[arg(long = "pid", value_name = "PIDS", value_delimiter = ',')]
+    #[arg(long = "pid", value_name = "PIDS", value_delimiter = ',', value_parser = parse_pid)]
     pids: Vec<u32>,
 
     /// List only processes that compute, of type C or C+G
@@ -16,6 +16,10 @@ pub(crate) struct ShownProcesses {
     /// List only processes that draw, of type G or C+G; with --compute, both
     #[arg(long)]
     graphics: bool,
+
+    /// The user whose processes are listed, for commands that have such an option.
+    #[arg(skip)]
+    pub(crate) user: Option<String>,
 }
 
 impl ShownProcesses {
@@ -30,14 +34,26 @@ impl ShownProcesses {
             .find_map(|(name, is_typed)| is_typed.then_some(name))
     }
 
+    /// Returns whether some processes are not listed.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.user.is_some() || self.find_typed().is_some()
+    }
+
     /// Returns whether a process is listed.
     pub(crate) fn is_shown(&self, process: &Process) -> bool {
+        let is_users = |user: &String| process.user.value() == Some(user);
         let computes = process.kind != ProcessKind::Graphics;
         let draws = process.kind != ProcessKind::Compute;
         let is_any_kind = !self.compute && !self.graphics;
-        (self.pids.is_empty() || self.pids.contains(&process.pid))
+        self.user.as_ref().is_none_or(is_users)
+            && (self.pids.is_empty() || self.pids.contains(&process.pid))
             && (is_any_kind || self.compute && computes || self.graphics && draws)
     }
+}
+
+fn parse_pid(text: &str) -> Result<u32, String> {
+    let pid = text.trim().parse().ok().filter(|pid| *pid > 0);
+    pid.ok_or_else(|| "not a PID: give numbers, separated by commas".to_owned())
 }
 
 #[cfg(test)]
@@ -46,7 +62,7 @@ mod tests {
     use crate::table::examples;
 
     #[test]
-    fn processes_are_listed_by_pid_and_kind() {
+    fn processes_are_listed_by_pid_kind_and_user() {
         let kinds = [
             ProcessKind::Compute,
             ProcessKind::Graphics,
@@ -56,25 +72,30 @@ mod tests {
             kind,
             ..examples::process(7, "ana", 1.0, "python")
         });
-        let listed =
-            |shown: ShownProcesses| [0, 1, 2].map(|at: usize| shown.is_shown(&processes[at]));
-        let (none, some) = (ShownProcesses::default(), |compute, graphics| {
-            ShownProcesses {
-                pids: vec![7],
+        let listed = |compute, graphics, pids: &[u32], user: Option<&str>| {
+            let shown = ShownProcesses {
+                pids: pids.to_vec(),
                 compute,
                 graphics,
-            }
-        });
-        assert_eq!(listed(none.clone()), [true, true, true]);
-        assert_eq!(listed(some(true, false)), [true, false, true]);
-        assert_eq!(listed(some(false, true)), [false, true, true]);
-        assert_eq!(listed(some(true, true)), [true, true, true]);
-        assert_eq!(
-            listed(ShownProcesses {
-                pids: vec![8],
-                ..none
-            }),
-            [false; 3]
+                user: user.map(str::to_owned),
+            };
+            [0, 1, 2].map(|at: usize| shown.is_shown(&processes[at]))
+        };
+        assert_eq!(listed(false, false, &[], None), [true; 3]);
+        assert_eq!(listed(true, false, &[7], None), [true, false, true]);
+        assert_eq!(listed(false, true, &[7], Some("ana")), [false, true, true]);
+        assert_eq!(listed(true, true, &[7, 8], None), [true; 3]);
+        assert_eq!(listed(false, false, &[8], None), [false; 3]);
+        assert_eq!(listed(false, false, &[], Some("bob")), [false; 3]);
+    }
+
+    #[test]
+    fn pid_is_positive_number() {
+        assert_eq!(parse_pid(" 7"), Ok(7));
+        assert!(
+            ["", "0", "-1", "x"]
+                .iter()
+                .all(|text| parse_pid(text).is_err())
         );
     }
 }

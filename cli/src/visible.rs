@@ -1,5 +1,6 @@
-//! The GPUs that the environment allows, as a scheduler sets it for a job: `gpumon wait` chooses
-//! among these. Its command gets the same variables with the chosen GPUs.
+//! The GPUs that the environment allows, as a scheduler sets it for a job: `--only-visible` shows
+//! these, and `gpumon wait` chooses among them. Its command gets the same variables with the chosen
+//! GPUs.
 //!
 //! CUDA and Level Zero count GPUs in orders of their own, unless a variable selects the order of
 //! the PCI bus, which is gpumon's. Among GPUs of one model all orders are the same.

@@ -16,12 +16,17 @@ pub(crate) struct HelpArgs {
 pub(crate) fn run(gpumon: clap::Command, args: &HelpArgs) -> Result<(), Failure> {
     let mut command = gpumon;
     command.build();
+    command = command.mut_arg("help", |help| {
+        let text = "Print an overview of all commands";
+        help.help(text).long_help(text)
+    });
     for name in &args.path {
         let Some(found) = command.find_subcommand(name) else {
             let names = command.get_subcommands().map(clap::Command::get_name);
             let hint = nearest(name, names)
                 .map_or_else(String::new, |meant| format!(": did you mean '{meant}'?"));
-            return Err(Failure::usage(anyhow!("unknown command '{name}'{hint}")));
+            let path = args.path.join(" ");
+            return Err(Failure::usage(anyhow!("unknown command '{path}'{hint}")));
         };
         command = found.clone();
     }

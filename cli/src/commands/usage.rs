@@ -377,7 +377,8 @@ mod tests {
         assert_eq!(words(2), "ana slurm 88123 1.50 0.017 1.00 kWh exact");
         assert_eq!(words(3), "unknown - 1.50 0.017 ~200 Wh 0.00 Wh to 500 Wh");
         assert!(
-            words(4).contains("train.ipynb 1.50 0.017 - -") && !words(4).contains('\x1b'),
+            words(4).contains("train.ipynb 1.50 0.017 - -")
+                && text.lines().skip(2).all(|line| !line.contains('\x1b')),
             "{text}"
         );
         assert!(words(5).contains("notebook 0123456789ab"), "{text}");

@@ -246,6 +246,7 @@ impl Snapshot {
             past: &self.past,
             is_one_shot: self.is_single,
             with_total: false,
+            listed: None,
             thresholds,
             notice: self
                 .collector

@@ -18,7 +18,7 @@ use crate::terminal::{
     Layout,
     chart::draw_bar,
     chart::draw_spark,
-    line::{Line, align_left, align_right, cut},
+    line::{Line, cut, pad_end, pad_start},
     style::{DIM, PLAIN, of_level, of_load},
     units::ABSENT,
 };
@@ -79,7 +79,7 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     fn lines(&self) -> Vec<Line> {
         let Self { row, fit, .. } = self;
-        let start = Line::new(PLAIN, align_right(&row.index, fit.cells.index) + " ");
+        let start = Line::new(PLAIN, pad_start(&row.index, fit.cells.index) + " ");
         let head = [self.name(), self.busy(), self.spark()];
         let (memory, tail) = (
             [self.memory(), self.bar()],
@@ -168,7 +168,7 @@ impl Drawing<'_> {
         let style = if row.is_part { PLAIN } else { Row::NAME };
         self.cell(
             style,
-            align_left(&cut(&row.name, fit.name, *layout), fit.name),
+            pad_end(&cut(&row.name, fit.name, *layout), fit.name),
             fit.name,
         )
     }
@@ -176,7 +176,7 @@ impl Drawing<'_> {
     fn busy(&self) -> Line {
         self.load(
             self.row.loads.utilization,
-            &align_right(&self.row.busy, self.fit.cells.busy),
+            &pad_start(&self.row.busy, self.fit.cells.busy),
             self.fit.cells.busy,
         )
     }
@@ -195,15 +195,15 @@ impl Drawing<'_> {
     /// What is absent has no unit.
     fn memory(&self) -> Line {
         let Self { row, fit, .. } = self;
-        let used = align_right(&row.used, fit.cells.used);
+        let used = pad_start(&row.used, fit.cells.used);
         let text = match (row.used.as_str(), row.total.as_str()) {
             (ABSENT, "") => used,
             (_, "") => used + " GiB",
-            (_, total) => format!("{used}/{} GiB", align_left(total, fit.cells.total)),
+            (_, total) => format!("{used}/{} GiB", pad_end(total, fit.cells.total)),
         };
         self.load(
             row.loads.memory,
-            &align_left(&text, fit.memory()),
+            &pad_end(&text, fit.memory()),
             fit.memory(),
         )
     }
@@ -230,24 +230,20 @@ impl Drawing<'_> {
         let width = self.fit.cells.temperature;
         self.load(
             self.row.loads.temperature,
-            &align_right(&self.row.temperature, width),
+            &pad_start(&self.row.temperature, width),
             width,
         )
     }
 
     fn power(&self) -> Line {
         let Self { row, fit, .. } = self;
-        let draw = align_right(&row.draw, fit.cells.draw);
+        let draw = pad_start(&row.draw, fit.cells.draw);
         let text = match (row.draw.as_str(), row.limit.as_str()) {
             ("" | ABSENT, "") => draw,
             (_, "") => draw + " W",
-            (_, limit) => format!("{draw}/{} W", align_left(limit, fit.cells.limit)),
+            (_, limit) => format!("{draw}/{} W", pad_end(limit, fit.cells.limit)),
         };
-        self.load(
-            row.loads.power,
-            &align_left(&text, fit.power()),
-            fit.power(),
-        )
+        self.load(row.loads.power, &pad_end(&text, fit.power()), fit.power())
     }
 
     fn extras(&self) -> impl Iterator<Item = Line> {
@@ -255,7 +251,7 @@ impl Drawing<'_> {
             .extras
             .iter()
             .zip(self.fit.cells.extras)
-            .map(|(extra, width)| self.cell(PLAIN, align_left(extra, width), width))
+            .map(|(extra, width)| self.cell(PLAIN, pad_end(extra, width), width))
     }
 
     /// A number in the style of its load; what is absent has none, and blanks are not underlined.

@@ -19,6 +19,7 @@ use gpumon_probe::model::{Inventory, Sample};
 
 use crate::{
     describe::Thresholds,
+    shown_processes::ShownProcesses,
     terminal::{
         Layout,
         line::{Line, printable},
@@ -44,6 +45,8 @@ pub(crate) struct View<'a> {
     pub(crate) notice: Option<&'a str>,
     /// Whether a line says what all GPUs come to.
     pub(crate) with_total: bool,
+    /// The processes that are listed; `None` for all.
+    pub(crate) listed: Option<&'a ShownProcesses>,
 }
 
 /// The whole table, each line ended. One that is shown in the place of the one before takes over what that kept.

@@ -11,13 +11,16 @@ use super::{
     process_label::{ProcessLabel, kind},
 };
 
-use crate::describe::{self, NotebookNames};
 use crate::terminal::{
     Layout,
     columns::{Part, choose},
-    line::{Line, align_left, align_right, cut, printable},
+    line::{Line, cut, pad_end, pad_start, printable},
     style::{DIM, MEMORY, PLAIN, UTILIZATION},
     units::{ABSENT, compact_duration, gib_in_column, whole},
+};
+use crate::{
+    describe::{self, NotebookNames},
+    shown_processes::ShownProcesses,
 };
 
 const COLUMNS: usize = 8;
@@ -68,7 +71,10 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
             )
         };
         // By the parts of the GPU; whoever holds most comes first, and of whom it is not known how much, last.
-        let mut processes: Vec<&Process> = gpu.processes.value().into_iter().flatten().collect();
+        let is_listed =
+            |process: &&Process| view.listed.is_none_or(|listed| listed.is_shown(process));
+        let processes = gpu.processes.value().into_iter().flatten();
+        let mut processes: Vec<&Process> = processes.filter(is_listed).collect();
         processes.sort_by_key(|process| {
             (
                 process.mig,
@@ -127,7 +133,13 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
         }
     }
     if lines.is_empty() {
-        lines.push(Line::new(DIM, "no processes"));
+        let is_limited = view.listed.is_some_and(ShownProcesses::is_limited);
+        let words = if is_limited {
+            "no such processes"
+        } else {
+            "no processes"
+        };
+        lines.push(Line::new(DIM, words));
     }
     lines
 }
@@ -261,9 +273,9 @@ fn cells(
         line.push(
             style(column),
             if column == USER || column == TYPE {
-                align_left(&cell, *width)
+                pad_end(&cell, *width)
             } else {
-                align_right(&cell, *width)
+                pad_start(&cell, *width)
             },
         );
         line.push(PLAIN, " ".repeat(GAP));

@@ -2,17 +2,20 @@
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use gpumon_probe::model::{GpuSample, Health, Reading, Vendor};
+use gpumon_probe::model::{GpuSample, Health, Process, Reading, Vendor};
 use unicode_width::UnicodeWidthStr;
 
 use super::{View, row::phrases};
 
-use crate::describe::{LONGEST, Level, fitted, more_processes, unlisted_processes};
 use crate::terminal::{
     Layout,
-    line::{Line, align_left, align_right, printable},
+    line::{Line, pad_end, pad_start, printable},
     style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
     units::{ABSENT, clock},
+};
+use crate::{
+    describe::{LONGEST, Level, fitted, more_processes, unlisted_processes},
+    shown_processes::ShownProcesses,
 };
 
 /// What can be added to a line.
@@ -96,9 +99,9 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
     for gpu in &view.sample.gpus {
         let mut line = Line::new(
             INDEX,
-            align_left(&format!("[{}]", gpu.index), digits + 2) + " ",
+            pad_end(&format!("[{}]", gpu.index), digits + 2) + " ",
         );
-        line.push(NAME, align_left(&name(gpu.index), longest));
+        line.push(NAME, pad_end(&name(gpu.index), longest));
         line.push(PLAIN, " | ");
         readings(gpu, &mut line, parts);
         for said in phrases(gpu, view, layout)
@@ -109,7 +112,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
             line.push(ALARM, &said.short);
         }
         line.push(PLAIN, " |");
-        holders(gpu, &mut line, layout, parts);
+        holders(gpu, view.listed, &mut line, layout, parts);
         lines.push(line);
     }
     lines
@@ -120,7 +123,7 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut line = Line::new(
         STRONG,
-        align_left(&printable(&inventory.hostname, layout), longest + 4),
+        pad_end(&printable(&inventory.hostname, layout), longest + 4),
     );
     line.push(
         PLAIN,
@@ -138,7 +141,7 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
 /// `64'C,  30 %,  96 %,  693 /  700 W | 80123 / 143771 MB`, in gpustat's order: the fan before the utilization.
 fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     let whole = |reading: &Reading<f64>, width: usize| {
-        align_right(
+        pad_start(
             &reading
                 .value()
                 .map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0}")),
@@ -175,7 +178,7 @@ fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     }
     line.push(PLAIN, " | ");
     let mib = |reading: &Reading<u64>, width: usize| {
-        align_right(
+        pad_start(
             &reading
                 .value()
                 .map_or_else(|| ABSENT.to_owned(), |bytes| (bytes / MIB).to_string()),
@@ -189,13 +192,21 @@ fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
 }
 
 /// `ana:train.py/4711(61000M) bob:python/815(4800M)`
-fn holders(gpu: &GpuSample, line: &mut Line, layout: Layout, parts: &[ShortPart]) {
+fn holders(
+    gpu: &GpuSample,
+    listed: Option<&ShownProcesses>,
+    line: &mut Line,
+    layout: Layout,
+    parts: &[ShortPart],
+) {
     match &gpu.processes {
         Reading::Now(processes)
         | Reading::Earlier {
             value: processes, ..
         } => {
-            for process in processes {
+            let is_listed =
+                |process: &&Process| listed.is_none_or(|listed| listed.is_shown(process));
+            for process in processes.iter().filter(is_listed) {
                 let user = process.user.value().map_or(ABSENT, String::as_str);
                 line.push(DIM, format!(" {}", printable(user, layout)));
                 if parts.contains(&ShortPart::Command) {

@@ -54,6 +54,7 @@ impl Scene {
             thresholds: Thresholds::default(),
             notice: None,
             with_total: false,
+            listed: None,
         }
     }
 

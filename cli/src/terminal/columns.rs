@@ -80,8 +80,8 @@ impl Column {
         Self { width, ..self }
     }
 
-    /// Returns the column such that its cells are cut to the room that others leave, and to this
-    /// width at most.
+    /// Returns the column such that its cells, which have no styles, are cut to the room that
+    /// others leave, but not below this width.
     pub(crate) const fn cut_down_to(self, least: usize) -> Self {
         Self {
             least: Some(least),
@@ -191,6 +191,7 @@ impl Columns {
             let excess = width(&shown).saturating_sub(room);
             for (_, column) in &mut shown {
                 if let Some(least) = column.least {
+                    let least = least.min(column.width);
                     column.width = column.width.saturating_sub(excess).max(least);
                 }
             }
@@ -397,5 +398,15 @@ mod tests {
         assert_eq!(table(None), "100000 print(1 + 1)\n     2 x");
         assert_eq!(table(Some(15)), "100000 print(1…\n     2 x");
         assert_eq!(table(Some(5)), "100000 print…\n     2 x", "the least width");
+        let short = [["1", "x", ABSENT].map(str::to_owned)];
+        assert_eq!(
+            Columns::new(&all, &short, Some(5)).line(&short[0]),
+            "   1 x"
+        );
+        assert_eq!(
+            plain(&Columns::new(&all, &short, Some(5)).headings()),
+            "cell code\n",
+            "short cells are not widened"
+        );
     }
 }

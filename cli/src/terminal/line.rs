@@ -60,7 +60,7 @@ pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec
         let mut shown = match piece {
             _ if rest > room => cut_open(piece, room, layout),
             whole if whole.width() <= room => (*whole).to_owned(),
-            blanks_behind => align_left(blanks_behind.trim_end_matches(' '), room),
+            blanks_behind => pad_end(blanks_behind.trim_end_matches(' '), room),
         };
         rest = rest.saturating_sub(piece.width());
         room = room.saturating_sub(shown.width());
@@ -111,11 +111,11 @@ fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
         + sign(layout)
 }
 
-pub(crate) fn align_right(text: &str, columns: usize) -> String {
+pub(crate) fn pad_start(text: &str, columns: usize) -> String {
     " ".repeat(columns.saturating_sub(text.width())) + text
 }
 
-pub(crate) fn align_left(text: &str, columns: usize) -> String {
+pub(crate) fn pad_end(text: &str, columns: usize) -> String {
     text.to_owned() + &" ".repeat(columns.saturating_sub(text.width()))
 }
 
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(cut("訓練データ", 10, layout(80)), "訓練データ");
         assert_eq!(cut("訓練データ", 9, layout(80)), "訓練デー…");
         assert_eq!(cut("訓練データ", 8, layout(80)), "訓練デ…");
-        assert_eq!(align_right("訓", 4), "  訓");
+        assert_eq!(pad_start("訓", 4), "  訓");
     }
 
     #[test]

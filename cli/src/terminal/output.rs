@@ -5,16 +5,17 @@ use std::io::{self, Write};
 use anyhow::Context;
 use serde::Serialize;
 
-use super::columns::terminal_columns;
+use super::{columns::terminal_columns, text::for_locale};
 use crate::exit::Failure;
 
-/// Prints text. Its styles are left out if standard output shows none.
+/// Prints text. Its styles are left out if standard output shows none, and its characters are those
+/// of the locale.
 ///
 /// # Errors
 /// If it cannot be written.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(for_locale(text).as_bytes())?;
     out.flush()?;
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! Text in so many columns.
 
+use std::borrow::Cow;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Layout, line};
+use super::{Layout, line, screen::speaks_utf8};
 
 /// The layout of text that is cut elsewhere.
 pub(crate) const ANY_ROOM: Layout = Layout {
@@ -37,6 +39,38 @@ pub(crate) fn align_left(text: &str, columns: usize) -> String {
 pub(crate) fn align_right(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     " ".repeat(columns.saturating_sub(text.width())) + &text
+}
+
+/// Returns what replaces a character of gpumon's own on terminals without UTF-8; `?` for others.
+pub(crate) fn in_ascii(symbol: &str) -> &'static str {
+    match symbol {
+        "…" | "±" => "~",
+        "─" | "━" | "·" | "–" => "-",
+        "│" => "|",
+        "┌" | "┐" | "└" | "┘" | "├" | "┤" | "╭" | "╮" | "╰" | "╯" => "+",
+        "▲" | "↑" => "^",
+        "▼" | "↓" => "v",
+        "←" | "◂" => "<",
+        "→" | "▸" | "≥" => ">",
+        "●" => "*",
+        _ => "?",
+    }
+}
+
+/// Replaces characters of gpumon's own that the locale cannot show.
+pub(crate) fn for_locale(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || speaks_utf8() {
+        return text.into();
+    }
+    let mut buffer = [0; 4];
+    let shown = text
+        .chars()
+        .map(|letter| match in_ascii(letter.encode_utf8(&mut buffer)) {
+            _ if letter.is_ascii() => letter.to_string(),
+            "?" => letter.to_string(),
+            ascii => ascii.to_owned(),
+        });
+    shown.collect::<String>().into()
 }
 
 /// Wraps text into lines of so many columns. A word that is longer is broken anywhere.

@@ -122,22 +122,6 @@ impl Glyphs {
     }
 }
 
-/// What stands in the place of a character that a terminal without UTF-8 cannot show.
-pub(super) fn in_ascii(symbol: &str) -> &'static str {
-    match symbol {
-        "…" => "~",
-        "─" | "━" | "·" | "–" => "-",
-        "│" => "|",
-        "┌" | "┐" | "└" | "┘" | "├" | "┤" | "╭" | "╮" | "╰" | "╯" => "+",
-        "▲" | "↑" => "^",
-        "▼" | "↓" => "v",
-        "←" | "◂" => "<",
-        "→" | "▸" => ">",
-        "●" => "*",
-        _ => "?",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

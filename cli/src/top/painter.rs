@@ -5,14 +5,14 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     dialog::Page,
-    glyphs::{Glyphs, in_ascii},
+    glyphs::Glyphs,
     keys::Action,
     processes::{Column, Key},
     text::{cut, fit_pieces},
     theme::Theme,
     view::View,
 };
-use crate::terminal::chart::draw_bar;
+use crate::terminal::{chart::draw_bar, text::in_ascii};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {

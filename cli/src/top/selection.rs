@@ -78,8 +78,10 @@ impl Selection {
     }
 
     fn has(&self, index: u32) -> bool {
-        let indices = self.indices.as_ref();
-        indices.is_none_or(|indices| indices.contains(&index))
+        match &self.indices {
+            Some(indices) => indices.contains(&index),
+            None => !self.shown.is_limited(),
+        }
     }
 }
 

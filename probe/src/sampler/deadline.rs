@@ -49,7 +49,7 @@ impl Deadline {
     pub(super) fn extend(&mut self, now: Instant) -> bool {
         let is_extended = now < (self.begun + STARVED).min(self.latest);
         if is_extended {
-            self.at = now + STEP;
+            self.at = (now + STEP).min(self.latest);
         }
         is_extended
     }

@@ -1,7 +1,7 @@
 //! The threads that read, and what passes between them and the sampler.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::Path,
     sync::{
         Arc,
@@ -23,11 +23,14 @@ use super::{
     threads::spawn,
 };
 use crate::{
+    bounded,
     model::HostSample,
     owner::Finder,
-    process_stat::ProcessStat,
     vendor::{Source, SourceError},
 };
+
+/// A thread that waits for a CPU for this time between two looks is starved.
+const STARVED_STEP: Duration = Duration::from_millis(20);
 
 /// One thread per GPU, and one for the host.
 pub(super) struct Workers {
@@ -116,6 +119,7 @@ impl Workers {
         let mut deadline = Deadline::after(patience);
         // Read, and about to answer.
         let mut read = BTreeSet::new();
+        let mut waited = BTreeMap::new();
         let mut messages = Vec::new();
         while !self.pending.is_empty() {
             let until = if read.is_empty() {
@@ -140,7 +144,7 @@ impl Workers {
                 }
                 // On a busy machine, a thread that waits for a CPU does not hang in the driver.
                 Err(RecvTimeoutError::Timeout)
-                    if self.is_any_runnable() && deadline.extend(Instant::now()) => {}
+                    if self.is_any_starved(&mut waited) && deadline.extend(Instant::now()) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -149,18 +153,42 @@ impl Workers {
         messages
     }
 
-    /// Returns whether the thread of a GPU that was asked runs, or could if there were a CPU.
-    fn is_any_runnable(&self) -> bool {
-        let threads = Path::new("/proc/self/task");
-        self.pending.iter().any(|index| {
-            let thread = self.threads[*index as usize].load(Relaxed);
-            let stat = ProcessStat::read_since_boot(threads, thread, None);
-            thread == 0 || stat.is_ok_and(|stat| stat.state == 'R')
-        })
+    /// Returns whether the thread of a GPU that was asked has waited for a CPU since the last call.
+    /// `waited` has the times until then.
+    fn is_any_starved(&self, waited: &mut BTreeMap<u32, Duration>) -> bool {
+        let starved = self.pending.iter().filter(|index| {
+            let thread = self.threads[**index as usize].load(Relaxed);
+            let file = Path::new("/proc/self/task").join(thread.to_string());
+            let text = bounded::text(file.join("schedstat"), bounded::STAT).unwrap_or_default();
+            let waits = parse_run_delay(&text).unwrap_or_default();
+            let before = waited.insert(**index, waits).unwrap_or_default();
+            thread == 0 || waits.saturating_sub(before) >= STARVED_STEP
+        });
+        starved.count() > 0
     }
 
     /// The newest reading of the host.
     pub(super) fn host(&self) -> HostSample {
         self.host.latest()
+    }
+}
+
+/// Parses the time that a thread could run but had no CPU, of `/proc/PID/task/TID/schedstat`
+/// (the kernel's `Documentation/scheduler/sched-stats.rst`).
+fn parse_run_delay(text: &str) -> Option<Duration> {
+    let nanoseconds = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(nanoseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_delay_is_second_number() {
+        let delay = parse_run_delay("1200300 45000000 12\n");
+        assert_eq!(delay, Some(Duration::from_millis(45)));
+        assert_eq!(parse_run_delay(""), None);
+        assert_eq!(parse_run_delay("1 x 2"), None);
     }
 }

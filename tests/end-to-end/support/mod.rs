@@ -98,6 +98,7 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .env_remove("GPUMON_SOURCE")
+        .env_remove("GPUMON_ENERGY_PRICE")
         .env_remove("GPUMON_NVML_LIB")
         .env_remove("GPUMON_CONTROL")
         .env_remove("GPUMON_LIBCUDA")

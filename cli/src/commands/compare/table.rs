@@ -36,7 +36,7 @@ pub(super) fn draw(sides: &[Side; 2], terminal: Option<usize>) -> String {
         );
     }
     let mut rows = Vec::new();
-    if pairs(sides).count() > 1 {
+    if pairs(sides).count() != 1 {
         rows.extend(group("All GPUs", [Some(&a.all), Some(&b.all)]));
     }
     for (gpu, figures) in pairs(sides) {

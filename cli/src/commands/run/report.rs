@@ -10,6 +10,7 @@ use gpumon_probe::{
 
 use crate::terminal::{
     columns::{Column, Columns},
+    price::format_cost,
     style::{DIM, STRONG, paint},
     text::cut,
     units::{ABSENT, elapsed, joules, priced_joules},
@@ -151,12 +152,9 @@ fn energy(
     if !is_shared {
         return priced_joules(estimate);
     }
-    format!(
-        "~{} ({} to {}, shared)",
-        priced_joules(estimate),
-        joules(least),
-        joules(most)
-    )
+    let cost = format_cost(estimate).map_or_else(String::new, |cost| format!(", {cost}"));
+    let [estimate, least, most] = [estimate, least, most].map(joules);
+    format!("~{estimate} ({least} to {most}, shared{cost})")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use gpumon_probe::{
-    model::{GpuDetails, Inventory, Sample},
+    model::{GpuDetails, Inventory, Reading, Sample},
     owner::CommandLines,
     vendor::ReadDepth,
 };
@@ -45,11 +45,11 @@ pub(crate) struct ShowArgs {
     gpus: ShownGpusArgs,
 
     /// List only the processes of this user
-    #[arg(long, value_name = "USER")]
+    #[arg(long, value_name = "USER", conflicts_with = "json")]
     user: Option<String>,
 
     #[command(flatten)]
-    shown: ShownProcesses,
+    processes_shown: ShownProcesses,
 
     /// Refresh interval in seconds, 0.1 to 3600 (1 if omitted); a terminal is updated in place
     #[arg(long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS", value_parser = parse_seconds)]
@@ -64,7 +64,7 @@ pub(crate) struct ShowArgs {
     total: bool,
 
     /// Print one sample as JSON, in the format of /api/v1/snapshot; see `gpumon schema`
-    #[arg(long, conflicts_with_all = ["short", "processes", "columns"])]
+    #[arg(long, conflicts_with_all = ["short", "processes", "columns", "pids", "compute", "graphics"])]
     json: bool,
 
     /// Print comma-separated values, one row per GPU; units are in the column names
@@ -103,7 +103,10 @@ impl ShowArgs {
         let typed = own
             .into_iter()
             .find_map(|(name, is_typed)| is_typed.then_some(name));
-        self.gpus.find_typed().or(self.shown.find_typed()).or(typed)
+        self.gpus
+            .find_typed()
+            .or(self.processes_shown.find_typed())
+            .or(typed)
     }
 }
 
@@ -123,10 +126,21 @@ pub(crate) fn frame(
 }
 
 enum Form<'a> {
-    Table { total: bool, thresholds: Thresholds },
-    Short { parts: &'a [ShortPart], total: bool },
+    Table {
+        total: bool,
+        thresholds: Thresholds,
+        listed: ShownProcesses,
+    },
+    Short {
+        parts: &'a [ShortPart],
+        total: bool,
+        listed: ShownProcesses,
+    },
     Json,
-    Csv(Csv),
+    Csv {
+        csv: Csv,
+        listed: ShownProcesses,
+    },
 }
 
 pub(crate) fn run(
@@ -143,6 +157,8 @@ pub(crate) fn run(
         print_raw(&csv::help(rows))?;
         return Ok(());
     }
+    let mut listed = args.processes_shown.clone();
+    listed.user.clone_from(&args.user);
     let form = match args {
         ShowArgs { json: true, .. } => Form::Json,
         ShowArgs {
@@ -152,15 +168,19 @@ pub(crate) fn run(
         } => Form::Short {
             parts,
             total: *total,
+            listed,
         },
         ShowArgs {
             csv: true, columns, ..
-        } => Form::Csv(
-            Csv::new(rows, columns.as_deref()).map_err(|error| Failure::usage(anyhow!(error)))?,
-        ),
+        } => Form::Csv {
+            csv: Csv::new(rows, columns.as_deref())
+                .map_err(|error| Failure::usage(anyhow!(error)))?,
+            listed,
+        },
         ShowArgs { total, .. } => Form::Table {
             total: *total,
             thresholds: thresholds(resolved),
+            listed,
         },
     };
     // A variable that names a server for all commands does not contradict a word about this one.
@@ -182,7 +202,7 @@ pub(crate) fn run(
 
 fn once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result<(), Failure> {
     let mut snapshot = Snapshot::take(at, form.need(), form.depth())?;
-    select::select(&mut snapshot, args)?;
+    select::select(&mut snapshot, &(&args.gpus).into())?;
     let mut screen = Screen::new(args.color, false);
     form.show(snapshot, &mut screen, true)
 }
@@ -204,7 +224,7 @@ fn again_and_again(
     let ended = loop {
         match feed.next() {
             Message::Snapshot(mut snapshot) => {
-                select::select(&mut snapshot, args)?;
+                select::select(&mut snapshot, &(&args.gpus).into())?;
                 if screen.is_renewed {
                     screen.show(&form.picture(&snapshot, screen.layout(), Some(&mut kept)))?;
                     last = Some(snapshot);
@@ -232,7 +252,7 @@ impl Form<'_> {
         match self {
             Self::Table { .. } => Need::Past,
             Self::Json => Need::Everything,
-            Self::Short { .. } | Self::Csv(_) => Need::Nothing,
+            Self::Short { .. } | Self::Csv { .. } => Need::Nothing,
         }
     }
 
@@ -241,7 +261,7 @@ impl Form<'_> {
         match self {
             Self::Json => ReadDepth::Full,
             Self::Table { total: true, .. } | Self::Short { total: true, .. } => ReadDepth::Metered,
-            Self::Table { .. } | Self::Short { .. } | Self::Csv(_) => ReadDepth::OneShot,
+            Self::Table { .. } | Self::Short { .. } | Self::Csv { .. } => ReadDepth::OneShot,
         }
     }
 
@@ -257,27 +277,42 @@ impl Form<'_> {
         kept: Option<&mut ColumnWidths>,
     ) -> String {
         match self {
-            Self::Short { parts, total } => {
+            Self::Short {
+                parts,
+                total,
+                listed,
+            } => {
                 let view = View {
                     with_total: *total,
+                    listed: Some(listed),
                     ..snapshot.view(Thresholds::default())
                 };
                 table::render_short(&view, layout, parts)
             }
-            Self::Table { total, thresholds } => table::render(
+            Self::Table {
+                total,
+                thresholds,
+                listed,
+            } => table::render(
                 &View {
                     with_total: *total,
+                    listed: Some(listed),
                     ..snapshot.view(*thresholds)
                 },
                 layout,
                 kept,
             ),
-            Self::Json | Self::Csv(_) => String::new(),
+            Self::Json | Self::Csv { .. } => String::new(),
         }
     }
 
     /// Prints it. Of comma-separated values, only the first have a header.
-    fn show(&self, snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
+    fn show(
+        &self,
+        mut snapshot: Snapshot,
+        screen: &mut Screen,
+        is_first: bool,
+    ) -> Result<(), Failure> {
         match self {
             Self::Table { .. } | Self::Short { .. } => {
                 screen.show(&self.picture(&snapshot, screen.layout(), None))?;
@@ -285,7 +320,10 @@ impl Form<'_> {
             Self::Json => {
                 print_json(&snapshot.into_frame())?;
             }
-            Self::Csv(csv) => {
+            Self::Csv { csv, listed } => {
+                if csv.has_processes() {
+                    keep_listed(&mut snapshot.sample, listed);
+                }
                 if is_first {
                     let notes = snapshot
                         .sample
@@ -303,6 +341,19 @@ impl Form<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Removes all processes that are not listed.
+fn keep_listed(sample: &mut Sample, listed: &ShownProcesses) {
+    for gpu in &mut sample.gpus {
+        if let Reading::Now(processes)
+        | Reading::Earlier {
+            value: processes, ..
+        } = &mut gpu.processes
+        {
+            processes.retain(|process| listed.is_shown(process));
+        }
     }
 }
 

@@ -1,26 +1,10 @@
-//! The selection of GPUs and processes in a snapshot.
+//! The selection of GPUs in a snapshot.
 
-use gpumon_probe::model::{Process, Reading};
-
-use super::ShowArgs;
 use crate::{exit::Failure, shown_gpus::ShownGpus, snapshot::Snapshot};
 
-/// Removes all GPUs and processes that are not shown.
-pub(super) fn select(snapshot: &mut Snapshot, args: &ShowArgs) -> Result<(), Failure> {
-    let is_shown = |process: &Process| {
-        let is_users = |user: &String| process.user.value() == Some(user);
-        args.user.as_ref().is_none_or(is_users) && args.shown.is_shown(process)
-    };
-    for gpu in &mut snapshot.sample.gpus {
-        if let Reading::Now(processes)
-        | Reading::Earlier {
-            value: processes, ..
-        } = &mut gpu.processes
-        {
-            processes.retain(is_shown);
-        }
-    }
-    let Some(wanted) = ShownGpus::from(&args.gpus).find(&snapshot.inventory.gpus)? else {
+/// Removes all GPUs that are not shown.
+pub(super) fn select(snapshot: &mut Snapshot, shown: &ShownGpus) -> Result<(), Failure> {
+    let Some(wanted) = shown.find(&snapshot.inventory.gpus)? else {
         return Ok(());
     };
     let is_wanted = |index: u32| wanted.contains(&index);

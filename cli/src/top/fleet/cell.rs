@@ -80,7 +80,7 @@ impl Metric {
     }
 
     /// The number, in the unit of the metric, of at most three letters.
-    pub(super) fn format_number(self, rows: &Rows<'_>, row: usize) -> String {
+    pub(super) fn format_reading(self, rows: &Rows<'_>, row: usize) -> String {
         match self {
             Self::Utilization | Self::Temperature | Self::Power => {
                 let value = rows.value(self.id(), row);

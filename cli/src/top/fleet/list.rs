@@ -68,7 +68,7 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, lines: &[Line<'_>], ap
             let (symbol, style) = cell(rows, *row, app.metric, painter.theme, painter.glyphs);
             // The selected line tells the numbers.
             let text = if is_selected {
-                align_right(&app.metric.format_number(rows, *row), CELL - 1)
+                align_right(&app.metric.format_reading(rows, *row), CELL - 1)
             } else {
                 symbol.to_string().repeat(CELL - 1)
             };

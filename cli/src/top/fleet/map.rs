@@ -86,7 +86,7 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, lines: &[Line<'_>], ap
 fn describe(painter: &mut Painter<'_>, area: Rect, line: &Line<'_>, app: &FleetApp) {
     let numbers = line.gpus.iter();
     let numbers: Vec<String> = numbers
-        .map(|row| app.metric.format_number(line.rows, *row))
+        .map(|row| app.metric.format_reading(line.rows, *row))
         .collect();
     let parts = [
         (line.name(), painter.theme.strong),

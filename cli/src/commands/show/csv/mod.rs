@@ -184,6 +184,11 @@ impl Csv {
         })
     }
 
+    /// Returns whether it has a row for each process.
+    pub(crate) fn has_processes(&self) -> bool {
+        matches!(self.rows, Rows::Processes)
+    }
+
     pub(crate) fn header(&self) -> String {
         row(self.names().into_iter().map(str::to_owned))
     }
