@@ -27,7 +27,7 @@ impl NoSuchGpu {
     }
 
     /// Returns the error of a name that may be that of several GPUs.
-    pub(crate) fn unclear(message: String) -> Self {
+    pub(crate) fn from_unclear(message: String) -> Self {
         Self { message, code: 2 }
     }
 }

@@ -68,7 +68,7 @@ impl ShownGpus {
         };
         let allowed = visible
             .list_allowed(gpus)
-            .map_err(NoSuchGpu::unclear)?
+            .map_err(NoSuchGpu::from_unclear)?
             .into_iter()
             .map(|id| id.gpu);
         let is_named = |gpu: &u32| named.as_ref().is_none_or(|named| named.contains(gpu));

@@ -112,7 +112,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
             line.push(ALARM, &said.short);
         }
         line.push(PLAIN, " |");
-        holders(gpu, view.listed, &mut line, layout, parts);
+        push_holders(gpu, view.listed, &mut line, layout, parts);
         lines.push(line);
     }
     lines
@@ -192,7 +192,7 @@ fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
 }
 
 /// `ana:train.py/4711(61000M) bob:python/815(4800M)`
-fn holders(
+fn push_holders(
     gpu: &GpuSample,
     listed: Option<&ShownProcesses>,
     line: &mut Line,

@@ -64,7 +64,9 @@ pub(crate) struct ShowArgs {
     total: bool,
 
     /// Print one sample as JSON, in the format of /api/v1/snapshot; see `gpumon schema`
-    #[arg(long, conflicts_with_all = ["short", "processes", "columns", "pids", "compute", "graphics"])]
+    #[arg(long, conflicts_with_all = [
+        "short", "processes", "columns", "pids", "compute", "graphics"
+    ])]
     json: bool,
 
     /// Print comma-separated values, one row per GPU; units are in the column names
