@@ -19,8 +19,8 @@ PAGES = SHARE / "man" / "man1"
 
 
 def commands() -> set[str]:
-    """What `gpumon --help` lists, and the help of each of these, as `alerts-check`."""
-    own = listed("-h")
+    """The commands that `gpumon help` lists, and those in the help of each, as `alerts-check`."""
+    own = listed("help") | {"help"}
     return own | {f"{command}-{action}" for command in own - {"smi"} for action in listed(command, "-h")}
 
 
