@@ -133,7 +133,8 @@ class Commands(unittest.TestCase):
             for words in re.findall(r"(?:^|[|;&] *)gpumon(?= |$)([^|;&#]*)", piece):
                 own = words.split(" -- ")[0].split()
                 named = (" ".join(own[at : at + length]) for length in (2, 1) for at in range(len(own)))
-                command = next((name for name in named if name in known and name not in ("all", "help")), "")
+                commands = (name for name in named if name in known and name not in ("all", "help"))
+                command = next(commands, "")
                 if command == "smi":
                     continue
                 given = {word.split("=")[0] for word in own if re.match(r"--?[a-z]", word)}
