@@ -111,3 +111,72 @@ pub(super) fn text(answer: &Answer) -> Cell {
     let text = value_of(answer)?.text().ok_or(Code::UNKNOWN)?;
     Ok(text.chars().map(printable).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn make_value(numbers: &[i128]) -> Value {
+        Value::Numbers(numbers.to_vec())
+    }
+
+    fn format_absent(cell: Cell) -> String {
+        cell.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn begun_mebibyte_counts() {
+        for (bytes, expected) in [
+            (0, "0"),
+            (1, "1"),
+            (1 << 20, "1"),
+            ((1 << 20) + 1, "2"),
+            (150_754_820_096, "143771"),
+        ] {
+            assert_eq!(
+                mebibytes::<0>(&Ok(make_value(&[bytes]))).unwrap(),
+                expected,
+                "{bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn watts_have_two_places() {
+        assert_eq!(
+            milliwatts::<0>(&Ok(make_value(&[700_000]))).unwrap(),
+            "700.00"
+        );
+        assert_eq!(
+            milliwatts::<0>(&Ok(make_value(&[75_442]))).unwrap(),
+            "75.44"
+        );
+        assert_eq!(
+            two_places(&Ok(Value::Reals(vec![612.5]))).unwrap(),
+            "612.50"
+        );
+        assert_eq!(two_places(&Ok(make_value(&[3]))).unwrap(), "3.00");
+    }
+
+    #[test]
+    fn absent_value_has_reason_in_brackets() {
+        let reason = |code| format_absent(as_number::<0>(&Err(code)));
+        assert_eq!(reason(Code::NOT_SUPPORTED), "[N/A]");
+        assert_eq!(reason(Code::NO_PERMISSION), "[Insufficient Permissions]");
+        assert_eq!(reason(Code::GPU_IS_LOST), "[GPU is lost]");
+        for cell in [
+            as_number::<1>(&Ok(make_value(&[1]))),
+            text(&Ok(make_value(&[1]))),
+            as_yes_no::<0>(&Ok(make_value(&[7]))),
+            as_yes_no::<0>(&Ok(make_value(&[-1]))),
+        ] {
+            assert_eq!(format_absent(cell), "[Unknown Error]");
+        }
+    }
+
+    #[test]
+    fn control_characters_of_text_become_spaces() {
+        let hostile = Ok(Value::Text("a\u{1b}[31mb\nc".to_owned()));
+        assert_eq!(text(&hostile).unwrap(), "a [31mb c");
+    }
+}
