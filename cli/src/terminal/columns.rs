@@ -75,7 +75,7 @@ impl Column {
         }
     }
 
-    /// Returns the column with at least this width.
+    /// Returns the column with a minimum width.
     pub(crate) const fn at_least(self, width: usize) -> Self {
         Self { width, ..self }
     }

@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Layout, line, screen::speaks_utf8};
 
-/// The layout of text that is cut elsewhere.
+/// A layout without limits, for text that the caller cuts to its own room.
 pub(crate) const ANY_ROOM: Layout = Layout {
     width: None,
     height: None,
@@ -41,7 +41,8 @@ pub(crate) fn align_right(text: &str, columns: usize) -> String {
     " ".repeat(columns.saturating_sub(text.width())) + &text
 }
 
-/// Returns what replaces a character of gpumon's own on terminals without UTF-8; `?` for others.
+/// Returns the ASCII character that replaces one of gpumon's own symbols on terminals without
+/// UTF-8; `?` for any other character.
 pub(crate) fn in_ascii(symbol: &str) -> &'static str {
     match symbol {
         "…" | "±" => "~",

@@ -27,7 +27,7 @@ fn render_device(context: &Context<'_>, gpu: u32, index: u32) -> String {
     let plain = |answer, place| number(answer, place, |count| count.to_string());
     let attribute = |place| plain(&attributes, place);
     let size = |bytes| format!("{}MiB", mib(bytes));
-    // Their last letters stand below each other, up to the size that needs the room behind.
+    // Sizes are aligned on the right, except those that are too long for their column.
     let total = |answer| format!("{:>8}", number(answer, 0, size));
     format!(
         "| {gpu:>2}  {gpu_instance:>3}  {compute_instance:>2}  {index:>2}  | \

@@ -9,7 +9,7 @@ use crate::tree::{self, Tree};
 pub struct Process {
     pid: u32,
     name: String,
-    /// The targets and the `fdinfo` of its open files, from descriptor 3 on.
+    /// The link target and the `fdinfo` of each open file, beginning with descriptor 3.
     descriptors: Vec<(String, String)>,
 }
 
