@@ -18,6 +18,7 @@ mod feed;
 mod fleet;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
+mod gpu_lines;
 mod grammar;
 mod json_text;
 mod local;

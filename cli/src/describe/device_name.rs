@@ -46,7 +46,7 @@ pub(crate) fn capital(text: &str) -> String {
 }
 
 /// A name in so many columns: without words that tell little, and cut only where that is not enough.
-pub(crate) fn fitted(name: &str, columns: usize, ellipsis: char) -> String {
+pub(crate) fn fitted(name: &str, columns: usize, ellipsis: &str) -> String {
     let mut words: Vec<&str> = name.split(' ').collect();
     for needless in NEEDLESS {
         if words.join(" ").width() <= columns {
@@ -68,7 +68,7 @@ pub(crate) fn fitted(name: &str, columns: usize, ellipsis: char) -> String {
     }
 }
 
-fn cut(text: &str, columns: usize, ellipsis: char) -> String {
+fn cut(text: &str, columns: usize, ellipsis: &str) -> String {
     let mut width = 1;
     let fits = text.chars().take_while(|letter| {
         width += letter.width().unwrap_or(0);
@@ -77,7 +77,7 @@ fn cut(text: &str, columns: usize, ellipsis: char) -> String {
     if columns == 0 {
         String::new()
     } else {
-        fits.chain([ellipsis]).collect()
+        fits.collect::<String>() + ellipsis
     }
 }
 
@@ -106,18 +106,18 @@ mod tests {
                 "RTX PRO 6000 Server",
             ),
         ] {
-            assert_eq!(fitted(name, LONGEST, '…'), short);
+            assert_eq!(fitted(name, LONGEST, "…"), short);
         }
     }
 
     #[test]
     fn what_still_does_not_fit_is_cut_and_says_so() {
         assert_eq!(
-            fitted("RTX PRO 6000 Blackwell Max-Q", 10, '…'),
+            fitted("RTX PRO 6000 Blackwell Max-Q", 10, "…"),
             "RTX PRO 6…"
         );
-        assert_eq!(fitted("訓練データ", 6, '…'), "訓練…");
-        assert_eq!(fitted("GPU", 2, '~'), "G~");
-        assert_eq!(fitted("anything", 0, '…'), "");
+        assert_eq!(fitted("訓練データ", 6, "…"), "訓練…");
+        assert_eq!(fitted("GPU", 2, "~"), "G~");
+        assert_eq!(fitted("anything", 0, "…"), "");
     }
 }

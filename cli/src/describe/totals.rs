@@ -9,7 +9,7 @@ pub(crate) struct Total {
     pub(crate) count: usize,
     pub(crate) sum: f64,
     /// The sum of the limits; `None` if a GPU has none.
-    limit: Option<f64>,
+    pub(crate) limit: Option<f64>,
 }
 
 impl Total {

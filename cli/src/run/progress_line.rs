@@ -7,7 +7,7 @@ use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::{Phase, Report};
 
 use crate::terminal::{
-    chart::draw_bar, status_line::StatusLine, text::cut, units::compact_duration,
+    glyphs::Glyphs, status_line::StatusLine, text::cut, units::compact_duration,
 };
 
 const BAR: usize = 16;
@@ -72,7 +72,7 @@ impl ProgressLine {
             parts.push(format!("{}/{}", self.step + 1, self.steps));
         }
         parts.extend(self.share.map(|share| {
-            let (full, empty) = draw_bar(share, BAR, false);
+            let (full, empty) = Glyphs::Ascii.draw_bar(share, BAR);
             format!("[{full}{empty}]")
         }));
         let text = if self.text.is_empty() {

@@ -3,19 +3,15 @@
 //! The text carries ANSI styles; whoever prints it strips them where they are not wanted.
 
 mod column_widths;
-mod fit;
 mod gpus;
 mod head;
 mod history;
-mod measure;
-mod mig;
 pub(crate) mod process_label;
 mod processes;
-mod row;
 mod short;
 mod total;
 
-use gpumon_probe::model::{Inventory, Sample};
+use gpumon_probe::model::{Gpu, Inventory, Sample};
 
 use crate::{
     describe::Thresholds,
@@ -47,6 +43,13 @@ pub(crate) struct View<'a> {
     pub(crate) with_total: bool,
     /// The processes that are listed; `None` for all.
     pub(crate) listed: Option<&'a ShownProcesses>,
+}
+
+impl<'a> View<'a> {
+    fn board(&self, index: u32) -> Option<&'a Gpu> {
+        let mut known = self.inventory.gpus.iter();
+        known.find(|known| known.index == index)
+    }
 }
 
 /// The whole table, each line ended. One that is shown in the place of the one before takes over what that kept.

@@ -167,12 +167,12 @@ mod tests {
     use gpumon_probe::model::{BatchJob, Owner, Reading};
 
     use super::*;
-    use crate::table::examples;
+    use crate::{table::examples, terminal::glyphs::Glyphs};
 
     const TERMINAL: Layout = Layout {
         width: Some(80),
         height: None,
-        unicode: true,
+        glyphs: Glyphs::Braille,
     };
 
     fn of(command: &str, name: &str) -> ProcessLabel {

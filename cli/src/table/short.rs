@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use gpumon_probe::model::{GpuSample, Health, Process, Reading, Vendor};
 use unicode_width::UnicodeWidthStr;
 
-use super::{View, row::phrases};
+use super::{View, gpus::context};
 
 use crate::terminal::{
     Layout,
@@ -15,6 +15,7 @@ use crate::terminal::{
 };
 use crate::{
     describe::{LONGEST, Level, fitted, more_processes, unlisted_processes},
+    gpu_lines::phrases,
     shown_processes::ShownProcesses,
 };
 
@@ -65,20 +66,15 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
         sum + if parts.contains(&part) { columns } else { 0 }
     });
     let name = |index: u32| {
-        let known = view
-            .inventory
-            .gpus
-            .iter()
-            .find(|known| known.index == index);
-        let name = known
-            .and_then(|known| known.name.value())
+        let name = view
+            .board(index)
+            .and_then(|board| board.name.value())
             .map_or("unknown GPU", String::as_str);
         // What gpustat shows is whole; a name that leaves no room for numbers helps nobody.
         let has_room = layout
             .width
             .is_none_or(|columns| name.width() + numbers <= columns);
-        let ellipsis = if layout.unicode { '…' } else { '~' };
-        let short = || fitted(Vendor::strip_from(name), LONGEST, ellipsis);
+        let short = || fitted(Vendor::strip_from(name), LONGEST, layout.glyphs.ellipsis());
         printable(&if has_room { name.to_owned() } else { short() }, layout)
     };
     let longest = view
@@ -104,7 +100,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
         line.push(NAME, pad_end(&name(gpu.index), longest));
         line.push(PLAIN, " | ");
         readings(gpu, &mut line, parts);
-        for said in phrases(gpu, view, layout)
+        for said in phrases(gpu, &context(view, layout))
             .iter()
             .filter(|said| said.level == Level::Act)
         {

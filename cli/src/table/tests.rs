@@ -10,7 +10,10 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::{
     describe::Load,
-    terminal::style::{self, plain},
+    terminal::{
+        glyphs::Glyphs,
+        style::{self, plain},
+    },
 };
 
 use super::{
@@ -119,14 +122,14 @@ impl Scene {
 const PIPE: Layout = Layout {
     width: None,
     height: None,
-    unicode: false,
+    glyphs: Glyphs::Ascii,
 };
 
 fn terminal(width: usize) -> Layout {
     Layout {
         width: Some(width),
         height: None,
-        unicode: true,
+        glyphs: Glyphs::Braille,
     }
 }
 
@@ -347,11 +350,11 @@ fn no_line_is_wider_than_the_terminal_and_what_is_cut_says_so() {
     scene.inventory.gpus[2].name = Reading::Now("🦀 GPU \u{1b}[31m".repeat(4));
     let whole = scene.piped();
     for width in (10..=40).chain([59, 60, 61, 72, 80, 81, 100, 119, 132, 160, 200, 250, 300]) {
-        for unicode in [false, true] {
+        for glyphs in [Glyphs::Ascii, Glyphs::Braille] {
             let layout = Layout {
                 width: Some(width),
                 height: None,
-                unicode,
+                glyphs,
             };
             let drawn = plain(&scene.drawn(layout));
             for line in drawn.lines() {
@@ -362,7 +365,7 @@ fn no_line_is_wider_than_the_terminal_and_what_is_cut_says_so() {
                 );
             }
             let command = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16";
-            let sign = if unicode { '…' } else { '~' };
+            let sign = glyphs.ellipsis();
             let is_signed = || {
                 drawn
                     .lines()
@@ -372,7 +375,7 @@ fn no_line_is_wider_than_the_terminal_and_what_is_cut_says_so() {
                 drawn.contains(command) || width < 40 || is_signed(),
                 "{width}: {drawn}"
             );
-            assert!(unicode || drawn.is_ascii(), "{drawn}");
+            assert!(glyphs == Glyphs::Braille || drawn.is_ascii(), "{drawn}");
         }
     }
     assert!(whole.contains("--dtype bfloat16 (slurm 88123)"), "{whole}");
@@ -383,7 +386,7 @@ fn what_tells_most_is_there_in_sixty_columns_and_everything_in_two_hundred() {
     let mut scene = troubles();
     let gpu = &mut scene.sample.gpus[0];
     gpu.utilization.gpu_percent = Reading::Now(42.0);
-    gpu.fan_percent = Reading::Now(31.0);
+    scene.sample.gpus[4].fan_percent = Reading::Now(31.0);
     let at = |width| plain(&scene.drawn(terminal(width)));
     for expected in [
         "42 %",

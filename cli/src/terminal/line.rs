@@ -4,18 +4,24 @@ use anstyle::Style;
 use gpumon_probe::untrusted;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Layout, style::paint};
+use super::{Layout, glyphs::Glyphs, style::paint};
 
-/// Pieces of text, each in its style.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Line(Vec<(Style, String)>);
+/// Pieces of text, each in its style, or with its meaning.
+#[derive(Debug, Clone)]
+pub(crate) struct Line<S = Style>(Vec<(S, String)>);
 
-impl Line {
-    pub(crate) fn new(style: Style, text: impl Into<String>) -> Self {
+impl<S> Default for Line<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S> Line<S> {
+    pub(crate) fn new(style: S, text: impl Into<String>) -> Self {
         Self(vec![(style, text.into())])
     }
 
-    pub(crate) fn push(&mut self, style: Style, text: impl Into<String>) {
+    pub(crate) fn push(&mut self, style: S, text: impl Into<String>) {
         self.0.push((style, text.into()));
     }
 
@@ -23,10 +29,22 @@ impl Line {
         self.0.extend(other.0);
     }
 
+    /// Returns the same text with other styles.
+    pub(crate) fn map<T>(self, style: impl Fn(S) -> T) -> Line<T> {
+        let pieces = self.0.into_iter();
+        Line(pieces.map(|(of, text)| (style(of), text)).collect())
+    }
+
     pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.width()).sum()
     }
 
+    pub(crate) fn into_pieces(self) -> Vec<(S, String)> {
+        self.0
+    }
+}
+
+impl Line {
     /// With its styles, no wider than the terminal; where it was cut, it says so. Blanks at its end are left out.
     pub(crate) fn paint(mut self, layout: Layout) -> String {
         while let Some((_, text)) = self.0.last_mut() {
@@ -53,7 +71,7 @@ impl Line {
 /// where a piece had been cut before. Nobody misses blanks at the end.
 pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec<String> {
     let mut rest = pieces.concat().trim_end_matches(' ').width();
-    let (mut room, sign) = (columns, sign(layout));
+    let (mut room, sign) = (columns, layout.glyphs.ellipsis());
     let mut fitted: Vec<String> = Vec::new();
     for piece in pieces {
         // The sign takes the place of what follows, too.
@@ -76,10 +94,6 @@ pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec
         }
     }
     fitted
-}
-
-fn sign(layout: Layout) -> &'static str {
-    if layout.unicode { "…" } else { "~" }
 }
 
 /// Cuts to so many columns, and says that something is missing.
@@ -106,9 +120,9 @@ fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
     });
     // What was cut before has one already.
     fits.collect::<String>()
-        .trim_end_matches(sign(layout))
+        .trim_end_matches(layout.glyphs.ellipsis())
         .to_owned()
-        + sign(layout)
+        + layout.glyphs.ellipsis()
 }
 
 pub(crate) fn pad_start(text: &str, columns: usize) -> String {
@@ -122,7 +136,11 @@ pub(crate) fn pad_end(text: &str, columns: usize) -> String {
 /// Text from a stranger, as a terminal may get it. One that cannot show a letter gets a question mark.
 pub(crate) fn printable(text: &str, layout: Layout) -> String {
     let shown = |letter: char| match untrusted::printable(letter) {
-        letter if !letter.is_ascii() && layout.width.is_some() && !layout.unicode => '?',
+        letter
+            if !letter.is_ascii() && layout.width.is_some() && layout.glyphs == Glyphs::Ascii =>
+        {
+            '?'
+        }
         letter => letter,
     };
     text.chars().map(shown).collect()
@@ -136,7 +154,7 @@ mod tests {
         Layout {
             width: Some(width),
             height: None,
-            unicode: true,
+            glyphs: Glyphs::Braille,
         }
     }
 
@@ -200,7 +218,7 @@ mod tests {
                 Layout {
                     width: Some(80),
                     height: None,
-                    unicode: false
+                    glyphs: Glyphs::Ascii
                 }
             ),
             "?"
@@ -211,7 +229,7 @@ mod tests {
                 Layout {
                     width: None,
                     height: None,
-                    unicode: false
+                    glyphs: Glyphs::Ascii
                 }
             ),
             "é",

@@ -2,6 +2,7 @@
 
 pub(crate) mod chart;
 pub(crate) mod columns;
+pub(crate) mod glyphs;
 pub(crate) mod line;
 pub(crate) mod output;
 pub(crate) mod price;
@@ -11,6 +12,8 @@ pub(crate) mod style;
 pub(crate) mod text;
 pub(crate) mod units;
 
+use self::glyphs::Glyphs;
+
 /// The room that there is, and the characters that can be shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
@@ -18,8 +21,7 @@ pub(crate) struct Layout {
     pub(crate) width: Option<usize>,
     /// Lines, to which a picture that is renewed is cut; `None` if there may be any number.
     pub(crate) height: Option<usize>,
-    /// Whether the terminal shows lines and degree signs; otherwise all is ASCII.
-    pub(crate) unicode: bool,
+    pub(crate) glyphs: Glyphs,
 }
 
 impl Layout {

@@ -7,7 +7,7 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 
-use super::{Layout, style::plain};
+use super::{Layout, glyphs::Glyphs, style::plain};
 
 /// Returns whether the cursor cannot be moved.
 pub(crate) fn is_dumb() -> bool {
@@ -57,12 +57,12 @@ impl Screen {
                 height: height
                     .filter(|_| self.is_renewed)
                     .map(|height| height.saturating_sub(1).max(1)),
-                unicode: speaks_utf8() && !is_dumb(),
+                glyphs: Glyphs::of_terminal(),
             },
             None => Layout {
                 width: None,
                 height: None,
-                unicode: false,
+                glyphs: Glyphs::Ascii,
             },
         }
     }

@@ -1,7 +1,7 @@
 //! Colors, each with one meaning, the same as on the page. They are the terminal's own, so that they suit light and
 //! dark themes.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::{AnsiColor, Effects, Style};
 
 use crate::describe::{Level, Load};
 
@@ -26,6 +26,12 @@ pub(crate) fn of_load(load: Load) -> Style {
         Load::Moderate => NOTICE.bold(),
         Load::Heavy => ALARM.underline(),
     }
+}
+
+/// Returns the style of a bar, which is not underlined.
+pub(crate) fn of_load_bar(load: Load) -> Style {
+    let style = of_load(load);
+    style.effects(style.get_effects().remove(Effects::UNDERLINE))
 }
 
 pub(crate) fn of_level(level: Level) -> Style {

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Layout, line, screen::speaks_utf8};
+use super::{Layout, glyphs::Glyphs, line, screen::speaks_utf8};
 
 /// A layout without limits, for text that the caller cuts to its own room.
 pub(crate) const ANY_ROOM: Layout = Layout {
     width: None,
     height: None,
-    unicode: true,
+    glyphs: Glyphs::Braille,
 };
 
 /// Returns text from a stranger without characters that drive a terminal or hide other text.

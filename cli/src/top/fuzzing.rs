@@ -17,13 +17,13 @@ use super::{
     app::App,
     draw::draw,
     feed::Feed,
-    glyphs::Glyphs,
     model::{Model, Origin},
     settings::Settings,
     state::State,
     theme::ThemeName,
     view::View,
 };
+use crate::terminal::glyphs::Glyphs;
 
 /// Plays a recording from its beginning, one step for each view, then moves to its ends and back, and draws all of it.
 pub(crate) fn replay(recording: &Path) {

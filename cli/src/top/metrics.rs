@@ -10,7 +10,8 @@ use gpumon_probe::{
     units::byte_size,
 };
 
-use super::{glyphs::Glyphs, text::rate, theme::Meaning};
+use super::{text::rate, theme::Meaning};
+use crate::terminal::glyphs::Glyphs;
 
 pub(super) static METRICS: LazyLock<Vec<&Field>> = LazyLock::new(|| charted(GPU_FIELDS).collect());
 

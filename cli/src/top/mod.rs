@@ -20,7 +20,6 @@ mod feed;
 pub(crate) mod fleet;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
-mod glyphs;
 mod history;
 mod input;
 mod inspect;
@@ -63,7 +62,6 @@ use self::{
     app::App,
     draw::draw,
     feed::{Feed, PastReader, Way},
-    glyphs::Glyphs,
     input::Input,
     live::{Live, Next},
     model::{Model, Origin},
@@ -71,6 +69,7 @@ use self::{
     state::State,
     theme::ThemeName,
 };
+use crate::terminal::glyphs::Glyphs;
 use crate::{
     describe::Level,
     exit::{Failure, say},

@@ -17,7 +17,7 @@ use super::{
     text::printable,
 };
 use crate::{
-    describe::{self, Context, Phrase},
+    describe::{self, Context},
     device_id::NoSuchGpu,
 };
 
@@ -301,15 +301,12 @@ impl Model {
             && (self.silent.is_some() || self.late_ms().is_some())
     }
 
-    /// What is to be said of a GPU, what matters most first.
-    pub(super) fn phrases(&self, gpu: &GpuSample) -> Vec<Phrase> {
-        describe::of_gpu(
-            gpu,
-            Context {
-                now_ms: self.now_ms(),
-                is_one_shot: false,
-            },
-        )
+    /// Returns what decides what is said about GPUs.
+    pub(super) fn context(&self) -> Context {
+        Context {
+            now_ms: self.now_ms(),
+            is_one_shot: false,
+        }
     }
 
     pub(super) fn line(&self, line: Line, span_ms: u64, columns: usize) -> Vec<Option<f64>> {

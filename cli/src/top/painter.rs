@@ -5,14 +5,14 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     dialog::Page,
-    glyphs::Glyphs,
     keys::Action,
     processes::{Column, Key},
     text::{cut, fit_pieces},
     theme::Theme,
     view::View,
 };
-use crate::terminal::{chart::draw_bar, text::in_ascii};
+use crate::terminal::glyphs::Glyphs;
+use crate::terminal::text::in_ascii;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {
@@ -84,7 +84,7 @@ impl Painter<'_> {
     /// A horizontal bar; `None` leaves its place empty.
     pub(super) fn bar(&mut self, x: u16, y: u16, columns: u16, share: Option<f64>, style: Style) {
         let Some(share) = share else { return };
-        let (full, empty) = draw_bar(share, columns.into(), self.glyphs.has_lines());
+        let (full, empty) = self.glyphs.draw_bar(share, columns.into());
         self.line(x, y, columns, &[(full, style), (empty, self.theme.dim)]);
     }
 
@@ -96,7 +96,7 @@ impl Painter<'_> {
         values: impl Iterator<Item = Option<f64>>,
         style: Style,
     ) {
-        let text: String = values.map(|value| self.glyphs.spark(value)).collect();
+        let text = self.glyphs.draw_spark(values);
         self.text(x, y, text.width() as u16, &text, style);
     }
 

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    glyphs::Glyphs,
     processes::ProcessView,
     settings::{RANGES_S, Settings},
     text::printable,
@@ -11,6 +10,7 @@ use super::{
     view::{Room, View},
 };
 use crate::describe::{Level, Thresholds};
+use crate::terminal::glyphs::Glyphs;
 
 const NOTICE: Duration = Duration::from_secs(6);
 

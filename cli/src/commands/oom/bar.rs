@@ -3,14 +3,14 @@
 use gpumon_workload::protocol::MemoryLevel;
 
 use crate::terminal::{
-    chart::draw_bar,
+    glyphs::Glyphs,
     style::{ALARM, DIM, MEMORY, NOTICE, paint},
 };
 
 const LONGEST: usize = 40;
 
-/// A line of at most so many columns; `rich` where the terminal speaks UTF-8.
-pub(super) fn line(level: &MemoryLevel, columns: usize, rich: bool) -> String {
+/// Returns a line of at most so many columns.
+pub(super) fn line(level: &MemoryLevel, columns: usize, glyphs: Glyphs) -> String {
     let short = format!(
         "{:.1}/{:.1} GiB",
         gib(level.used_bytes),
@@ -21,12 +21,12 @@ pub(super) fn line(level: &MemoryLevel, columns: usize, rich: bool) -> String {
         .find(|text| text.len() + 12 <= columns);
     let text = text.map(|text| format!("  {text}")).unwrap_or_default();
     let length = columns.saturating_sub(text.len()).min(LONGEST);
-    let (used, rest) = draw_bar(level.share(), length, rich);
+    let (used, rest) = glyphs.draw_bar(level.share(), length);
     let rest: Vec<char> = rest.chars().collect();
     let reserve = (level.reserve_bytes as f64 / level.total_bytes.max(1) as f64 * length as f64)
         .ceil() as usize;
     let free = rest.len().saturating_sub(reserve);
-    let reserved = if rich { "┄" } else { "|" }.repeat(rest.len() - free);
+    let reserved = if glyphs == Glyphs::Ascii { "|" } else { "┄" }.repeat(rest.len() - free);
     let is_theirs = level.total_bytes.saturating_sub(level.used_bytes) < level.reserve_bytes;
     let style = if is_theirs { ALARM } else { MEMORY };
     let free: String = rest[..free].iter().collect();
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn what_is_used_and_what_stays_free_are_told_apart() {
-        let plain = |level, columns| plain(&line(&level, columns, false));
+        let plain = |level, columns| plain(&line(&level, columns, Glyphs::Ascii));
         let half = MemoryLevel {
             used_bytes: 4 << 30,
             total_bytes: 8 << 30,

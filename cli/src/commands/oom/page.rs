@@ -10,7 +10,8 @@ use crate::{
     describe,
     exit::say,
     terminal::{
-        screen::{is_dumb, speaks_utf8},
+        glyphs::Glyphs,
+        screen::is_dumb,
         style::{DIM, NOTICE, STRONG, WELL, paint},
         text::wrap,
     },
@@ -117,7 +118,7 @@ impl Page {
         match self.level.filter(|_| self.is_live) {
             // A line that fills the terminal to its edge would begin the next.
             Some(level) => {
-                let bar = bar::line(&level, columns().saturating_sub(1), speaks_utf8());
+                let bar = bar::line(&level, columns().saturating_sub(1), Glyphs::of_terminal());
                 write!(out, "\r\x1b[K{text}{bar}")?;
             }
             None => write!(out, "{text}")?,

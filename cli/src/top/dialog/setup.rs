@@ -8,10 +8,10 @@ use ratatui::{
 };
 
 use super::{Answer, Line, List, draw_box};
+use crate::terminal::glyphs::Glyphs;
 use crate::{
     describe::Thresholds,
     top::{
-        glyphs::Glyphs,
         keys::Action,
         metrics::METRICS,
         painter::{Hit, Painter},

@@ -5,11 +5,11 @@ use gpumon_probe::model::{
 };
 use unicode_width::UnicodeWidthStr;
 
+use crate::terminal::glyphs::Glyphs;
 use crate::{
     describe,
     top::{
         app::tests::{app, lines},
-        glyphs::Glyphs,
         processes::Column,
         theme::{Theme, ThemeName},
         view::{Room, View},
@@ -326,6 +326,7 @@ fn a_wide_terminal_shows_further_readings_and_a_dash_where_one_is_absent() {
         gpu.clocks.sm_mhz = Reading::Now(1980);
         gpu.performance_state = Reading::Now(0);
         gpu.fan_percent = Reading::Absent(Absence::NotSupported);
+        gpu.activity = Reading::Absent(Absence::NotSupported);
         gpu.temperature.memory_celsius = Reading::Now(61.0);
         gpu.power.energy_joules_total = Reading::Now(4.5e8);
     }
@@ -342,22 +343,22 @@ fn a_wide_terminal_shows_further_readings_and_a_dash_where_one_is_absent() {
     assert!(!row(&mut app, 80, 0).contains("MHz"));
     let some = row(&mut app, 130, 0);
     assert!(
-        some.contains(" W 1980 MHz P0") && !some.contains("mem"),
+        some.contains(" W 1980 MHz") && !some.contains("memory 61"),
         "{some}"
     );
     let wide = row(&mut app, 200, 0);
     assert!(
-        wide.contains(" W 1980 MHz P0 mem 61 °C ECC 3 125 kWh"),
+        wide.contains(" W 1980 MHz memory 61 °C P0 ECC 3 125 kWh"),
         "{wide}"
     );
     assert!(
-        row(&mut app, 200, 1).contains(" W - P0 mem 61 °C ECC 0 125 kWh"),
+        row(&mut app, 200, 1).contains(" W - memory 61 °C P0 ECC 0 125 kWh"),
         "{}",
         row(&mut app, 200, 1)
     );
     app.model.sample.as_mut().unwrap().gpus[1].fan_percent = Reading::Now(45.0);
     assert!(
-        row(&mut app, 200, 0).contains(" W 1980 MHz fan - P0 ")
+        row(&mut app, 200, 0).contains(" W 1980 MHz memory 61 °C P0 ")
             && row(&mut app, 200, 1).contains(" fan 45 % P0 ")
     );
 }

@@ -19,13 +19,13 @@ use super::{
     keys::{self, Action},
     live_node::{LiveNode, Opener},
 };
+use crate::terminal::glyphs::Glyphs;
 use crate::{
     fleet::{
         filter::Filter,
         nodes::{Line, Sort, list_nodes},
     },
     top::{
-        glyphs::Glyphs,
         input::Input,
         live::Next,
         prompt::{Prompt, Purpose, Typed},

@@ -6,13 +6,11 @@ use gpumon_fleet::{
 };
 use ratatui::style::Style;
 
+use crate::terminal::glyphs::Glyphs;
 use crate::{
     fleet::nodes::Line,
     terminal::columns::or_absent,
-    top::{
-        glyphs::Glyphs,
-        theme::{Meaning, Theme},
-    },
+    top::theme::{Meaning, Theme},
 };
 
 /// What cells tell.
@@ -140,16 +138,18 @@ pub(super) fn cell(
     match metric.share(rows, row) {
         None => ('?', theme.dim),
         // Nothing, which is not the same as little.
-        Some(share) if share <= 0.005 => (if glyphs.has_lines() { '·' } else { '.' }, theme.dim),
+        Some(share) if share <= 0.005 => {
+            (if glyphs == Glyphs::Ascii { '.' } else { '·' }, theme.dim)
+        }
         Some(share) => (shade(share, glyphs), metric.style(theme, share)),
     }
 }
 
 fn shade(share: f64, glyphs: Glyphs) -> char {
-    let shades = if glyphs.has_lines() {
-        ['░', '▒', '▓', '█']
-    } else {
+    let shades = if glyphs == Glyphs::Ascii {
         ['-', '+', '*', '#']
+    } else {
+        ['░', '▒', '▓', '█']
     };
     shades[((share * 4.0) as usize).min(3)]
 }

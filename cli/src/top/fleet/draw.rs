@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     fleet::nodes::Totals,
+    terminal::glyphs::Glyphs,
     top::{
         painter::Painter,
         panel::last_line,
@@ -181,10 +182,10 @@ fn settings_line(painter: &mut Painter<'_>, area: Rect, app: &FleetApp) {
         parts.extend([("  filter ", dim), (&*app.filter.0, strong)]);
     }
     let taken = painter.line(area.x, area.y, area.width, &parts);
-    let legend = if painter.glyphs.has_lines() {
-        "· none  ░▒▓█ full  x lost  ? unknown"
-    } else {
+    let legend = if painter.glyphs == Glyphs::Ascii {
         ". none  -+*# full  x lost  ? unknown"
+    } else {
+        "· none  ░▒▓█ full  x lost  ? unknown"
     };
     let room = area.width.saturating_sub(taken + 2);
     if legend.width() <= room.into() {

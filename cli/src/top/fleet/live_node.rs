@@ -11,11 +11,11 @@ use std::{
 use gpumon_server::listen::Connector;
 use ratatui::{buffer::Buffer, crossterm::event::Event};
 
+use crate::terminal::glyphs::Glyphs;
 use crate::top::{
     WAITING,
     app::App,
     feed::{Feed, PastReader, Way},
-    glyphs::Glyphs,
     input::Input,
     live::{Live, Next},
     model::{Model, Origin},

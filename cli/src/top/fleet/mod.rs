@@ -27,12 +27,12 @@ use ratatui::buffer::Buffer;
 use self::{app::FleetApp, draw::draw, live_node::Opener};
 use super::{
     Request, WAITING,
-    glyphs::Glyphs,
     input::Input,
     live::{self, Live, Next},
     screen, theme_of,
 };
 use crate::exit::Failure;
+use crate::terminal::glyphs::Glyphs;
 
 /// How often it is told how old a fleet is that is not what there is now.
 const TICK: Duration = Duration::from_secs(1);

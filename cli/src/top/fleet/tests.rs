@@ -19,10 +19,10 @@ use ratatui::{
 };
 
 use super::{app::FleetApp, live_node::Opener};
+use crate::terminal::glyphs::Glyphs;
 use crate::{
     fleet::testing::{Example, busy, fleet},
     top::{
-        glyphs::Glyphs,
         input::Input,
         live::{Live, Next},
         model::Update,

@@ -7,17 +7,14 @@ use gpumon_probe::model::{
 use ratatui::layout::Rect;
 
 use super::scroll_view::{Line, scroll_view};
-use crate::{
-    terminal::chart::draw_bar,
-    top::{
-        history,
-        metrics::METRICS,
-        model::Model,
-        painter::Painter,
-        state::State,
-        text::{ABSENT, align_left, align_right},
-        theme::Meaning,
-    },
+use crate::top::{
+    history,
+    metrics::METRICS,
+    model::Model,
+    painter::Painter,
+    state::State,
+    text::{ABSENT, align_left, align_right},
+    theme::Meaning,
 };
 
 /// Every part, as the catalogue has them.
@@ -64,10 +61,8 @@ fn of_one(
                         state.span_ms(),
                         spark.saturating_sub(1),
                     );
-                    values
-                        .into_iter()
-                        .map(|value| painter.glyphs.spark(value.map(|value| value / 100.0)))
-                        .collect::<String>()
+                    let shares = values.into_iter().map(|value| Some(value? / 100.0));
+                    painter.glyphs.draw_spark(shares)
                 });
             vec![
                 (align_left(field.label, label), painter.theme.plain),
@@ -139,6 +134,6 @@ fn shown(percent: Option<f64>) -> String {
 fn drawn_bar(percent: Option<f64>, columns: usize, painter: &Painter<'_>) -> (String, String) {
     percent.map_or_else(
         || (String::new(), " ".repeat(columns)),
-        |percent| draw_bar(percent / 100.0, columns, painter.glyphs.has_lines()),
+        |percent| painter.glyphs.draw_bar(percent / 100.0, columns),
     )
 }

@@ -156,11 +156,8 @@ fn summary(
             .iter()
             .flatten()
             .fold(1.0_f64, |largest, value| largest.max(*value));
-        text + &values
-            .into_iter()
-            .map(|value| painter.glyphs.spark(value.map(|value| value / largest)))
-            .collect::<String>()
-            + " "
+        let shares = values.into_iter().map(|value| Some(value? / largest));
+        text + &painter.glyphs.draw_spark(shares) + " "
     };
     vec![
         (

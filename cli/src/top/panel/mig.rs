@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     describe::{self, Loads, Thresholds},
-    terminal::chart::draw_bar,
     top::{
         model::Model,
         painter::Painter,
@@ -137,7 +136,7 @@ fn of_device(
     let share = describe::share(used, total);
     let (full, empty) = share.filter(|_| bars > 0).map_or_else(
         || (String::new(), " ".repeat(bars)),
-        |share| draw_bar(share, bars, painter.glyphs.has_lines()),
+        |share| painter.glyphs.draw_bar(share, bars),
     );
     let part = |read: fn(&gpumon_probe::model::Activity) -> &Reading<f64>| {
         device

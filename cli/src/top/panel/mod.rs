@@ -10,7 +10,6 @@ mod host_line;
 pub(super) mod last_line;
 mod links;
 mod mig;
-mod phrase_line;
 mod processes;
 mod scroll_view;
 mod tabs;

@@ -11,12 +11,12 @@ use self::choices::{
     columns, glyph_choices, metrics, parse_ranges, themes, views, written_columns, written_metrics,
 };
 use super::{
-    glyphs::Glyphs,
     metrics::{METRICS, key},
     processes::Column,
     theme::ThemeName,
     view::View,
 };
+use crate::terminal::glyphs::Glyphs;
 use crate::{
     config::{self, Resolved},
     describe::Thresholds,

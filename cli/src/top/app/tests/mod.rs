@@ -13,9 +13,9 @@ use ratatui::{
 };
 
 use super::*;
+use crate::terminal::glyphs::Glyphs;
 use crate::top::{
     draw::draw,
-    glyphs::Glyphs,
     model::{Origin, ProcessUsage, Usage},
     processes::Column,
     testing,

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use crate::terminal::screen::speaks_utf8;
+use super::screen::{is_dumb, speaks_utf8};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
@@ -15,9 +15,9 @@ pub(crate) enum Glyphs {
 }
 
 impl Glyphs {
-    pub(super) const ALL: [Self; 3] = [Self::Braille, Self::Blocks, Self::Ascii];
+    pub(crate) const ALL: [Self; 3] = [Self::Braille, Self::Blocks, Self::Ascii];
 
-    pub(super) fn id(self) -> &'static str {
+    pub(crate) fn id(self) -> &'static str {
         match self {
             Self::Braille => "braille",
             Self::Blocks => "blocks",
@@ -26,15 +26,15 @@ impl Glyphs {
     }
 
     /// The best that this terminal and locale can show.
-    pub(super) fn of_terminal() -> Self {
+    pub(crate) fn of_terminal() -> Self {
         match env::var("TERM").as_deref() {
-            _ if !speaks_utf8() => Self::Ascii,
+            _ if !speaks_utf8() || is_dumb() => Self::Ascii,
             Ok("linux") => Self::Blocks,
             _ => Self::Braille,
         }
     }
 
-    pub(super) fn dots(self) -> (usize, usize) {
+    pub(crate) fn dots(self) -> (usize, usize) {
         match self {
             Self::Braille => (2, 4),
             Self::Blocks | Self::Ascii => (1, 2),
@@ -42,7 +42,7 @@ impl Glyphs {
     }
 
     /// A cell whose dot columns are filled from below, so many dots high each; `None` where there is no value.
-    pub(super) fn column(self, heights: &[Option<usize>]) -> char {
+    pub(crate) fn column(self, heights: &[Option<usize>]) -> char {
         let first = heights.first().copied().flatten();
         match self {
             Self::Braille => {
@@ -64,7 +64,7 @@ impl Glyphs {
     }
 
     /// A cell that a line passes through: of each dot column, the dots from below from which and up to which.
-    pub(super) fn line(self, columns: &[(usize, usize)]) -> char {
+    pub(crate) fn line(self, columns: &[(usize, usize)]) -> char {
         let first = columns.first().map_or(0, |(from, to)| to - from);
         match (self, first) {
             (Self::Braille, _) => {
@@ -90,7 +90,7 @@ impl Glyphs {
     }
 
     /// A cell of a guide line, along the upper edge or through the middle of its row.
-    pub(super) fn guide(self, is_middle: bool) -> char {
+    pub(crate) fn guide(self, is_middle: bool) -> char {
         match (self, is_middle) {
             (Self::Braille, true) => '⠂',
             (Self::Braille, false) => '⠁',
@@ -99,31 +99,60 @@ impl Glyphs {
         }
     }
 
-    /// One cell of a sparkline: a share of 1, or nothing where there is no value.
-    pub(super) fn spark(self, share: Option<f64>) -> char {
-        const LINES: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-        const LETTERS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
-        let steps = if self == Self::Braille {
-            LINES
-        } else {
-            LETTERS
+    /// Returns a line of text with one step per share; a blank if it is absent.
+    pub(crate) fn draw_spark(self, shares: impl IntoIterator<Item = Option<f64>>) -> String {
+        let steps: &[char] = match self {
+            Self::Braille => &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
+            Self::Blocks | Self::Ascii => &['_', '.', ',', '-', '=', '+', '*', '#'],
         };
-        share.map_or(' ', |share| {
-            steps[((share.clamp(0.0, 1.0) * 7.0).round() as usize).min(7)]
-        })
+        // A share above 0 is above the base line.
+        let step = |share: f64| {
+            let step = (share.clamp(0.0, 1.0) * (steps.len() - 1) as f64).round() as usize;
+            steps[if share > 0.005 { step.max(1) } else { step }]
+        };
+        let shares = shares.into_iter();
+        shares.map(|share| share.map_or(' ', step)).collect()
     }
 
-    pub(super) fn has_lines(self) -> bool {
-        self != Self::Ascii
+    /// Returns the full and the empty part of a bar: a heavy and a light line with half steps, or
+    /// `#` and `.`. `share` is between 0 and 1.
+    ///
+    /// A share above 0 has at least the smallest step, and a share below 1 never fills the bar.
+    pub(crate) fn draw_bar(self, share: f64, columns: usize) -> (String, String) {
+        let steps_per_column = if self == Self::Ascii { 1 } else { 2 };
+        let steps = columns * steps_per_column;
+        let share = share.clamp(0.0, 1.0);
+        let mut filled = (share * steps as f64).round() as usize;
+        if share > 0.0 {
+            filled = filled.max(1);
+        }
+        if share < 1.0 {
+            filled = filled.min(steps.saturating_sub(1));
+        }
+        if self == Self::Ascii {
+            return ("#".repeat(filled), ".".repeat(columns - filled));
+        }
+        let (whole, half) = (filled / 2, filled % 2);
+        (
+            "━".repeat(whole) + &"╸".repeat(half),
+            "─".repeat(columns - whole - half),
+        )
     }
 
-    pub(super) fn celsius(self) -> &'static str {
+    pub(crate) fn celsius(self) -> &'static str {
         if self == Self::Ascii { "C" } else { "°C" }
+    }
+
+    /// Returns the sign at the end of a text that was cut.
+    pub(crate) fn ellipsis(self) -> &'static str {
+        if self == Self::Ascii { "~" } else { "…" }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr;
+
     use super::*;
 
     #[test]
@@ -148,9 +177,34 @@ mod tests {
     }
 
     #[test]
-    fn nothing_read_is_not_nothing_done() {
-        assert_eq!(Glyphs::Braille.spark(None), ' ');
-        assert_eq!(Glyphs::Braille.spark(Some(0.0)), '▁');
-        assert_eq!(Glyphs::Ascii.spark(Some(1.0)), '#');
+    fn sparkline_shows_small_shares_and_gaps() {
+        let shares = [None, Some(0.0), Some(0.01), Some(0.5), Some(1.0)];
+        assert_eq!(Glyphs::Braille.draw_spark(shares), " ▁▂▅█");
+        assert_eq!(Glyphs::Ascii.draw_spark(shares), " _.=#");
+    }
+
+    #[test]
+    fn bar_has_its_width() {
+        for glyphs in Glyphs::ALL {
+            for columns in [1, 7, 30] {
+                for step in 0..=100 {
+                    let (full, empty) = glyphs.draw_bar(f64::from(step) / 100.0, columns);
+                    assert_eq!(
+                        full.width() + empty.width(),
+                        columns,
+                        "{step} % of {columns}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bar_is_empty_at_nothing_full_at_all() {
+        let bar = |share| Glyphs::Ascii.draw_bar(share, 10);
+        assert_eq!(bar(0.0).0, "");
+        assert_eq!(bar(0.001).0, "#");
+        assert_eq!(bar(0.999).1, ".");
+        assert_eq!(bar(1.0).1, "");
     }
 }

@@ -1,0 +1,496 @@
+//! Which cells the lines of GPUs have, where each of them is, and how wide.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    cells::{GpuCells, Kind},
+    further::Further,
+};
+use crate::{
+    describe::{self, Phrase},
+    terminal::{
+        columns::{Part, choose},
+        glyphs::Glyphs,
+        units::ABSENT,
+    },
+};
+
+pub(super) const GAP: usize = 2;
+
+/// A longer name is cut to this if there is not enough room.
+const SHORTEST_NAME: usize = 8;
+/// A shorter curve or bar tells nothing.
+const SHORTEST_PAST: usize = 8;
+const SHORTEST_BAR: usize = 5;
+/// The columns that curve and bar get before further readings are shown, and at most.
+const GOOD: usize = 20;
+const LONGEST: usize = 40;
+/// Words up to this length, or a third of the line, have their place beside the numbers; longer
+/// ones have a line of their own.
+const WORDS: usize = 34;
+/// From so many columns on, there is room for long words.
+const WIDE: usize = 120;
+/// The columns that words which come and go have before a line is broken in two for longer ones.
+const COMMON_WORDS: usize = "thermal slowdown".len();
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Name,
+    Utilization,
+    Past,
+    Memory,
+    Bar,
+    Temperature,
+    Power,
+    /// The place in [`Further::ALL`].
+    Further(usize),
+}
+
+/// How wide the widest cells are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CellWidths {
+    pub(super) index: usize,
+    name: usize,
+    utilization: usize,
+    pub(super) used: usize,
+    total: usize,
+    temperature: usize,
+    pub(super) draw: usize,
+    limit: usize,
+    further: [usize; Further::ALL.len()],
+}
+
+impl CellWidths {
+    /// Returns the widths of these cells, with room for numbers that grow, so that they do not move
+    /// the others.
+    pub(crate) fn new(rows: &[GpuCells]) -> Self {
+        let widest = |cell: fn(&GpuCells) -> &str| {
+            rows.iter().map(|row| cell(row).width()).max().unwrap_or(0)
+        };
+        let (total, limit) = (widest(|row| &row.total), widest(|row| &row.limit));
+        let utilization = widest(|row| &row.utilization);
+        let common = if utilization > describe::BUSY_WIDTH {
+            describe::BUSY_WIDTH_WITH_SM
+        } else {
+            describe::BUSY_WIDTH
+        };
+        let mut further = [0; Further::ALL.len()];
+        for (place, width) in further.iter_mut().enumerate() {
+            let values = rows.iter().map(|row| row.further[place].as_str());
+            let known = values.filter(|value| !matches!(*value, "" | ABSENT));
+            let widest = known.map(UnicodeWidthStr::width).max();
+            let common = Further::ALL[place].common_width();
+            *width = widest.map_or(0, |widest| widest.max(common));
+        }
+        Self {
+            index: widest(|row| &row.index).max(2),
+            name: widest(|row| &row.name),
+            utilization: utilization.max(common),
+            used: widest(|row| &row.used).max(if total > 3 { total } else { total + 2 }),
+            total,
+            temperature: widest(|row| &row.temperature),
+            draw: widest(|row| &row.draw).max(limit),
+            limit,
+            further,
+        }
+    }
+
+    /// Returns widths of which none is less than it was.
+    pub(crate) fn widened(self, before: &Self) -> Self {
+        let mut further = self.further;
+        for (further, before) in further.iter_mut().zip(before.further) {
+            *further = before.max(*further);
+        }
+        Self {
+            index: self.index.max(before.index),
+            name: self.name,
+            utilization: self.utilization.max(before.utilization),
+            used: self.used.max(before.used),
+            total: self.total.max(before.total),
+            temperature: self.temperature.max(before.temperature),
+            draw: self.draw.max(before.draw),
+            limit: self.limit.max(before.limit),
+            further,
+        }
+    }
+
+    /// Returns the columns of memory, as `78.2/140 GiB`.
+    fn memory(&self) -> usize {
+        self.used + with_slash(self.total) + " GiB".len()
+    }
+
+    /// Returns the columns of power, as `692/700 W`.
+    fn power(&self) -> usize {
+        match self.draw {
+            0 => 0,
+            draw => draw + with_slash(self.limit) + " W".len(),
+        }
+    }
+}
+
+fn with_slash(width: usize) -> usize {
+    if width == 0 { 0 } else { width + 1 }
+}
+
+/// What lines should have, and the room for them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wishes {
+    pub(crate) columns: usize,
+    /// Whether the last minute is known.
+    pub(crate) has_past: bool,
+    /// Whether words that come and go may move nothing, so that their room is kept free.
+    pub(crate) is_steady: bool,
+    /// Whether memory may have a second line.
+    pub(crate) may_break: bool,
+}
+
+/// What the lines of all GPUs have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Arrangement {
+    pub(super) columns: usize,
+    /// Whether there may be several lines.
+    pub(super) may_break: bool,
+    /// The shown cells of the line, or of both lines, with their widths.
+    pub(super) lines: Vec<Vec<(Slot, usize)>>,
+}
+
+/// A cell that could be shown.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    slot: Slot,
+    /// The least width, or the only one.
+    width: usize,
+    most: usize,
+    rank: u8,
+    rest: usize,
+}
+
+impl Candidate {
+    /// Returns a cell that is left out before those of lower rank; never with rank 0.
+    fn new(slot: Slot, width: usize, rank: u8) -> Self {
+        Self {
+            slot,
+            width,
+            most: width,
+            rank,
+            rest: 0,
+        }
+    }
+
+    /// Returns the cell such that it takes more columns if there are any.
+    fn up_to(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
+
+    /// Returns the cell such that it is left out unless others have so many columns more.
+    fn after(self, rest: usize) -> Self {
+        Self { rest, ..self }
+    }
+}
+
+impl Arrangement {
+    pub(crate) fn new(rows: &[GpuCells], widths: &CellWidths, wishes: Wishes) -> Self {
+        let arranged = Self::of_names(rows, widths, wishes);
+        if !arranged.is_cramped(wishes) {
+            return arranged;
+        }
+        // One long name does not break the lines of all, nor take the room of what is drawn.
+        let short = |row: &GpuCells| match row.kind {
+            Kind::Part => row.name.width(),
+            _ => describe::fitted(&row.name, describe::LONGEST, Glyphs::Ascii.ellipsis()).width(),
+        };
+        let name = rows.iter().map(short).max().unwrap_or(0);
+        Self::of_names(rows, &CellWidths { name, ..*widths }, wishes)
+    }
+
+    fn of_names(rows: &[GpuCells], widths: &CellWidths, wishes: Wishes) -> Self {
+        let room = wishes.columns.saturating_sub(widths.index + 1);
+        let words = count_columns_of_words(rows, wishes);
+        // Words that are there just now can be below their line; those that may come need room.
+        let least = match wishes {
+            Wishes {
+                is_steady: false, ..
+            } => 0,
+            Wishes {
+                may_break: true, ..
+            } => words.min(COMMON_WORDS),
+            _ => words,
+        };
+        let beside = |words: usize| room.saturating_sub(if words > 0 { words + GAP } else { 0 });
+        let mut gpus = rows.iter().filter(|row| row.kind != Kind::Total);
+        let first = gpus.next();
+        // The first line above tells the name of GPUs that are all alike.
+        let is_named_above = first.is_some_and(|first| {
+            let is_like = |row: &GpuCells| row.kind == Kind::Gpu && row.name == first.name;
+            gpus.all(is_like)
+        });
+        let names: &[bool] = if is_named_above {
+            &[true, false]
+        } else {
+            &[true]
+        };
+        for is_named in names {
+            for words in [words, least] {
+                let one = widths.in_one_line(*is_named, wishes, widths.name);
+                if let Some(line) = fit(&one, beside(words)) {
+                    return Self {
+                        columns: wishes.columns,
+                        may_break: wishes.may_break,
+                        lines: vec![line],
+                    };
+                }
+            }
+        }
+        let lines = if wishes.may_break {
+            widths.in_two_lines(room, words, wishes)
+        } else {
+            let cut = widths.in_one_line(!is_named_above, wishes, SHORTEST_NAME);
+            vec![fit_at_least(&cut, beside(words))]
+        };
+        Self {
+            columns: wishes.columns,
+            may_break: wishes.may_break,
+            lines,
+        }
+    }
+
+    /// Whether something that others have on their lines had to be left out.
+    fn is_cramped(&self, wishes: Wishes) -> bool {
+        let has = |wanted: Slot| {
+            let mut cells = self.lines.iter().flatten();
+            cells.any(|(slot, _)| *slot == wanted)
+        };
+        self.lines.len() > 1 || !has(Slot::Bar) || wishes.has_past && !has(Slot::Past)
+    }
+
+    /// Returns the columns of the curve of the last minute.
+    pub(crate) fn past_columns(&self) -> usize {
+        self.width_of(Slot::Past)
+    }
+
+    /// Returns the columns of the name.
+    pub(crate) fn name_columns(&self) -> usize {
+        self.width_of(Slot::Name)
+    }
+
+    fn width_of(&self, wanted: Slot) -> usize {
+        let mut cells = self.lines.iter().flatten();
+        let found = cells.find(|(slot, _)| *slot == wanted);
+        found.map_or(0, |(_, width)| *width)
+    }
+}
+
+impl CellWidths {
+    fn in_one_line(&self, is_named: bool, wishes: Wishes, name: usize) -> Vec<Candidate> {
+        let name = name.min(self.name);
+        // A line that cannot be broken leaves out power, which is in charts, too.
+        let power = if wishes.may_break { 0 } else { 2 };
+        let past = if wishes.has_past { SHORTEST_PAST } else { 0 };
+        let drawn = [past, SHORTEST_BAR].into_iter().filter(|width| *width > 0);
+        let until_good: usize = drawn.map(|width| GOOD - width).sum();
+        let further = self.further.iter().enumerate().map(|(place, width)| {
+            let labeled = width
+                + if *width > 0 {
+                    Further::ALL[place].label().len()
+                } else {
+                    0
+                };
+            Candidate::new(Slot::Further(place), labeled, 5 + place as u8).after(until_good)
+        });
+        let candidates = [
+            Candidate::new(Slot::Name, if is_named { name } else { 0 }, 0).up_to(self.name),
+            Candidate::new(Slot::Utilization, self.utilization, 0),
+            Candidate::new(Slot::Past, past, 4).up_to(LONGEST),
+            Candidate::new(Slot::Memory, self.memory(), 0),
+            Candidate::new(Slot::Bar, SHORTEST_BAR, 3).up_to(LONGEST),
+            Candidate::new(Slot::Temperature, self.temperature, 0),
+            Candidate::new(Slot::Power, self.power(), power),
+        ];
+        candidates.into_iter().chain(further).collect()
+    }
+
+    /// Returns two lines: memory goes to the second.
+    fn in_two_lines(&self, room: usize, words: usize, wishes: Wishes) -> Vec<Vec<(Slot, usize)>> {
+        let name = self.name.min(SHORTEST_NAME);
+        let past = if wishes.has_past { SHORTEST_PAST } else { 0 };
+        let first = [
+            Candidate::new(Slot::Name, name, 1).up_to(self.name),
+            Candidate::new(Slot::Utilization, self.utilization, 0),
+            Candidate::new(Slot::Past, past, 4)
+                .up_to(LONGEST)
+                .after(self.name - name),
+            Candidate::new(Slot::Temperature, self.temperature, 3),
+            Candidate::new(Slot::Power, self.power(), 2),
+        ];
+        let bar = |most| {
+            [
+                Candidate::new(Slot::Memory, self.memory(), 0),
+                Candidate::new(Slot::Bar, SHORTEST_BAR, 1).up_to(most),
+            ]
+        };
+        let beside = room.saturating_sub(if words > 0 { words + GAP } else { 0 });
+        let second = [beside, room]
+            .map(|room| fit(&bar(LONGEST / 2), room).filter(|line| line.len() > 1))
+            .into_iter()
+            .flatten()
+            .next();
+        vec![
+            fit_at_least(&first, room),
+            second.unwrap_or_else(|| fit_at_least(&bar(0), room)),
+        ]
+    }
+}
+
+/// Returns the cells that fit into so many columns, as wide as there is room; `None` if not even
+/// those that cannot be left out do.
+fn fit(candidates: &[Candidate], columns: usize) -> Option<Vec<(Slot, usize)>> {
+    let cells = fit_at_least(candidates, columns);
+    let taken: usize = cells.iter().map(|(_, width)| width + GAP).sum();
+    (taken <= columns + GAP).then_some(cells)
+}
+
+fn fit_at_least(candidates: &[Candidate], columns: usize) -> Vec<(Slot, usize)> {
+    let mut shown: Vec<_> = candidates
+        .iter()
+        .filter(|cell| cell.width > 0)
+        .copied()
+        .collect();
+    let parts = shown.iter().map(|cell| Part {
+        width: cell.width,
+        rank: cell.rank,
+        rest: cell.rest,
+    });
+    let mut is_shown = choose(&parts.collect::<Vec<_>>(), GAP, columns).into_iter();
+    shown.retain(|_| is_shown.next() == Some(true));
+    let taken: usize = shown.iter().map(|cell| cell.width + GAP).sum();
+    for _ in taken..columns + GAP {
+        let growing = shown.iter_mut().filter(|cell| cell.width < cell.most);
+        // Names first, then drawings evenly.
+        let next = growing.min_by_key(|cell| (cell.slot != Slot::Name, cell.width));
+        let Some(cell) = next else { break };
+        cell.width += 1;
+    }
+    let cells = shown.iter().map(|cell| (cell.slot, cell.width));
+    cells.collect()
+}
+
+/// Returns the columns to keep free for words.
+fn count_columns_of_words(rows: &[GpuCells], wishes: Wishes) -> usize {
+    if wishes.is_steady {
+        return Phrase::SHORT;
+    }
+    let third = wishes.columns / 3;
+    let wide = if wishes.columns >= WIDE { third } else { 0 };
+    let wanted = |row: &GpuCells| {
+        let [long, short] = [row.long_columns(), row.short_columns()];
+        [(long, wide), (short, WORDS.max(third))]
+            .into_iter()
+            .find(|(width, most)| width <= most)
+            .map(|(width, _)| width)
+    };
+    rows.iter().filter_map(wanted).max().unwrap_or(0)
+}
+
+impl GpuCells {
+    /// Returns the columns of all words, each as long as it can be.
+    pub(super) fn long_columns(&self) -> usize {
+        columns_of(self.words.iter().map(|phrase| phrase.long.as_str()))
+    }
+
+    fn short_columns(&self) -> usize {
+        columns_of(self.words.iter().map(|phrase| phrase.short.as_str()))
+    }
+}
+
+/// Returns the columns of texts with commas between them.
+pub(super) fn columns_of<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts
+        .map(|text| text.width() + 2)
+        .sum::<usize>()
+        .saturating_sub(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn widths() -> CellWidths {
+        CellWidths {
+            index: 2,
+            name: 30,
+            utilization: 5,
+            used: 5,
+            total: 3,
+            temperature: 5,
+            draw: 3,
+            limit: 3,
+            further: Further::ALL.map(Further::common_width),
+        }
+    }
+
+    fn arrange(columns: usize, name: &str) -> Arrangement {
+        let wishes = Wishes {
+            columns,
+            has_past: true,
+            is_steady: true,
+            may_break: false,
+        };
+        let gpu = || GpuCells {
+            name: name.to_owned(),
+            ..GpuCells::default()
+        };
+        let widths = CellWidths {
+            name: name.len(),
+            ..widths()
+        };
+        Arrangement::new(&[gpu(), gpu()], &widths, wishes)
+    }
+
+    fn taken(arrangement: &Arrangement) -> usize {
+        let cells = arrangement.lines[0].iter();
+        3 + cells.map(|(_, width)| width + GAP).sum::<usize>() - GAP
+    }
+
+    #[test]
+    fn line_fits_and_leaves_room_for_words() {
+        for columns in 40..400 {
+            let arrangement = arrange(columns, "RTX PRO 6000 Blackwell Server");
+            let taken = taken(&arrangement);
+            assert!(columns < 60 || taken <= columns, "{taken} of {columns}");
+            assert!(
+                columns < 80 || columns - taken >= Phrase::SHORT,
+                "{taken} of {columns}"
+            );
+        }
+    }
+
+    #[test]
+    fn readings_are_added_in_their_order() {
+        let shown = |columns| {
+            let cells = arrange(columns, "H200").lines.remove(0).into_iter();
+            let further = cells.filter_map(|(slot, _)| match slot {
+                Slot::Further(place) => Some(place),
+                _ => None,
+            });
+            further.collect::<Vec<_>>()
+        };
+        assert_eq!(shown(80).len(), 0);
+        for columns in 80..400 {
+            let places = shown(columns);
+            assert_eq!(places, (0..places.len()).collect::<Vec<_>>(), "{columns}");
+        }
+        assert_eq!(shown(400).len(), Further::ALL.len());
+    }
+
+    #[test]
+    fn curve_power_and_name_make_room_for_words() {
+        let has = |columns, wanted| {
+            let line = &arrange(columns, "H200").lines[0];
+            line.iter().any(|(slot, _)| *slot == wanted)
+        };
+        let at_80 = [Slot::Name, Slot::Past, Slot::Bar, Slot::Power].map(|slot| has(80, slot));
+        assert_eq!(at_80, [true, false, true, true]);
+        let at_60 = [Slot::Name, Slot::Bar, Slot::Power].map(|slot| has(60, slot));
+        assert_eq!(at_60, [false, false, false]);
+    }
+}

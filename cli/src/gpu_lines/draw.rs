@@ -1,0 +1,355 @@
+//! The text of lines, each piece with its meaning, to which printing and drawing give a style.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    arrangement::{Arrangement, CellWidths, GAP, Slot, columns_of},
+    cells::{GpuCells, Kind},
+    further::Further,
+};
+use crate::{
+    describe::{self, Level, Load, Phrase},
+    terminal::{
+        Layout,
+        line::{self, pad_end, pad_start},
+        units::ABSENT,
+    },
+};
+
+/// The meaning of a piece of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Plain,
+    Name,
+    /// Labels, what is absent, and values of the past.
+    Dim,
+    /// The curve of the utilization.
+    Past,
+    Number(Load),
+    Bar(Load),
+    Words(Level),
+}
+
+type Line = line::Line<Role>;
+
+/// The lines of one GPU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GpuLines<'a> {
+    pub(crate) cells: &'a GpuCells,
+    pub(crate) widths: &'a CellWidths,
+    pub(crate) arrangement: &'a Arrangement,
+    pub(crate) layout: Layout,
+}
+
+impl GpuLines<'_> {
+    /// Returns the lines. `past` has a share for each column of the curve.
+    pub(crate) fn draw(&self, past: &[Option<f64>]) -> Vec<Line> {
+        let arrangement = self.arrangement;
+        let mut lines: Vec<_> = (0..)
+            .zip(&arrangement.lines)
+            .map(|(number, line)| {
+                let mut drawn = self.start(number);
+                let shown = line.iter().filter(|(slot, _)| self.is_shown(*slot));
+                for (place, (slot, width)) in shown.enumerate() {
+                    drawn.push(Role::Plain, " ".repeat(if place == 0 { 0 } else { GAP }));
+                    drawn.extend(self.cell(*slot, *width, past));
+                }
+                drawn
+            })
+            .collect();
+        self.add_words(&mut lines);
+        lines
+    }
+
+    /// Returns the index, or the name of a total, which has the columns of both.
+    fn start(&self, number: usize) -> Line {
+        let index = match (number, self.cells.kind) {
+            (0, Kind::Total) => {
+                let is_named = self.arrangement.name_columns() > 0;
+                let name = if is_named { "Total" } else { "all" };
+                return Line::new(Role::Name, pad_end(name, self.widths.index + 1));
+            }
+            (0, _) => self.cells.index.as_str(),
+            _ => "",
+        };
+        Line::new(Role::Plain, pad_start(index, self.widths.index) + " ")
+    }
+
+    /// Whether a cell is shown: further readings are not if what a person must know has no room
+    /// beside them.
+    fn is_shown(&self, slot: Slot) -> bool {
+        let is_urgent = self
+            .cells
+            .words
+            .first()
+            .is_some_and(|phrase| phrase.level <= Level::Warn);
+        !matches!(slot, Slot::Further(_))
+            || !is_urgent
+            || self.cells.long_columns() <= self.room_beside(|_| true)
+    }
+
+    /// Returns the columns for words beside the numbers.
+    fn room_beside(&self, is_shown: impl Fn(Slot) -> bool) -> usize {
+        let line = self.arrangement.lines.last().into_iter().flatten();
+        let shown = line.filter(|(slot, _)| is_shown(*slot));
+        let taken: usize = shown.map(|(_, width)| width + GAP).sum();
+        self.arrangement
+            .columns
+            .saturating_sub(self.widths.index + 1 + taken)
+    }
+
+    fn cell(&self, slot: Slot, width: usize, past: &[Option<f64>]) -> Line {
+        let Self {
+            cells,
+            widths,
+            layout,
+            ..
+        } = self;
+        let glyphs = layout.glyphs;
+        let line = match slot {
+            Slot::Name => {
+                let role = if cells.kind == Kind::Part {
+                    Role::Plain
+                } else {
+                    Role::Name
+                };
+                // The line of a total begins with it.
+                let written = "Total".len().saturating_sub(widths.index + 1);
+                let width = if cells.kind == Kind::Total {
+                    width - written.min(width)
+                } else {
+                    width
+                };
+                let name = describe::fitted(&cells.name, width, glyphs.ellipsis());
+                Line::new(role, pad_end(&name, width))
+            }
+            Slot::Utilization => number(
+                cells.loads.utilization,
+                &pad_start(&cells.utilization, width),
+            ),
+            Slot::Past => Line::new(
+                Role::Past,
+                pad_end(&glyphs.draw_spark(past.iter().copied()), width),
+            ),
+            Slot::Memory => {
+                let text = with_limit(&cells.used, widths.used, &cells.total, "GiB");
+                number(cells.loads.memory, &pad_end(&text, width))
+            }
+            Slot::Bar => match cells.memory_share {
+                Some(share) => {
+                    let (full, empty) = glyphs.draw_bar(share, width);
+                    let mut line = Line::new(Role::Bar(cells.loads.memory), full);
+                    line.push(Role::Dim, empty);
+                    line
+                }
+                None => Line::new(Role::Plain, " ".repeat(width)),
+            },
+            Slot::Temperature => number(
+                cells.loads.temperature,
+                &pad_start(&cells.temperature, width),
+            ),
+            Slot::Power => {
+                let text = with_limit(&cells.draw, widths.draw, &cells.limit, "W");
+                number(cells.loads.power, &pad_end(&text, width))
+            }
+            Slot::Further(place) => {
+                let (further, value) = (Further::ALL[place], &cells.further[place]);
+                let label = if value.is_empty() {
+                    ""
+                } else {
+                    further.label()
+                };
+                let role = match (further, value.as_str()) {
+                    (_, ABSENT) => Role::Dim,
+                    (Further::Ecc, errors) if errors != "0" => Role::Words(Level::Act),
+                    _ => Role::Plain,
+                };
+                let columns = width - further.label().len();
+                let mut line = Line::new(Role::Dim, pad_end(label, further.label().len()));
+                line.push(role, pad_start(value, columns));
+                line
+            }
+        };
+        if cells.is_stale {
+            line.map(|_| Role::Dim)
+        } else {
+            line
+        }
+    }
+
+    /// Adds the words: beside the numbers if there is room, otherwise in lines below if there may
+    /// be any.
+    fn add_words(&self, lines: &mut Vec<Line>) {
+        let (words, layout) = (&self.cells.words, self.layout);
+        let room = match layout.width {
+            Some(_) => self.room_beside(|slot| self.is_shown(slot)),
+            None => usize::MAX,
+        };
+        let Some(last) = lines.last_mut().filter(|_| !words.is_empty()) else {
+            return;
+        };
+        let in_one_line = || (!self.arrangement.may_break).then(|| count_phrases(words, room));
+        let beside = fit_phrases(words, room).or_else(in_one_line);
+        match beside {
+            Some(pieces) => {
+                last.push(Role::Plain, " ".repeat(GAP));
+                last.extend(join(pieces));
+            }
+            None => lines.extend(self.below()),
+        }
+    }
+
+    /// Returns the words in as few lines as hold them. Alone on its line, a phrase can be long.
+    fn below(&self) -> Vec<Line> {
+        let indent = self.widths.index + 1;
+        let columns = self.arrangement.columns;
+        let words = &self.cells.words;
+        let is_alone = words.len() == 1 && words[0].long.width() <= columns.saturating_sub(indent);
+        let mut lines: Vec<Line> = Vec::new();
+        for phrase in words {
+            let text = if is_alone {
+                &phrase.long
+            } else {
+                &phrase.short
+            };
+            match lines.last_mut() {
+                Some(line) if line.width() + 2 + text.width() <= columns => {
+                    line.push(Role::Plain, ", ");
+                    line.push(Role::Words(phrase.level), text);
+                }
+                _ => {
+                    let mut line = Line::new(Role::Plain, " ".repeat(indent));
+                    line.push(Role::Words(phrase.level), text);
+                    lines.push(line);
+                }
+            }
+        }
+        lines
+    }
+}
+
+/// Formats an amount, aligned on the right, and its limit: `78.2/140 GiB`. What is absent has no
+/// unit.
+fn with_limit(amount: &str, columns: usize, limit: &str, unit: &str) -> String {
+    let aligned = pad_start(amount, columns);
+    match (amount, limit) {
+        ("" | ABSENT, "") => aligned,
+        (_, "") => format!("{aligned} {unit}"),
+        (_, limit) => format!("{aligned}/{limit} {unit}"),
+    }
+}
+
+/// Returns a number in the style of its load; what is absent has none, and blanks are not
+/// underlined.
+fn number(load: Load, text: &str) -> Line {
+    let number = text.trim();
+    let role = if number == ABSENT {
+        Role::Dim
+    } else {
+        Role::Number(load)
+    };
+    let (before, after) = text.split_once(number).unwrap_or_default();
+    let mut line = Line::new(Role::Plain, before);
+    line.push(role, number);
+    line.push(Role::Plain, after);
+    line
+}
+
+/// A phrase, and how much it matters.
+type Piece = (Level, String);
+
+/// Returns each phrase as long as there is room for all of them, the first before the others;
+/// `None` if there is no room.
+fn fit_phrases(phrases: &[Phrase], columns: usize) -> Option<Vec<Piece>> {
+    [phrases.len(), 1, 0].into_iter().find_map(|long| {
+        let pieces: Vec<_> = phrases
+            .iter()
+            .enumerate()
+            .map(|(place, phrase)| {
+                let text = if place < long {
+                    &phrase.long
+                } else {
+                    &phrase.short
+                };
+                (phrase.level, text.clone())
+            })
+            .collect();
+        (columns_of(pieces.iter().map(|(_, text)| text.as_str())) <= columns).then_some(pieces)
+    })
+}
+
+/// Returns the first phrases, and how many more there are.
+fn count_phrases(phrases: &[Phrase], columns: usize) -> Vec<Piece> {
+    let first = |count: usize| {
+        let first = phrases[..count].iter();
+        let mut pieces: Vec<_> = first
+            .map(|phrase| (phrase.level, phrase.short.clone()))
+            .collect();
+        let rest = phrases.get(count).map(|next| next.level);
+        pieces.extend(rest.map(|level| (level, format!("{} more", phrases.len() - count))));
+        pieces
+    };
+    let fits =
+        |pieces: &Vec<Piece>| columns_of(pieces.iter().map(|(_, text)| text.as_str())) <= columns;
+    let counts = (1..phrases.len()).rev();
+    let alone = || vec![(phrases[0].level, phrases[0].short.clone())];
+    counts.map(first).find(fits).unwrap_or_else(alone)
+}
+
+fn join(pieces: Vec<Piece>) -> Line {
+    let mut line = Line::default();
+    for (place, (level, text)) in pieces.into_iter().enumerate() {
+        line.push(Role::Dim, if place > 0 { ", " } else { "" });
+        line.push(Role::Words(level), text);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phrase(level: Level, short: &str, long: &str) -> Phrase {
+        Phrase {
+            short: short.to_owned(),
+            long: long.to_owned(),
+            level,
+        }
+    }
+
+    #[test]
+    fn first_phrase_is_long_and_the_rest_is_counted() {
+        let phrases = [
+            phrase(
+                Level::Act,
+                "Xid 79: fell off the bus",
+                "Xid 79: GPU has fallen off the bus – reboot the machine",
+            ),
+            phrase(
+                Level::Warn,
+                "NVLink 3 down",
+                "NVLink 3 is down: GPUs reach each other more slowly",
+            ),
+            phrase(Level::Note, "power-capped", "power-capped"),
+        ];
+        let at = |columns| {
+            let pieces =
+                fit_phrases(&phrases, columns).unwrap_or_else(|| count_phrases(&phrases, columns));
+            let texts: Vec<_> = pieces.into_iter().map(|(_, text)| text).collect();
+            texts.join(", ")
+        };
+        assert!(at(200).ends_with("more slowly, power-capped"));
+        assert_eq!(
+            at(100),
+            "Xid 79: GPU has fallen off the bus – reboot the machine, NVLink 3 down, power-capped"
+        );
+        assert_eq!(
+            at(60),
+            "Xid 79: fell off the bus, NVLink 3 down, power-capped"
+        );
+        assert_eq!(at(50), "Xid 79: fell off the bus, NVLink 3 down, 1 more");
+        assert_eq!(at(40), "Xid 79: fell off the bus, 2 more");
+        assert_eq!(at(24), "Xid 79: fell off the bus");
+        assert_eq!(fit_phrases(&[], 24), Some(Vec::new()));
+    }
+}

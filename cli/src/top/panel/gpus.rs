@@ -1,0 +1,154 @@
+//! One line per GPU, and below what all of them come to.
+
+use gpumon_probe::{model::GpuSample, stat::Window};
+use ratatui::{
+    layout::Rect,
+    style::{Modifier, Style},
+};
+
+use crate::{
+    describe,
+    gpu_lines::{Arrangement, CellWidths, Context, GpuCells, GpuLines, Role, Wishes},
+    terminal::Layout,
+    top::{
+        history::{Line, MINUTE_MS},
+        metrics::position,
+        model::Model,
+        painter::{Hit, Painter},
+        state::State,
+        theme::Theme,
+    },
+};
+
+/// Draws as many GPUs as fit, `beside` of them beside each other.
+pub(in crate::top) fn gpus(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    beside: u16,
+    totals: Rect,
+    model: &Model,
+    state: &State,
+) {
+    painter.hit(area, Hit::Gpus);
+    let all = model.gpus();
+    let width = area.width / beside;
+    let layout = Layout {
+        width: Some(width.into()),
+        height: None,
+        glyphs: painter.glyphs,
+    };
+    let context = Context {
+        thresholds: state.thresholds,
+        layout,
+        phrases: model.context(),
+    };
+    let of_gpu = |gpu: &GpuSample| {
+        let (board, details) = (model.board(gpu.index), model.details(gpu.index));
+        GpuCells::of_gpu(gpu, board, details, &context)
+    };
+    let mut rows: Vec<_> = all.iter().map(of_gpu).collect();
+    if totals.height > 0 {
+        rows.push(GpuCells::of_total(all, &state.thresholds));
+    }
+    let widths = CellWidths::new(&rows);
+    let wishes = Wishes {
+        columns: width.into(),
+        has_past: true,
+        is_steady: true,
+        may_break: false,
+    };
+    let arrangement = Arrangement::new(&rows, &widths, wishes);
+    let draw = |painter: &mut Painter<'_>, line: Rect, cells, past: Vec<Option<f64>>| {
+        let lines = GpuLines {
+            cells,
+            widths: &widths,
+            arrangement: &arrangement,
+            layout,
+        };
+        for drawn in lines.draw(&past) {
+            let pieces = drawn.map(|role| style(role, painter.theme)).into_pieces();
+            let pieces: Vec<_> = pieces
+                .into_iter()
+                .map(|(style, text)| (text, style))
+                .collect();
+            painter.line(line.x, line.y, line.width, &pieces);
+        }
+    };
+    let room = usize::from(area.height) * usize::from(beside);
+    let first = state.gpu_scroll.min(all.len().saturating_sub(room));
+    let shown = all.iter().zip(&rows).skip(first).take(room);
+    for (place, (gpu, cells)) in (0..).zip(shown) {
+        let line = Rect {
+            x: area.x + place / area.height * width,
+            y: area.y + place % area.height,
+            width,
+            height: 1,
+        };
+        draw(
+            painter,
+            line,
+            cells,
+            past(gpu, model, arrangement.past_columns()),
+        );
+        if state.gpu == Some(gpu.index) {
+            let name = Rect {
+                width: (4 + arrangement.name_columns() as u16).min(width),
+                ..line
+            };
+            painter.highlight(name, painter.theme.selected);
+        }
+        painter.hit(line, Hit::Gpu(gpu.index));
+    }
+    if all.len() > room {
+        let (above, below) = (first, all.len() - first - room);
+        let more = format!(" {above} ▲ {below} ▼");
+        painter.text_right(
+            area.x,
+            area.bottom() - 1,
+            area.width,
+            &more,
+            painter.theme.notice,
+        );
+    }
+    if let Some(cells) = rows.get(all.len()) {
+        let past = mean_past(model, arrangement.past_columns());
+        draw(painter, Rect { width, ..totals }, cells, past);
+    }
+}
+
+fn style(role: Role, theme: &Theme) -> Style {
+    match role {
+        Role::Plain => theme.plain,
+        Role::Name => theme.strong,
+        Role::Dim => theme.dim,
+        Role::Past => theme.utilization,
+        Role::Number(load) => theme.of_load(load),
+        Role::Bar(load) => theme.of_load(load).remove_modifier(Modifier::UNDERLINED),
+        Role::Words(level) => theme.of_level(level),
+    }
+}
+
+/// Returns the utilization of the last minute, or the activity of the multiprocessors if there is
+/// none, as shares.
+fn past(gpu: &GpuSample, model: &Model, columns: usize) -> Vec<Option<f64>> {
+    let metric = if describe::is_sm_activity(gpu) {
+        "sm"
+    } else {
+        "utilization"
+    };
+    let values =
+        position(metric).map(|metric| model.line(Line::Gpu(gpu.index, metric), MINUTE_MS, columns));
+    let values = values.into_iter().flatten();
+    values.map(|percent| Some(percent? / 100.0)).collect()
+}
+
+/// Returns the mean utilization of the last minute, as shares.
+fn mean_past(model: &Model, columns: usize) -> Vec<Option<f64>> {
+    let lines = model.gpus().iter().map(|gpu| past(gpu, model, columns));
+    let lines: Vec<_> = lines.collect();
+    let mean = |column: usize| {
+        let values: Window = lines.iter().filter_map(|line| *line.get(column)?).collect();
+        values.mean()
+    };
+    (0..columns).map(mean).collect()
+}
