@@ -7,6 +7,7 @@ use gpumon_probe::untrusted::escaped;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
+    line::Line,
     screen,
     style::{DIM, paint, plain},
     text::{cut, wrap},
@@ -102,7 +103,12 @@ impl Column {
         let cell = self
             .least
             .map_or_else(|| cell.to_owned(), |_| cut(cell, self.width));
-        let shown = plain(&cell);
+        let [before, after] = self.blanks(&plain(&cell));
+        format!("{:before$}{cell}{:after$}", "", "")
+    }
+
+    /// Returns the blanks before and after a cell.
+    fn blanks(&self, shown: &str) -> [usize; 2] {
         let room = self.width.saturating_sub(shown.width());
         let after = match self.align {
             Align::Left => room,
@@ -117,7 +123,24 @@ impl Column {
             },
         };
         let after = after.min(room);
-        format!("{:before$}{cell}{:after$}", "", "", before = room - after)
+        [room - after, after]
+    }
+}
+
+/// The text of a cell, by which it is measured.
+pub(crate) trait Cell {
+    fn shown(&self) -> String;
+}
+
+impl Cell for String {
+    fn shown(&self) -> String {
+        plain(self)
+    }
+}
+
+impl<S> Cell for Line<S> {
+    fn shown(&self) -> String {
+        self.pieces().map(|(_, text)| text).collect()
     }
 }
 
@@ -163,17 +186,17 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Returns those of `all` that fit, each as wide as its widest cell in `rows`.
-    pub(crate) fn new<R: AsRef<[String]>>(
+    pub(crate) fn new<C: Cell>(
         all: &[Column],
-        rows: &[R],
+        rows: &[impl AsRef<[C]>],
         terminal: Option<usize>,
     ) -> Self {
-        let cells = |at: usize| rows.iter().map(move |row| row.as_ref()[at].as_str());
+        let cells = |at: usize| rows.iter().map(move |row| row.as_ref()[at].shown());
         let mut shown: Vec<_> = (0..)
             .zip(all)
             .filter(|(at, column)| !column.is_optional || cells(*at).any(|cell| cell != ABSENT))
             .map(|(at, column)| {
-                let widths = cells(at).map(|cell| plain(cell).width());
+                let widths = cells(at).map(|cell| cell.width());
                 let width = widths.fold(column.width.max(column.heading.width()), usize::max);
                 (at, column.at_least(width))
             })
@@ -201,7 +224,7 @@ impl Columns {
 
     /// Returns those of `all` that fit, for a table whose rows are not known yet.
     pub(crate) fn with_headings(all: &[Column], terminal: Option<usize>) -> Self {
-        Self::new::<[String; 0]>(all, &[], terminal)
+        Self::new::<String>(all, &[[]; 0], terminal)
     }
 
     /// Returns no columns, for sentences without a table.
@@ -211,7 +234,25 @@ impl Columns {
 
     /// Returns the line of the headings.
     pub(crate) fn headings(&self) -> String {
-        paint(DIM, &self.join(|_, column| column.place(column.heading))) + "\n"
+        paint(DIM, &self.plain_headings()) + "\n"
+    }
+
+    /// Returns the headings without a style.
+    pub(crate) fn plain_headings(&self) -> String {
+        self.join(|_, column| column.place(column.heading))
+    }
+
+    /// Returns the line of a row of cells that were styled by pieces. `blank` is the style of what
+    /// is between them.
+    pub(crate) fn line_of_pieces<S: Copy>(&self, cells: &[Line<S>], blank: S) -> Line<S> {
+        let mut line = Line::default();
+        for (at, column) in &self.shown {
+            let [before, after] = column.blanks(&cells[*at].shown());
+            line.push(blank, " ".repeat(before));
+            line.extend(cells[*at].clone());
+            line.push(blank, " ".repeat(after + GAP));
+        }
+        line
     }
 
     /// Returns the line of a row, which has a cell for each column that there could be.

@@ -39,6 +39,10 @@ impl<S> Line<S> {
         self.0.iter().map(|(_, text)| text.width()).sum()
     }
 
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (&S, &str)> {
+        self.0.iter().map(|(style, text)| (style, text.as_str()))
+    }
+
     pub(crate) fn into_pieces(self) -> Vec<(S, String)> {
         self.0
     }

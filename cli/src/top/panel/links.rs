@@ -4,57 +4,64 @@ use gpumon_probe::{
     model::{GpuDetails, GpuSample, NvLink, NvLinkRemote, PciPath, Reading},
     units::byte_size,
 };
-use ratatui::layout::Rect;
-use unicode_width::UnicodeWidthStr;
+use ratatui::{layout::Rect, style::Style};
 
-use super::scroll_view::{Line, scroll_view};
-use crate::top::{
-    history,
-    metrics::position,
-    model::Model,
-    painter::Painter,
-    state::State,
-    text::{ABSENT, align_left, align_right, format_reading, rate, shown},
+use super::scroll_view::{Line, scroll_view, tabulate};
+use crate::{
+    terminal::{columns::Column, line},
+    top::{
+        history,
+        metrics::position,
+        model::Model,
+        painter::Painter,
+        state::State,
+        text::{ABSENT, align_left, align_right, format_reading, rate, shown},
+    },
 };
 
-const RATE: usize = 10;
+/// The columns of the curve of a rate.
 const PAST: usize = 16;
 
+type Cell = line::Line<Style>;
+
+/// The lines of GPUs. If there is little room, curves are left out, then errors, replays, the count
+/// of links and the PCIe link.
+const GPU_COLUMNS: [Column; 13] = [
+    Column::align_right("GPU", 0).at_least(4),
+    Column::align_left("PCIE", 1).at_least(12),
+    Column::align_right("PCIE SENT", 0).at_least(RATE),
+    Column::align_left("", 5),
+    Column::align_right("PCIE RECV", 0).at_least(RATE),
+    Column::align_left("", 5),
+    Column::align_right("REPLAYS", 3).at_least(8),
+    Column::align_right("LINKS", 2).at_least(8),
+    Column::align_right("LINK SENT", 0).at_least(RATE),
+    Column::align_left("", 5),
+    Column::align_right("LINK RECV", 0).at_least(RATE),
+    Column::align_left("", 5),
+    Column::align_right("ERRORS", 4),
+];
+const RATE: usize = "1000 GB/s".len();
+
+const LINK_COLUMNS: [Column; 9] = [
+    Column::align_right("LINK", 0),
+    Column::align_left("STATE", 0),
+    Column::align_left("VERSION", 1),
+    Column::align_right("SPEED", 0),
+    Column::align_left("TO", 0),
+    Column::align_left("AT", 2),
+    Column::align_right("SENT", 0).at_least(RATE),
+    Column::align_right("RECEIVED", 0).at_least(RATE),
+    Column::align_right("ERRORS", 0),
+];
+
 pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
-    let dim = painter.theme.dim;
-    let past = usize::from(area.width) >= 76 + 4 * PAST;
-    let with_past = |heading: &str| {
-        align_left(
-            &align_right(heading, RATE),
-            RATE + if past { PAST + 3 } else { 2 },
-        )
-    };
-    let shown = || {
-        let gpus = model.gpus().iter();
-        gpus.filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index))
-    };
-    let mut vendors: Vec<_> = shown().map(|gpu| model.find_vendor(gpu.index)).collect();
-    vendors.dedup();
-    let link = match vendors[..] {
-        [vendor] => vendor.link_name().to_uppercase(),
-        _ => "LINKS".to_owned(),
-    };
-    let heading: Line = vec![
-        (align_left("GPU", 5), dim),
-        (align_left("PCIE", 16), dim),
-        (with_past("PCIE SENT"), dim),
-        (with_past("PCIE RECV"), dim),
-        (align_right("REPLAYS", 8) + "  ", dim),
-        (align_left(&link, 9), dim),
-        (with_past("LINK SENT"), dim),
-        (with_past("LINK RECV"), dim),
-        (align_right("ERRORS", 8), dim),
-    ];
-    let makes_way = make_way(&heading, area.width.into());
-    let heading = without(heading, &makes_way);
-    let mut lines: Vec<Line> = shown()
-        .map(|gpu| without(summary(painter, gpu, model, state, past), &makes_way))
-        .collect();
+    let gpus = model.gpus().iter();
+    let rows = gpus
+        .filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index))
+        .map(|gpu| summary(painter, gpu, model, state));
+    let rows: Vec<_> = rows.collect();
+    let (heading, mut lines) = tabulate(painter, area, &GPU_COLUMNS, &rows);
     match state.gpu.or(if let [only] = model.gpus() {
         Some(only.index)
     } else {
@@ -62,41 +69,14 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
     }) {
         Some(gpu) => {
             let name = model.find_vendor(gpu).link_name();
-            lines.extend(list_links(painter, name, model.details(gpu)));
+            lines.extend(list_links(painter, area, name, model.details(gpu)));
         }
         None => lines.extend(topology(painter, model)),
     }
     scroll_view(painter, area, Some(&heading), &lines, state.view_scroll)
 }
 
-/// What makes way where it is narrow, by the places in a line: errors, replays, the count of NVLinks, and the PCIe link.
-fn make_way(heading: &Line, columns: usize) -> Vec<usize> {
-    let mut taken: usize = heading.iter().map(|(text, _)| text.width()).sum();
-    let mut makes_way = Vec::new();
-    for place in [8, 4, 5, 1] {
-        if taken > columns {
-            taken -= heading[place].0.width();
-            makes_way.push(place);
-        }
-    }
-    makes_way
-}
-
-fn without(line: Line, places: &[usize]) -> Line {
-    let parts = line
-        .into_iter()
-        .enumerate()
-        .filter(|(place, _)| !places.contains(place));
-    parts.map(|(_, part)| part).collect()
-}
-
-fn summary(
-    painter: &Painter<'_>,
-    gpu: &GpuSample,
-    model: &Model,
-    state: &State,
-    past: bool,
-) -> Line {
+fn summary(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State) -> Vec<Cell> {
     let (plain, traffic, alarm) = (
         painter.theme.plain,
         painter.theme.traffic,
@@ -144,50 +124,42 @@ fn summary(
         || ABSENT.to_owned(),
         |details| shown(&details.pcie_replays_total, ToString::to_string),
     );
-    let of_rate = |reading: &Reading<f64>, metric: &str| {
-        let text = align_right(&shown(reading, |speed| rate(*speed)), RATE) + "  ";
-        if !past {
-            return text;
-        }
-        let values = position(metric)
-            .map(|metric| model.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), PAST));
+    let errors = errors.map_or_else(|| ABSENT.to_owned(), |errors| errors.to_string());
+    let rate = |reading: &Reading<f64>| Cell::new(traffic, shown(reading, |speed| rate(*speed)));
+    let past = |metric: &str| {
+        let metric = position(metric).map(|metric| history::Line::Gpu(gpu.index, metric));
+        let values = metric.map(|line| model.line(line, state.span_ms(), PAST));
         let values = values.unwrap_or_default();
         let largest = values
             .iter()
             .flatten()
             .fold(1.0_f64, |largest, value| largest.max(*value));
         let shares = values.into_iter().map(|value| Some(value? / largest));
-        text + &painter.glyphs.draw_spark(shares) + " "
+        Cell::new(traffic, painter.glyphs.draw_spark(shares))
     };
     vec![
-        (
-            align_left(&align_right(&gpu.index.to_string(), 3), 5),
-            plain,
-        ),
-        (align_left(&pcie, 16), plain),
-        (of_rate(&gpu.pcie.tx_bytes_per_second, "pcie-tx"), traffic),
-        (of_rate(&gpu.pcie.rx_bytes_per_second, "pcie-rx"), traffic),
-        (align_right(&replays, 8) + "  ", plain),
-        (align_left(&up, 9), if all_up { plain } else { alarm }),
-        (
-            of_rate(&gpu.nvlink.tx_bytes_per_second, "nvlink-tx"),
-            traffic,
-        ),
-        (
-            of_rate(&gpu.nvlink.rx_bytes_per_second, "nvlink-rx"),
-            traffic,
-        ),
-        (
-            align_right(
-                &errors.map_or_else(|| ABSENT.to_owned(), |errors| errors.to_string()),
-                8,
-            ),
-            plain,
-        ),
+        Cell::new(plain, gpu.index.to_string()),
+        Cell::new(plain, pcie),
+        rate(&gpu.pcie.tx_bytes_per_second),
+        past("pcie-tx"),
+        rate(&gpu.pcie.rx_bytes_per_second),
+        past("pcie-rx"),
+        Cell::new(plain, replays),
+        Cell::new(if all_up { plain } else { alarm }, up),
+        rate(&gpu.nvlink.tx_bytes_per_second),
+        past("nvlink-tx"),
+        rate(&gpu.nvlink.rx_bytes_per_second),
+        past("nvlink-rx"),
+        Cell::new(plain, errors),
     ]
 }
 
-fn list_links(painter: &Painter<'_>, name: &str, details: Option<&GpuDetails>) -> Vec<Line> {
+fn list_links(
+    painter: &Painter<'_>,
+    area: Rect,
+    name: &str,
+    details: Option<&GpuDetails>,
+) -> Vec<Line> {
     let dim = painter.theme.dim;
     let Some(details) = details else {
         return vec![vec![("Its links have not been read yet.".to_owned(), dim)]];
@@ -202,32 +174,22 @@ fn list_links(painter: &Painter<'_>, name: &str, details: Option<&GpuDetails>) -
             return vec![vec![(format!("{name}: {reason}"), dim)]];
         }
     };
-    let heading = [
-        "LINK", "STATE", "VERSION", "SPEED", "TO", "AT", "SENT", "RECEIVED", "ERRORS",
-    ];
-    let widths = [5, 8, 9, 12, 10, 18, 12, 12, 8];
-    let cells = |cells: [String; 9]| {
-        cells
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| align_left(cell, width))
-            .collect::<String>()
-    };
-    let mut rows = vec![Line::new(), vec![(cells(heading.map(str::to_owned)), dim)]];
-    rows.extend(links.iter().map(|link| {
+    let row = |link: &NvLink| {
         let style = if link.active.value() == Some(&false) {
             painter.theme.alarm
         } else {
             painter.theme.plain
         };
-        vec![(cells(of_link(link)), style)]
-    }));
-    rows
+        of_link(link).map(|cell| Cell::new(style, cell)).to_vec()
+    };
+    let rows: Vec<_> = links.iter().map(row).collect();
+    let (heading, table) = tabulate(painter, area, &LINK_COLUMNS, &rows);
+    [vec![Line::new(), heading], table].concat()
 }
 
 fn of_link(link: &NvLink) -> [String; 9] {
     [
-        align_right(&link.link.to_string(), 4),
+        link.link.to_string(),
         format_reading(&link.active, |up| {
             if *up { "up" } else { "down" }.to_owned()
         }),

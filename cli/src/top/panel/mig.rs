@@ -1,15 +1,18 @@
 //! MIG instances: what each is, holds and does; below, the charts of their GPUs.
 
 use gpumon_probe::model::{GpuSample, MigSample, Reading};
-use ratatui::{layout::Rect, style::Modifier};
-use unicode_width::UnicodeWidthStr;
+use ratatui::{
+    layout::Rect,
+    style::{Modifier, Style},
+};
 
 use super::{
     charts::charts,
-    scroll_view::{Line, scroll_view},
+    scroll_view::{Line, scroll_view, tabulate},
 };
 use crate::{
     describe::{self, Loads, Thresholds},
+    terminal::{columns::Column, line},
     top::{
         model::Model,
         painter::Painter,
@@ -18,25 +21,24 @@ use crate::{
     },
 };
 
+type Cell = line::Line<Style>;
+
+const COLUMNS: [Column; 9] = [
+    Column::align_right("GPU", 0).at_least(4),
+    Column::align_left("INSTANCE", 0),
+    Column::align_left("PROFILE", 0).at_least(12),
+    Column::align_right("MEMORY", 0).at_least(15),
+    Column::align_left("", 0),
+    Column::align_right("SM", 0).at_least(6),
+    Column::align_right("TENSOR", 0).at_least(7),
+    Column::align_right("DRAM", 0).at_least(6),
+    Column::align_right("PROCESSES", 0),
+];
+
 pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let dim = painter.theme.dim;
     let bars = usize::from(area.width).saturating_sub(92).min(40);
-    let heading: Line = vec![(
-        format!(
-            "{}{}{}{}{}{}{}{}  {}",
-            align_left("GPU", 5),
-            align_left("INSTANCE", 10),
-            align_left("PROFILE", 12),
-            align_right("MEMORY", 15),
-            align_left("", bars + 2),
-            align_right("SM", 7),
-            align_right("TENSOR", 8),
-            align_right("DRAM", 7),
-            "PROCESSES"
-        ),
-        dim,
-    )];
-    let mut lines: Vec<Line> = Vec::new();
+    let mut rows = Vec::new();
     let mut without = Vec::new();
     for gpu in model
         .gpus()
@@ -45,11 +47,8 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
     {
         match (gpu.mig_devices.value(), gpu.mig_devices.absence()) {
             (Some(devices), _) if !devices.is_empty() => {
-                lines.extend(
-                    devices.iter().map(|device| {
-                        of_device(painter, gpu, device, model, bars, &state.thresholds)
-                    }),
-                );
+                let row = |device| of_device(painter, gpu, device, model, bars, &state.thresholds);
+                rows.extend(devices.iter().map(row));
             }
             (Some(_), _) => without.push((gpu.index, "not divided".to_owned())),
             (None, reason) => without.push((
@@ -58,7 +57,7 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
             )),
         }
     }
-    if lines.is_empty() {
+    if rows.is_empty() {
         let lines: Vec<Line> = without
             .iter()
             .map(|(gpu, why)| {
@@ -69,6 +68,7 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
         scroll_view(painter, area, None, &lines, state.view_scroll);
         return charts_below(painter, area, lines.len(), model, state);
     }
+    let (heading, mut lines) = tabulate(painter, area, &COLUMNS, &rows);
     lines.extend(without.iter().map(|(gpu, why)| {
         vec![(
             format!("{} {why}", align_left(&align_right(&gpu.to_string(), 3), 4)),
@@ -101,17 +101,13 @@ fn of_device(
     model: &Model,
     bars: usize,
     thresholds: &Thresholds,
-) -> Line {
+) -> Vec<Cell> {
     let (plain, busy) = (painter.theme.plain, painter.theme.utilization);
     let loads = Loads::of_part(device, thresholds);
     let (memory_load, sm_load) = (
         painter.theme.of_load(loads.memory),
         painter.theme.of_load(loads.utilization),
     );
-    let number = |text: &str, columns: usize, style| {
-        let blank = align_right("", columns.saturating_sub(text.width()));
-        [(blank, plain), (text.to_owned(), style)]
-    };
     let known = model.board(gpu.index).and_then(|gpu| {
         gpu.mig_devices
             .iter()
@@ -149,40 +145,27 @@ fn of_device(
             .filter(|process| process.mig == Some(device.instance))
             .count()
     });
-    let mut line = vec![
-        (align_left(&align_right(&place, 3), 5), plain),
-        (
-            align_left(
-                &format!(
-                    "{}/{}",
-                    device.instance.gpu_instance, device.instance.compute_instance
-                ),
-                10,
-            ),
+    let mut bar = Cell::new(memory_load.remove_modifier(Modifier::UNDERLINED), full);
+    bar.push(painter.theme.dim, empty);
+    let instance = device.instance;
+    vec![
+        Cell::new(plain, place),
+        Cell::new(
             plain,
+            format!("{}/{}", instance.gpu_instance, instance.compute_instance),
         ),
-        (align_left(&profile, 12), painter.theme.strong),
-    ];
-    line.extend(number(&memory, 15, memory_load));
-    line.extend([
-        (" ".to_owned(), plain),
-        (full, memory_load.remove_modifier(Modifier::UNDERLINED)),
-        (empty + " ", painter.theme.dim),
-    ]);
-    line.extend(number(&part(|parts| &parts.sm_percent), 7, sm_load));
-    line.extend([
-        (align_right(&part(|parts| &parts.tensor_percent), 8), busy),
-        (
-            align_right(&part(|parts| &parts.dram_bandwidth_percent), 7),
+        Cell::new(painter.theme.strong, profile),
+        Cell::new(memory_load, memory),
+        bar,
+        Cell::new(sm_load, part(|parts| &parts.sm_percent)),
+        Cell::new(busy, part(|parts| &parts.tensor_percent)),
+        Cell::new(
             painter.theme.memory,
+            part(|parts| &parts.dram_bandwidth_percent),
         ),
-        (
-            format!(
-                "  {}",
-                processes.map_or_else(|| ABSENT.to_owned(), |count| count.to_string())
-            ),
+        Cell::new(
             plain,
+            processes.map_or_else(|| ABSENT.to_owned(), |count| count.to_string()),
         ),
-    ]);
-    line
+    ]
 }

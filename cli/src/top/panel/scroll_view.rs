@@ -2,10 +2,36 @@
 
 use ratatui::{layout::Rect, style::Style};
 
-use crate::top::painter::Painter;
+use crate::{
+    terminal::{
+        columns::{Column, Columns},
+        line,
+    },
+    top::painter::Painter,
+};
 
 /// One line: parts, each in its style.
 pub(super) type Line = Vec<(String, Style)>;
+
+/// Returns the lines of a table, the first with its headings.
+pub(super) fn tabulate(
+    painter: &Painter<'_>,
+    area: Rect,
+    columns: &[Column],
+    rows: &[Vec<line::Line<Style>>],
+) -> (Line, Vec<Line>) {
+    let (plain, dim) = (painter.theme.plain, painter.theme.dim);
+    let columns = Columns::new(columns, rows, Some(area.width.into()));
+    let line = |row: &Vec<_>| {
+        let pieces = columns.line_of_pieces(row, plain).into_pieces();
+        pieces
+            .into_iter()
+            .map(|(style, text)| (text, style))
+            .collect()
+    };
+    let lines = rows.iter().map(line).collect();
+    (vec![(columns.plain_headings(), dim)], lines)
+}
 
 /// Draws as many lines as fit from `scroll` on, and says how many there are above and below; gives how many lines of
 /// the area stay empty.
