@@ -61,12 +61,12 @@ pub(crate) struct CellWidths {
 }
 
 impl CellWidths {
-    /// Returns the widths of these cells, with room for numbers that grow, so that they do not move
-    /// the others.
+    /// Returns the widths of these cells but those of a total, with room for numbers that grow, so
+    /// that they do not move the others.
     pub(crate) fn new(rows: &[GpuCells]) -> Self {
-        let widest = |cell: fn(&GpuCells) -> &str| {
-            rows.iter().map(|row| cell(row).width()).max().unwrap_or(0)
-        };
+        let rows = || rows.iter().filter(|row| row.kind != Kind::Total);
+        let widest =
+            |cell: fn(&GpuCells) -> &str| rows().map(|row| cell(row).width()).max().unwrap_or(0);
         let (total, limit) = (widest(|row| &row.total), widest(|row| &row.limit));
         let utilization = widest(|row| &row.utilization);
         let common = if utilization > describe::BUSY_WIDTH {
@@ -76,7 +76,7 @@ impl CellWidths {
         };
         let mut further = [0; Further::ALL.len()];
         for (place, width) in further.iter_mut().enumerate() {
-            let values = rows.iter().map(|row| row.further[place].as_str());
+            let values = rows().map(|row| row.further[place].as_str());
             let known = values.filter(|value| !matches!(*value, "" | ABSENT));
             let widest = known.map(UnicodeWidthStr::width).max();
             let common = Further::ALL[place].common_width();

@@ -51,8 +51,12 @@ impl GpuLines<'_> {
                 let mut drawn = self.start(number);
                 let shown = line.iter().filter(|(slot, _)| self.is_shown(*slot));
                 for (place, (slot, width)) in shown.enumerate() {
-                    drawn.push(Role::Plain, " ".repeat(if place == 0 { 0 } else { GAP }));
-                    drawn.extend(self.cell(*slot, *width, past));
+                    let cell = self.cell(*slot, *width, past);
+                    // The numbers of a total can be wider.
+                    let excess = cell.width().saturating_sub(*width);
+                    let gap = if place == 0 { 0 } else { GAP };
+                    drawn.push(Role::Plain, " ".repeat(gap.saturating_sub(excess)));
+                    drawn.extend(cell);
                 }
                 drawn
             })
