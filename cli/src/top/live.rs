@@ -13,6 +13,7 @@ use super::{
     input::{self, Input, Signal},
     job::Job,
     screen::{self, Screen},
+    theme::ThemeName,
 };
 use crate::exit::Failure;
 
@@ -54,6 +55,8 @@ pub(super) trait Live {
 
     /// How long to wait for more.
     fn idle(&self, now: Instant) -> Duration;
+
+    fn theme(&self) -> ThemeName;
 
     /// What has changed by itself.
     fn tick(&mut self, now: Instant) -> Next;
@@ -112,6 +115,14 @@ fn follow(
 ) -> Result<End, Failure> {
     let mut next = Next::DrawAnew;
     loop {
+        if next >= Next::Suspend
+            && let Some(patience) = screen.patience()
+        {
+            if let Ok(input) = waiting.recv_timeout(patience) {
+                next = next.max(take(app, screen, input)?);
+            }
+            continue;
+        }
         match next {
             Next::Quit => return Ok(End::Wanted),
             Next::Die(signal) => return Ok(End::Of(signal)),
@@ -127,13 +138,16 @@ fn follow(
             Next::Wait | Next::Draw | Next::DrawAnew => {}
         }
         if next != Next::Wait {
+            if app.theme() == ThemeName::Auto {
+                screen.ask_for_background()?;
+            }
             screen
                 .draw(|buffer| app.draw(buffer), next > Next::Draw)
                 .map_err(terminal_error)?;
         }
         next = Next::Wait;
         match waiting.recv_timeout(app.idle(Instant::now())) {
-            Ok(input) => next = app.take(input)?,
+            Ok(input) => next = take(app, screen, input)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(End::Wanted),
         }
@@ -141,10 +155,15 @@ fn follow(
         while next < Next::TakeAgain
             && let Ok(input) = waiting.try_recv()
         {
-            next = next.max(app.take(input)?);
+            next = next.max(take(app, screen, input)?);
         }
         next = next.max(app.tick(Instant::now()));
     }
+}
+
+fn take(app: &mut impl Live, screen: &mut Screen, input: Input) -> Result<Next, Failure> {
+    screen.is_answered |= matches!(input, Input::Background(_));
+    app.take(input)
 }
 
 /// Waits while another job has the terminal, and takes in what comes, until it is this program's turn, which is `None`,

@@ -4,7 +4,7 @@
 //! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means, as a
 //!   [`binding`].
 //! - [`selection`] leaves out GPUs that are not wanted; [`once`] prints one frame.
-//! - [`job`] tells whether the terminal may be touched.
+//! - [`job`] checks whether the terminal may be touched, [`background`] whether it is light.
 //! - [`draw`] draws [`state`] and [`model`]: [`layout`] shares the room, one file in [`panel`] and [`dialog`] draws each
 //!   part with a [`painter`]; [`screen`] is the terminal.
 //! - [`processes`] is the list, [`inspect`] what a process tells of itself, [`kill`] how it gets a signal.
@@ -13,6 +13,7 @@
 //! The thread that draws never calls the driver, and never reads a file of a process that could hang in it.
 
 mod app;
+mod background;
 mod binding;
 mod dialog;
 mod draw;
@@ -60,6 +61,7 @@ use ratatui::buffer::Buffer;
 pub(crate) use self::selection::Selection;
 use self::{
     app::App,
+    background::Background,
     draw::draw,
     feed::{Feed, PastReader, Way},
     input::Input,
@@ -172,6 +174,7 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
         theme,
         settings.glyphs.unwrap_or_else(Glyphs::of_terminal),
     );
+    state.set_background(Background::from_environment());
     state.processes.user = request.user;
     state.processes.shown = request.shown;
     match (remark.is_empty(), request.once) {
@@ -218,6 +221,10 @@ impl Live for App {
     fn take(&mut self, input: Input) -> Result<Next, Failure> {
         let next = match input {
             Input::Terminal(event) => self.terminal(&event),
+            Input::Background(background) => {
+                self.state.set_background(background);
+                Next::Draw
+            }
             Input::Update(update) => self.update(update),
             Input::Inspected(inspection) => self.inspected(*inspection),
             Input::Signal(signal) => signal.into(),
@@ -238,6 +245,10 @@ impl Live for App {
 
     fn tick(&mut self, now: Instant) -> Next {
         self.tick(now)
+    }
+
+    fn theme(&self) -> ThemeName {
+        self.state.theme_name
     }
 
     fn draw(&mut self, buffer: &mut Buffer) {

@@ -4,6 +4,7 @@ use std::{
     io::{self, IsTerminal, Write},
     mem, panic,
     sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
 };
 
 use anyhow::anyhow;
@@ -14,6 +15,7 @@ use ratatui::{
         cursor::{Hide, Show},
         event::{DisableMouseCapture, EnableMouseCapture},
         queue,
+        style::Print,
         terminal::{
             BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
             LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -29,7 +31,7 @@ use rustix::{
     termios::{LocalModes, tcgetattr, tcgetwinsize},
 };
 
-use super::job::Job;
+use super::{background, job::Job};
 use crate::exit::Failure;
 
 /// What is kept of the memory that a frame took.
@@ -38,6 +40,10 @@ const FRAME: usize = 64 * 1024;
 /// Columns and rows that are drawn at most, from the top left. A terminal can say that it has 65535 of each, which would
 /// take more memory than there is.
 const LARGEST: (u16, u16) = (1000, 500);
+
+/// How long the terminal may take to answer before it is given back: a shell would read the answer
+/// as keys.
+const ANSWER: Duration = Duration::from_millis(200);
 
 /// Whether the terminal is taken over, for the one who gives it back in an emergency.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -49,6 +55,9 @@ pub(super) struct Screen {
     /// What is drawn next; kept for its memory.
     spare: Buffer,
     mouse: bool,
+    /// When the terminal was asked for its background.
+    asked: Option<Instant>,
+    pub(super) is_answered: bool,
 }
 
 /// The commands to use in place of `gpumon top`.
@@ -86,10 +95,27 @@ impl Screen {
             shown: Buffer::default(),
             spare: Buffer::default(),
             mouse,
+            asked: None,
+            is_answered: false,
         };
         give_back_in_a_panic();
         screen.enter()?;
         Ok(screen)
+    }
+
+    /// Asks for the background before the next frame, once each time the terminal is taken over.
+    pub(super) fn ask_for_background(&mut self) -> io::Result<()> {
+        if self.asked.is_some() || !background::is_askable() {
+            return Ok(());
+        }
+        (self.asked, self.is_answered) = (Some(Instant::now()), false);
+        queue!(self.out, Print(background::QUERY))
+    }
+
+    /// Returns how much longer to wait for an answer before the terminal is given back.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let asked = self.asked.filter(|_| !self.is_answered)?;
+        ANSWER.checked_sub(asked.elapsed())
     }
 
     /// Draws what has changed since the last time, or everything.
@@ -114,6 +140,7 @@ impl Screen {
     pub(super) fn take_again(&mut self) -> io::Result<()> {
         // What is already in this mode would otherwise be left as it is.
         disable_raw_mode()?;
+        self.asked = None;
         self.enter()
     }
 

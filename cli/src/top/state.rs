@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
+    background::Background,
     processes::ProcessView,
     settings::{RANGES_S, Settings},
     text::printable,
@@ -20,6 +21,7 @@ const INTERVALS_MS: [u32; 8] = [100, 250, 500, 1000, 2000, 5000, 10_000, 60_000]
 pub(super) struct State {
     pub(super) theme_name: ThemeName,
     pub(super) theme: Theme,
+    pub(super) background: Background,
     /// The variable `NO_COLOR` sets it, whatever the settings say.
     is_theme_forced: bool,
     pub(super) glyphs: Glyphs,
@@ -56,6 +58,7 @@ impl State {
         Self {
             theme_name: theme,
             theme: Theme::new(theme),
+            background: Background::default(),
             is_theme_forced: theme != settings.theme,
             glyphs,
             chosen_glyphs: settings.glyphs,
@@ -133,8 +136,14 @@ impl State {
 
     pub(super) fn set_theme(&mut self, theme: ThemeName) {
         self.theme_name = theme;
-        self.theme = Theme::new(theme);
+        self.theme = Theme::new(theme.resolve(self.background));
         self.is_theme_forced = false;
+    }
+
+    /// Adapts the theme to the background if it follows the background.
+    pub(super) fn set_background(&mut self, background: Background) {
+        self.background = background;
+        self.theme = Theme::new(self.theme_name.resolve(background));
     }
 
     pub(super) fn set_glyphs(&mut self, glyphs: Option<Glyphs>) {
@@ -240,10 +249,24 @@ mod tests {
     }
 
     #[test]
+    fn automatic_theme_follows_background_and_stays_automatic() {
+        let read = Settings::default();
+        let mut state = State::new(&read, read.theme, Glyphs::Braille);
+        let memory = |theme| Theme::new(theme).memory;
+        assert_eq!(state.theme.memory, memory(ThemeName::Dark));
+        state.set_background(Background::Light);
+        assert_eq!(state.theme.memory, memory(ThemeName::Light));
+        assert_eq!(state.settings(&read), read);
+        state.set_theme(ThemeName::ColorBlind);
+        state.set_background(Background::Dark);
+        assert_eq!(state.theme.memory, memory(ThemeName::ColorBlind));
+    }
+
+    #[test]
     fn a_theme_that_no_color_sets_is_not_saved() {
         let read = Settings::default();
         let mut state = State::new(&read, ThemeName::Monochrome, Glyphs::Braille);
-        assert_eq!(state.settings(&read).theme, ThemeName::Dark);
+        assert_eq!(state.settings(&read).theme, ThemeName::Auto);
         state.set_theme(ThemeName::Monochrome);
         assert_eq!(state.settings(&read).theme, ThemeName::Monochrome);
     }

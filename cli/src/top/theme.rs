@@ -2,10 +2,13 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
+use super::background::Background;
 use crate::describe::{Level, Load};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThemeName {
+    /// [`Self::Light`] on a light background, else [`Self::Dark`].
+    Auto,
     /// The terminal's own colors, as they suit a dark background.
     Dark,
     /// Deeper colors, for a light background.
@@ -21,7 +24,8 @@ pub(crate) enum ThemeName {
 }
 
 impl ThemeName {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
+        Self::Auto,
         Self::Dark,
         Self::Light,
         Self::ColorBlind,
@@ -33,6 +37,7 @@ impl ThemeName {
     /// As it is written in the settings and on the command line.
     pub(super) fn id(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Dark => "dark",
             Self::Light => "light",
             Self::ColorBlind => "color-blind",
@@ -42,12 +47,22 @@ impl ThemeName {
         }
     }
 
-    pub(super) fn next(self) -> Self {
-        let at = Self::ALL
-            .iter()
-            .position(|theme| *theme == self)
-            .unwrap_or(0);
-        Self::ALL[(at + 1) % Self::ALL.len()]
+    /// Returns the theme that is shown on this background.
+    pub(super) fn resolve(self, background: Background) -> Self {
+        match (self, background) {
+            (Self::Auto, Background::Light) => Self::Light,
+            (Self::Auto, Background::Dark) => Self::Dark,
+            (theme, _) => theme,
+        }
+    }
+
+    /// Returns the next theme that looks different on this background.
+    pub(super) fn next(self, background: Background) -> Self {
+        let from_here = Self::ALL.iter().cycle().skip_while(|theme| **theme != self);
+        from_here
+            .copied()
+            .find(|theme| theme.resolve(background) != self.resolve(background))
+            .unwrap_or(self)
     }
 }
 
@@ -85,6 +100,7 @@ pub(super) struct Theme {
 }
 
 impl Theme {
+    /// Returns a theme, and the dark one for [`ThemeName::Auto`].
     pub(super) fn new(name: ThemeName) -> Self {
         let plain = Style::new();
         let color = |color| plain.fg(color);
@@ -95,7 +111,7 @@ impl Theme {
             .bg(Color::Reset)
             .add_modifier(Modifier::REVERSED);
         match name {
-            ThemeName::Dark => Self {
+            ThemeName::Auto | ThemeName::Dark => Self {
                 plain,
                 strong: plain.add_modifier(Modifier::BOLD),
                 dim: color(Color::DarkGray),
@@ -267,12 +283,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_theme_comes_round_to_the_first() {
-        let mut theme = ThemeName::Dark;
-        for _ in ThemeName::ALL {
-            theme = theme.next();
+    fn next_theme_looks_different_and_comes_round() {
+        for background in [Background::Dark, Background::Light] {
+            let look = |theme: ThemeName| theme.resolve(background);
+            let mut all = vec![ThemeName::Auto];
+            while all.len() == 1 || all.last() != Some(&ThemeName::Auto) {
+                all.push(all[all.len() - 1].next(background));
+                assert!(all.len() <= ThemeName::ALL.len() + 1, "{all:?}");
+            }
+            assert!(all.windows(2).all(|two| look(two[0]) != look(two[1])));
+            for theme in ThemeName::ALL {
+                assert!(all.iter().any(|shown| look(*shown) == look(theme)));
+            }
         }
-        assert_eq!(theme, ThemeName::Dark);
     }
 
     #[test]

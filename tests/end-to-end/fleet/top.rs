@@ -23,6 +23,10 @@ fn a_fleet_is_shown_live_takes_keys_and_gives_the_terminal_back() {
         terminal.wait_for(text);
     }
     assert!(!terminal.is_as_before(), "keys are read one by one");
+    // The terminal is light: 28 is green in the light theme.
+    terminal.wait_for_sequence("\u{1b}]11;?\u{7}");
+    terminal.press("\u{1b}]11;rgb:ffff/ffff/ffff\u{7}");
+    terminal.wait_for_sequence("38;5;25;");
     terminal.press("jj");
     terminal.press("\r");
     terminal.wait_for("node2: https://node2:9123/ cannot be reached");

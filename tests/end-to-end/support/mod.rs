@@ -110,7 +110,8 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
         .env("GPUMON_NO_JOIN", "1")
         .env_remove("GPUMON_TOKEN")
         .env_remove("GPUMON_TOKEN_FILE")
-        .env_remove("GPUMON_WEB_CONFIG");
+        .env_remove("GPUMON_WEB_CONFIG")
+        .env_remove("COLORFGBG");
     if arguments.first() == Some(&"smi") {
         // What is not done must not reach this machine's nvidia-smi, which would do it.
         command.env_remove("PATH");

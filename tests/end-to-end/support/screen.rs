@@ -34,6 +34,9 @@ pub(super) fn shown(written: &str) -> String {
 impl Screen {
     /// Follows a control sequence, and gives what stands behind it.
     fn obey<'a>(&mut self, sequence: &'a str) -> &'a str {
+        if let Some(query) = sequence.strip_prefix(']') {
+            return query.split_once('\u{7}').map_or("", |(_, rest)| rest);
+        }
         let Some(sequence) = sequence.strip_prefix('[') else {
             return sequence;
         };

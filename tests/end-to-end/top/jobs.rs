@@ -37,7 +37,7 @@ fn it_stops_as_other_programs_do_and_goes_on() {
 }
 
 /// An interactive bash on a terminal, as a person has it, and `top` as it is typed there.
-fn shell(fake: &Fake) -> Tty {
+pub(super) fn start_shell(fake: &Fake) -> Tty {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile", "-i"])
         .env("PS1", "$ ")
@@ -130,7 +130,7 @@ fn a_terminal_that_is_closed_ends_it_quietly() {
 #[test]
 fn a_stopped_job_can_be_ended_and_brought_back() {
     let fake = Fake::new("gpus = 1");
-    let mut terminal = shell(&fake);
+    let mut terminal = start_shell(&fake);
     // What is typed is echoed, so that what is waited for is put together by the shell.
     terminal.press("top\r");
     terminal.wait_for("WHAT");
@@ -163,7 +163,7 @@ fn a_stopped_job_can_be_ended_and_brought_back() {
 #[test]
 fn a_job_that_was_stopped_or_started_behind_can_be_ended() {
     let fake = Fake::new("gpus = 1");
-    let mut terminal = shell(&fake);
+    let mut terminal = start_shell(&fake);
     terminal.press("top &\r");
     terminal.press("sleep 2; jobs -r | wc -l | sed 's/^/running: /'\r");
     terminal.wait_for("running: 1");
@@ -180,7 +180,7 @@ fn a_job_that_was_stopped_or_started_behind_can_be_ended() {
 #[test]
 fn a_job_that_nobody_can_bring_back_ends() {
     let fake = Fake::new("gpus = 1");
-    let mut terminal = shell(&fake);
+    let mut terminal = start_shell(&fake);
     let pid_file = fake.path("pid");
     // The inner shell leaves while its job waits behind; the outer one never had that job.
     let inner = format!(

@@ -2,6 +2,7 @@
 
 mod jobs;
 mod processes;
+mod theme;
 
 use std::{io::Write, process::Command, time::Duration};
 

@@ -95,7 +95,7 @@ impl App {
             Action::Signal(kill) => self.ask_to_send(kill),
             Action::Faster | Action::Slower => self.change_interval(action == Action::Faster),
             Action::Theme => {
-                let next = state.theme_name.next();
+                let next = state.theme_name.next(state.background);
                 state.set_theme(next);
                 state.tell(Level::Note, format!("theme: {}; W saves it", next.id()));
             }

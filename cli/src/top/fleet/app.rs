@@ -26,6 +26,7 @@ use crate::{
         nodes::{Line, Sort, list_nodes},
     },
     top::{
+        background::Background,
         input::Input,
         live::Next,
         prompt::{Prompt, Purpose, Typed},
@@ -63,8 +64,9 @@ pub(super) struct FleetApp {
     pub(super) first: usize,
     pub(super) room: Room,
     pub(super) has_help: bool,
-    theme_name: ThemeName,
+    pub(super) theme_name: ThemeName,
     pub(super) theme: Theme,
+    background: Background,
     pub(super) glyphs: Glyphs,
     /// What a click means where: which node, by its name.
     pub(super) hits: Vec<(Rect, String)>,
@@ -100,6 +102,7 @@ impl FleetApp {
             has_help: false,
             theme_name: theme,
             theme: Theme::new(theme),
+            background: Background::default(),
             glyphs,
             hits: Vec::new(),
         }
@@ -125,7 +128,7 @@ impl FleetApp {
         };
         self.is_open = true;
         self.refusal.clear();
-        match self.opener.open(selected, self.theme_name) {
+        match self.opener.open(selected, self.theme_name, self.background) {
             Ok(node) => self.node = Some(node),
             Err(error) => {
                 self.refusal = format!("{selected} does not open: {error}; leave other programs");
@@ -146,6 +149,15 @@ impl FleetApp {
 
     pub(super) fn live_node(&mut self) -> Option<&mut LiveNode> {
         self.node.as_mut().filter(|node| node.is_shown)
+    }
+
+    /// Adapts the themes that follow the background to it.
+    pub(super) fn set_background(&mut self, background: Background) {
+        self.background = background;
+        self.theme = Theme::new(self.theme_name.resolve(background));
+        if let Some(node) = &mut self.node {
+            node.set_background(background);
+        }
     }
 
     pub(super) fn terminal(&mut self, event: &Event) -> Next {
@@ -251,8 +263,8 @@ impl FleetApp {
                 self.set_filter(&words);
             }
             Action::Theme => {
-                self.theme_name = self.theme_name.next();
-                self.theme = Theme::new(self.theme_name);
+                self.theme_name = self.theme_name.next(self.background);
+                self.set_background(self.background);
             }
         }
         Next::Draw

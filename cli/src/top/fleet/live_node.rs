@@ -15,6 +15,7 @@ use crate::terminal::glyphs::Glyphs;
 use crate::top::{
     WAITING,
     app::App,
+    background::Background,
     feed::{Feed, PastReader, Way},
     input::Input,
     live::{Live, Next},
@@ -48,7 +49,12 @@ pub(super) struct LiveNode {
 
 impl Opener {
     /// Asks for the stream of a node. What comes of it comes as [`Input::Node`].
-    pub(super) fn open(&mut self, name: &str, theme: ThemeName) -> io::Result<LiveNode> {
+    pub(super) fn open(
+        &mut self,
+        name: &str,
+        theme: ThemeName,
+        background: Background,
+    ) -> io::Result<LiveNode> {
         self.opened += 1;
         let (number, fleet) = (self.opened, self.inputs.clone());
         let (inputs, waiting) = mpsc::sync_channel(WAITING);
@@ -71,6 +77,7 @@ impl Opener {
         if theme != self.theme {
             state.set_theme(theme);
         }
+        state.set_background(background);
         let (settings, file) = (self.settings.clone(), self.file.clone());
         let mut app = App::new(
             Model::new(Origin::Node),
@@ -100,6 +107,14 @@ impl LiveNode {
         self.app
             .take(input)
             .map_err(|failure| failure.message().unwrap_or_default())
+    }
+
+    pub(super) fn theme(&self) -> ThemeName {
+        self.app.theme()
+    }
+
+    pub(super) fn set_background(&mut self, background: Background) {
+        self.app.state.set_background(background);
     }
 
     pub(super) fn terminal(&mut self, event: &Event) -> Next {

@@ -24,12 +24,19 @@ use std::{
 use gpumon_server::fleet::FleetSettings;
 use ratatui::buffer::Buffer;
 
-use self::{app::FleetApp, draw::draw, live_node::Opener};
+use self::{
+    app::FleetApp,
+    draw::draw,
+    live_node::{LiveNode, Opener},
+};
 use super::{
     Request, WAITING,
+    background::Background,
     input::Input,
     live::{self, Live, Next},
-    screen, theme_of,
+    screen,
+    theme::ThemeName,
+    theme_of,
 };
 use crate::exit::Failure;
 use crate::terminal::glyphs::Glyphs;
@@ -51,13 +58,19 @@ pub(crate) fn run(request: Request, fleet: FleetSettings) -> Result<(), Failure>
         inputs: inputs.clone(),
         opened: 0,
     };
-    live::show(FleetApp::new(opener), request.mouse, inputs, &waiting)
+    let mut app = FleetApp::new(opener);
+    app.set_background(Background::from_environment());
+    live::show(app, request.mouse, inputs, &waiting)
 }
 
 impl Live for FleetApp {
     fn take(&mut self, input: Input) -> Result<Next, Failure> {
         Ok(match input {
             Input::Terminal(event) => self.terminal(&event),
+            Input::Background(background) => {
+                self.set_background(background);
+                Next::Draw
+            }
             Input::Fleet(fleet) => {
                 self.fleet = Some(fleet);
                 if self.live_node().is_some() {
@@ -90,6 +103,11 @@ impl Live for FleetApp {
         } else {
             Next::Wait
         }
+    }
+
+    fn theme(&self) -> ThemeName {
+        let node = self.node.as_ref().filter(|node| node.is_shown);
+        node.map_or(self.theme_name, LiveNode::theme)
     }
 
     fn draw(&mut self, buffer: &mut Buffer) {

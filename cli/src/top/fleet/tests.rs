@@ -23,11 +23,12 @@ use crate::terminal::glyphs::Glyphs;
 use crate::{
     fleet::testing::{Example, busy, fleet},
     top::{
+        background::Background,
         input::Input,
         live::{Live, Next},
         model::Update,
         settings::Settings,
-        theme::ThemeName,
+        theme::{Theme, ThemeName},
     },
 };
 
@@ -84,7 +85,7 @@ fn app() -> FleetApp {
     app
 }
 
-fn lines(app: &mut FleetApp, width: u16, height: u16) -> Vec<String> {
+fn render(app: &mut FleetApp, width: u16, height: u16) -> Buffer {
     let mut buffer = Buffer::empty(Rect {
         x: 0,
         y: 0,
@@ -92,6 +93,11 @@ fn lines(app: &mut FleetApp, width: u16, height: u16) -> Vec<String> {
         height,
     });
     app.draw(&mut buffer);
+    buffer
+}
+
+fn lines(app: &mut FleetApp, width: u16, height: u16) -> Vec<String> {
+    let buffer = render(app, width, height);
     let cells: Vec<&str> = buffer
         .content
         .iter()
@@ -190,6 +196,41 @@ fn the_selected_node_tells_numbers_stays_selected_and_opens() {
     assert_eq!(app.selected.as_deref(), Some("node1"));
 }
 
+/// Builds the first update of the node with this number.
+fn build_update(number: u64) -> Input {
+    let update = Update::Silent("no GPU yet".to_owned());
+    Input::Node(number, Box::new(Input::Update(update)))
+}
+
+#[test]
+fn background_changes_theme_of_fleet_and_node() {
+    let (mut app, _waiting) = screen(ThemeName::Auto, Glyphs::Braille);
+    app.take(Input::Fleet(Arc::new(example()))).unwrap();
+    press(&mut app, KeyCode::Down);
+    let is = |app: &mut FleetApp, background| {
+        let dim = Theme::new(ThemeName::Auto.resolve(background)).dim.fg;
+        let buffer = render(app, 100, 30);
+        assert!(
+            buffer.content.iter().any(|cell| Some(cell.fg) == dim),
+            "{background:?}"
+        );
+    };
+    for (number, first, second) in [
+        (1, Background::Light, Background::Dark),
+        (2, Background::Dark, Background::Light),
+    ] {
+        app.take(Input::Background(first)).unwrap();
+        is(&mut app, first);
+        press(&mut app, KeyCode::Enter);
+        app.take(build_update(number)).unwrap();
+        is(&mut app, first);
+        app.take(Input::Background(second)).unwrap();
+        is(&mut app, second);
+        press(&mut app, KeyCode::Esc);
+        is(&mut app, second);
+    }
+}
+
 #[test]
 fn a_node_is_shown_live_over_the_fleet_which_stays_as_it_was() {
     let (mut app, _waiting) = screen(ThemeName::Dark, Glyphs::Braille);
@@ -198,15 +239,9 @@ fn a_node_is_shown_live_over_the_fleet_which_stays_as_it_was() {
         press(&mut app, code);
     }
     let before = lines(&mut app, 100, 30);
-    let live = |number| {
-        Input::Node(
-            number,
-            Box::new(Input::Update(Update::Silent("no GPU yet".to_owned()))),
-        )
-    };
     for (number, leave) in [(1, KeyCode::Char('q')), (2, KeyCode::Esc)] {
         press(&mut app, KeyCode::Enter);
-        assert_eq!(app.take(live(number)).unwrap(), Next::Draw);
+        assert_eq!(app.take(build_update(number)).unwrap(), Next::Draw);
         let shown = lines(&mut app, 100, 30);
         assert!(
             shown[0].contains("no data") && shown[1].contains("no GPU yet"),
@@ -223,15 +258,19 @@ fn a_node_is_shown_live_over_the_fleet_which_stays_as_it_was() {
         );
         assert_eq!(press(&mut app, leave), Next::Draw);
         assert_eq!(lines(&mut app, 100, 30), before, "{leave:?}");
-        assert_eq!(app.take(live(number)).unwrap(), Next::Wait, "it was left");
+        assert_eq!(
+            app.take(build_update(number)).unwrap(),
+            Next::Wait,
+            "it was left"
+        );
     }
     press(&mut app, KeyCode::Enter);
-    app.take(live(2)).unwrap();
+    app.take(build_update(2)).unwrap();
     assert!(
         lines(&mut app, 100, 30)[28].contains("Opening"),
         "that was of the one before"
     );
-    app.take(live(3)).unwrap();
+    app.take(build_update(3)).unwrap();
     let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(
         app.take(Input::Terminal(Event::Key(ctrl_c))).unwrap(),

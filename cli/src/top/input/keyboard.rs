@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use ratatui::crossterm::event::Event;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -38,9 +37,7 @@ pub(in crate::top) fn watch_terminal(inputs: SyncSender<Input>) -> io::Result<()
             Some(file) => file.as_fd(),
             None => stdin(),
         };
-        let left = listen(keyboard, |event| {
-            inputs.send(Input::Terminal(event)).is_ok()
-        });
+        let left = listen(keyboard, |input| inputs.send(input).is_ok());
         if !left {
             let _ = inputs.send(Input::Gone);
         }
@@ -60,8 +57,8 @@ fn open() -> io::Result<File> {
     File::open("/dev/tty").map_err(|error| io::Error::new(error.kind(), why(error)))
 }
 
-/// Tells each event until nobody wants them, which is true, or the terminal is gone.
-fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Event) -> bool) -> bool {
+/// Sends each input until nobody wants them, which is true, or the terminal is gone.
+fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool {
     let mut bytes = Bytes::default();
     let mut part = [0; AT_ONCE];
     loop {
@@ -87,7 +84,7 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Event) -> bool) -> bool
             Ok(0) => thread::sleep(POLL_INTERVAL),
             Ok(length) => {
                 if !bytes
-                    .events(&part[..length], length == AT_ONCE)
+                    .parse(&part[..length], length == AT_ONCE)
                     .into_iter()
                     .all(&mut tell)
                 {

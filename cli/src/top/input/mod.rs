@@ -1,4 +1,5 @@
-//! What the screen waits for: keys and mouse, signals, readings, and what was read of a process.
+//! The inputs of the screen: keys, mouse and background of the terminal, signals, readings, and
+//! facts about a process.
 
 mod bytes;
 mod keyboard;
@@ -13,12 +14,14 @@ pub(super) use self::{
     keyboard::watch_terminal,
     signals::{die, watch_signals},
 };
-use super::{inspect::Inspection, model::Update};
+use super::{background::Background, inspect::Inspection, model::Update};
 use crate::exit::Failure;
 
 pub(super) enum Input {
     /// A key or the mouse.
     Terminal(Event),
+    /// The terminal's answer to [`background::QUERY`](super::background::QUERY).
+    Background(Background),
     Signal(Signal),
     Update(Update),
     Inspected(Box<Inspection>),

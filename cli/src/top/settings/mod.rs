@@ -46,8 +46,14 @@ const VARIABLES: &str = "GPUMON_TOP_";
 /// How the screen looks.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
 pub(crate) struct Settings {
-    /// Color theme
-    #[arg(long, env = "GPUMON_TOP_THEME", value_name = "THEME", default_value = ThemeName::Dark.id(), value_parser = themes())]
+    /// Color theme; auto goes by the background of the terminal
+    #[arg(
+        long,
+        env = "GPUMON_TOP_THEME",
+        value_name = "THEME",
+        default_value = ThemeName::Auto.id(),
+        value_parser = themes()
+    )]
     pub(super) theme: ThemeName,
 
     /// It is an option of the live screen alone.

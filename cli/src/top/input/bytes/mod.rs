@@ -1,12 +1,17 @@
-//! What a terminal sends, byte by byte, as keys and clicks: the sequences of xterm, which others send, too.
+//! Keys, clicks and the answer about the background in the bytes of a terminal: the sequences of
+//! xterm, which others send, too.
 
 use ratatui::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 
+use super::Input;
+use crate::top::background::Background;
+
 /// A longer sequence is none of a key or a click.
 const LONGEST: usize = 64;
 
+const BELL: u8 = 0x07;
 const ESCAPE: u8 = 0x1b;
 
 /// What has come, up to a sequence that has not come whole.
@@ -18,22 +23,22 @@ pub(super) struct Bytes {
 /// What stands at the beginning of some bytes.
 enum Found {
     /// This, or nothing that is known here, and how many bytes it takes.
-    Event(Option<Event>, usize),
+    Input(Option<Input>, usize),
     /// More must come before it can be told.
     Part,
 }
 
 impl Bytes {
-    /// The events in what has come; `more` where the rest is on its way.
-    pub(super) fn events(&mut self, new: &[u8], more: bool) -> Vec<Event> {
+    /// Returns the inputs in what has come; `more` where the rest is on its way.
+    pub(super) fn parse(&mut self, new: &[u8], more: bool) -> Vec<Input> {
         self.held.extend_from_slice(new);
-        let mut events = Vec::new();
+        let mut inputs = Vec::new();
         let mut begin = 0;
         while begin < self.held.len() {
             let rest = &self.held[begin..];
             match found(rest, more) {
-                Found::Event(event, length) => {
-                    events.extend(event);
+                Found::Input(input, length) => {
+                    inputs.extend(input);
                     begin += length;
                 }
                 Found::Part if rest.len() > LONGEST => begin = self.held.len(),
@@ -41,7 +46,7 @@ impl Bytes {
             }
         }
         self.held.drain(..begin);
-        events
+        inputs
     }
 }
 
@@ -50,16 +55,17 @@ fn found(bytes: &[u8], more: bool) -> Found {
         // A key sends its sequence in one piece, so nothing behind it means the key itself.
         [ESCAPE] if more => Found::Part,
         [ESCAPE] | [ESCAPE, ESCAPE, ..] => {
-            Found::Event(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1)
+            Found::Input(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1)
         }
         [ESCAPE, b'[', rest @ ..] => control_sequence(rest),
-        [ESCAPE, b'O', last, ..] => Found::Event(
+        [ESCAPE, b']', rest @ ..] => parse_background(rest),
+        [ESCAPE, b'O', last, ..] => Found::Input(
             last_letter(*last).map(|code| key(code, KeyModifiers::NONE)),
             3,
         ),
         [ESCAPE, b'O'] => Found::Part,
         [ESCAPE, rest @ ..] => match letter(rest, KeyModifiers::ALT) {
-            Found::Event(event, length) => Found::Event(event, length + 1),
+            Found::Input(input, length) => Found::Input(input, length + 1),
             Found::Part => Found::Part,
         },
         _ => letter(bytes, KeyModifiers::NONE),
@@ -82,20 +88,20 @@ fn letter(bytes: &[u8], held: KeyModifiers) -> Found {
         b' '..=b'~' => key(KeyCode::Char(first.into()), held),
         0x80.. => return utf8(bytes, held),
     };
-    Found::Event(Some(event), 1)
+    Found::Input(Some(event), 1)
 }
 
 fn utf8(bytes: &[u8], held: KeyModifiers) -> Found {
     let first = bytes.utf8_chunks().next();
     match first.map(|chunk| (chunk.valid().chars().next(), chunk.invalid().len())) {
         Some((Some(letter), _)) => {
-            Found::Event(Some(key(KeyCode::Char(letter), held)), letter.len_utf8())
+            Found::Input(Some(key(KeyCode::Char(letter), held)), letter.len_utf8())
         }
         // The beginning of a letter of up to four bytes is told from what is none by whether there are bytes behind it.
         Some((None, wrong))
             if wrong < bytes.len() || bytes.len() >= 4 || !(0xc2..=0xf4).contains(&bytes[0]) =>
         {
-            Found::Event(None, wrong)
+            Found::Input(None, wrong)
         }
         _ => Found::Part,
     }
@@ -112,7 +118,7 @@ fn control_sequence(bytes: &[u8]) -> Found {
                 .then(|| key(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE))
         };
         return rest.first().map_or(Found::Part, |last| {
-            Found::Event(event(last), INTRODUCER + 2)
+            Found::Input(event(last), INTRODUCER + 2)
         });
     }
     let Some(length) = bytes.iter().position(|byte| !(0x20..=0x3f).contains(byte)) else {
@@ -121,7 +127,7 @@ fn control_sequence(bytes: &[u8]) -> Found {
     let (parameters, last) = (&bytes[..length], bytes[length]);
     if !(0x40..=0x7e).contains(&last) {
         // It was broken off, and something else begins.
-        return Found::Event(None, INTRODUCER + length);
+        return Found::Input(None, INTRODUCER + length);
     }
     let whole = INTRODUCER + length + 1;
     if last == b'M' && parameters.is_empty() {
@@ -130,12 +136,41 @@ fn control_sequence(bytes: &[u8]) -> Found {
             return Found::Part;
         };
         let plain = |byte: &u8| u16::from(byte.saturating_sub(32));
-        return Found::Event(click(plain(button), plain(x), plain(y)), whole + 3);
+        return Found::Input(click(plain(button), plain(x), plain(y)), whole + 3);
     }
-    Found::Event(meaning(parameters, last), whole)
+    Found::Input(interpret(parameters, last), whole)
 }
 
-fn meaning(parameters: &[u8], last: u8) -> Option<Event> {
+/// Parses the color that follows `ESC ]`, or else the key ] with Alt. A color ends with BEL or with
+/// `ESC \`.
+fn parse_background(bytes: &[u8]) -> Found {
+    const INTRODUCER: usize = 2;
+    const NUMBER: &[u8] = b"11;";
+    let Some(color) = bytes.strip_prefix(NUMBER) else {
+        // Without more, it could be the beginning of an answer that comes in pieces.
+        return if NUMBER.starts_with(bytes) {
+            Found::Part
+        } else {
+            let key = key(KeyCode::Char(']'), KeyModifiers::ALT);
+            Found::Input(Some(key), INTRODUCER)
+        };
+    };
+    let Some(length) = color.iter().position(|byte| !(b' '..=b'~').contains(byte)) else {
+        return Found::Part;
+    };
+    let (color, end) = color.split_at(length);
+    let answer = || Background::parse_color(color).map(Input::Background);
+    let whole = INTRODUCER + NUMBER.len() + length;
+    match end {
+        [BELL, ..] => Found::Input(answer(), whole + 1),
+        [ESCAPE, b'\\', ..] => Found::Input(answer(), whole + 2),
+        [ESCAPE] => Found::Part,
+        // The answer was broken off, and something else begins.
+        _ => Found::Input(None, whole),
+    }
+}
+
+fn interpret(parameters: &[u8], last: u8) -> Option<Input> {
     let text = std::str::from_utf8(parameters).ok()?;
     if let Some(mouse) = text.strip_prefix('<') {
         let [button, x, y] = numbers(mouse)?[..] else {
@@ -212,12 +247,12 @@ fn last_letter(letter: u8) -> Option<KeyCode> {
     })
 }
 
-fn key(code: KeyCode, held: KeyModifiers) -> Event {
-    Event::Key(KeyEvent::new(code, held))
+fn key(code: KeyCode, held: KeyModifiers) -> Input {
+    Input::Terminal(Event::Key(KeyEvent::new(code, held)))
 }
 
 /// What the left button and the wheel do; other buttons and moves mean nothing here. Places begin at 1.
-fn click(button: u16, x: u16, y: u16) -> Option<Event> {
+fn click(button: u16, x: u16, y: u16) -> Option<Input> {
     // Of the bits, 4, 8 and 16 are keys that are held.
     let kind = match button & !0b1_1100 {
         0 => MouseEventKind::Down(MouseButton::Left),
@@ -226,12 +261,12 @@ fn click(button: u16, x: u16, y: u16) -> Option<Event> {
         _ => return None,
     };
     let (column, row) = (x.checked_sub(1)?, y.checked_sub(1)?);
-    Some(Event::Mouse(MouseEvent {
+    Some(Input::Terminal(Event::Mouse(MouseEvent {
         kind,
         column,
         row,
         modifiers: KeyModifiers::NONE,
-    }))
+    })))
 }
 
 #[cfg(test)]

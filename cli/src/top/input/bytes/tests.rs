@@ -4,12 +4,12 @@ use super::*;
 
 /// The keys in what comes at once, each as its code; `^` before one with control and `!` before one with alt.
 fn keys(bytes: &[u8]) -> Vec<String> {
-    named(Bytes::default().events(bytes, false))
+    name_inputs(Bytes::default().parse(bytes, false))
 }
 
-fn named(events: Vec<Event>) -> Vec<String> {
-    let name = |event: Event| match event {
-        Event::Key(key) => {
+fn name_inputs(inputs: Vec<Input>) -> Vec<String> {
+    let name = |input: Input| match input {
+        Input::Terminal(Event::Key(key)) => {
             let control = if key.modifiers.contains(KeyModifiers::CONTROL) {
                 "^"
             } else {
@@ -22,10 +22,13 @@ fn named(events: Vec<Event>) -> Vec<String> {
             };
             format!("{control}{alt}{}", key.code)
         }
-        Event::Mouse(mouse) => format!("{:?} {} {}", mouse.kind, mouse.column, mouse.row),
-        other => format!("{other:?}"),
+        Input::Terminal(Event::Mouse(mouse)) => {
+            format!("{:?} {} {}", mouse.kind, mouse.column, mouse.row)
+        }
+        Input::Background(background) => format!("{background:?}"),
+        _ => panic!("neither a key, a click nor a background"),
     };
-    events.into_iter().map(name).collect()
+    inputs.into_iter().map(name).collect()
 }
 
 #[test]
@@ -69,20 +72,20 @@ fn what_comes_in_parts_is_put_together() {
         for at in first..whole.len() {
             let mut bytes = Bytes::default();
             assert_eq!(
-                named(bytes.events(&whole[..at], false)),
+                name_inputs(bytes.parse(&whole[..at], false)),
                 [""; 0],
                 "{whole:?} at {at}"
             );
             assert_eq!(
-                named(bytes.events(&whole[at..], false)),
+                name_inputs(bytes.parse(&whole[at..], false)),
                 expected,
                 "{whole:?} at {at}"
             );
         }
     }
     let mut bytes = Bytes::default();
-    assert_eq!(named(bytes.events(b"\x1b", true)), [""; 0]);
-    assert_eq!(named(bytes.events(b"[Aq", false)), ["Up", "q"]);
+    assert_eq!(name_inputs(bytes.parse(b"\x1b", true)), [""; 0]);
+    assert_eq!(name_inputs(bytes.parse(b"[Aq", false)), ["Up", "q"]);
 }
 
 #[test]
@@ -103,7 +106,44 @@ fn clicks_come_in_three_forms_and_moves_mean_nothing() {
 }
 
 #[test]
-fn what_is_no_key_is_left_out_and_the_rest_stays() {
+fn background_answer_is_read_in_any_pieces() {
+    for answer in [
+        &b"\x1b]11;rgb:ffff/ffff/ffff\x07"[..],
+        b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
+    ] {
+        assert_eq!(keys(answer), ["Light"]);
+        for at in 2..answer.len() {
+            let mut bytes = Bytes::default();
+            assert_eq!(
+                name_inputs(bytes.parse(&answer[..at], false)),
+                [""; 0],
+                "{at}"
+            );
+            let rest = [&answer[at..], b"q"].concat();
+            assert_eq!(
+                name_inputs(bytes.parse(&rest, false)),
+                ["Light", "q"],
+                "{at}"
+            );
+        }
+    }
+    assert_eq!(keys(b"j\x1b]11;rgb:0/0/0\x07k"), ["j", "Dark", "k"]);
+}
+
+#[test]
+fn answer_that_is_broken_off_swallows_no_key() {
+    assert_eq!(keys(b"\x1b]q"), ["!]", "q"]);
+    assert_eq!(keys(b"\x1b]1q"), ["!]", "1", "q"]);
+    assert_eq!(keys(b"\x1b]11;?\x07q"), ["q"]);
+    assert_eq!(keys(b"\x1b]11;rgb:ff\x03"), ["^c"]);
+    assert_eq!(keys(b"\x1b]11;rgb:ff\x1b[A"), ["Up"]);
+    let mut bytes = Bytes::default();
+    bytes.parse(&[&b"\x1b]11;"[..], &[b'f'; 200]].concat(), false);
+    assert_eq!(name_inputs(bytes.parse(b"q", false)), ["q"]);
+}
+
+#[test]
+fn unknown_sequence_is_skipped_alone() {
     for strange in [
         &b"\x1b[1;99;9999R"[..],
         b"\x1b[?1;2c",
@@ -121,9 +161,9 @@ fn what_is_no_key_is_left_out_and_the_rest_stays() {
     }
     assert_eq!(keys(b"\x1b[12\x1b[Aq"), ["Up", "q"], "broken off");
     let mut bytes = Bytes::default();
-    bytes.events(&[b"\x1b[".as_slice(), &[b'1'; 200]].concat(), false);
+    bytes.parse(&[b"\x1b[".as_slice(), &[b'1'; 200]].concat(), false);
     assert_eq!(
-        named(bytes.events(b"q", false)),
+        name_inputs(bytes.parse(b"q", false)),
         ["q"],
         "a sequence without an end does not swallow what follows"
     );
@@ -144,7 +184,7 @@ fn any_bytes_at_all_come_to_an_end() {
                 }
             })
             .collect();
-        bytes.events(&part, state >> 31 == 0);
+        bytes.parse(&part, state >> 31 == 0);
         assert!(bytes.held.len() <= LONGEST, "{:?}", bytes.held);
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
     }

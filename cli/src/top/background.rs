@@ -1,0 +1,105 @@
+//! The background of the terminal, which the theme `auto` follows.
+//!
+//! Nothing waits for the terminal's answer. It is read with the keys whenever it comes, so that no
+//! part of it becomes a key, and a terminal that does not answer costs no time.
+
+use std::env;
+
+/// Asks the terminal for its background. The query ends with BEL, and so does then the answer:
+/// released versions of rxvt write only half of the other end.
+pub(super) const QUERY: &str = "\u{1b}]11;?\u{7}";
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Background {
+    #[default]
+    Dark,
+    Light,
+}
+
+impl Background {
+    /// Returns the background by the variable of rxvt, Konsole and others.
+    pub(super) fn from_environment() -> Self {
+        Self::parse_numbers(&env::var("COLORFGBG").unwrap_or_default())
+    }
+
+    /// Parses two of the sixteen colors, such as `0;15`. The last is the background.
+    fn parse_numbers(numbers: &str) -> Self {
+        match numbers.rsplit(';').next().map(str::parse) {
+            Some(Ok(7 | 9..=15)) => Self::Light,
+            _ => Self::Dark,
+        }
+    }
+
+    /// Parses a color such as `rgb:ffff/ffff/ffff`.
+    pub(super) fn parse_color(color: &[u8]) -> Option<Self> {
+        let (form, parts) = str::from_utf8(color).ok()?.split_once(':')?;
+        let mut parts = parts.split('/').map(parse_share);
+        let (red, green, blue) = (parts.next()??, parts.next()??, parts.next()??);
+        let is_light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5;
+        // Terminals with a translucent background answer with the second.
+        matches!(form, "rgb" | "rgba").then_some(if is_light { Self::Light } else { Self::Dark })
+    }
+}
+
+/// Parses one to four hexadecimal digits as a share of their largest number.
+fn parse_share(digits: &str) -> Option<f64> {
+    let most: &u32 = [0, 0xf, 0xff, 0xfff, 0xffff].get(digits.len())?;
+    let value = u32::from_str_radix(digits, 16).ok()?;
+    Some(f64::from(value) / f64::from(*most))
+}
+
+/// Returns `false` for terminals that could print the query instead of answering it.
+pub(super) fn is_askable() -> bool {
+    let terminal = env::var("TERM").unwrap_or_default();
+    !["linux", "vt", "Eterm"]
+        .iter()
+        .any(|silent| terminal.starts_with(silent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn color_is_light_or_dark_or_invalid() {
+        let of = |color: &str| Background::parse_color(color.as_bytes());
+        // White, beige, and yellow, which eyes see as brighter than blue.
+        for light in [
+            "rgb:ffff/ffff/ffff",
+            "rgb:fd/f6/e3",
+            "rgb:f/f/0",
+            "rgba:ff/ff/ff/80",
+        ] {
+            assert_eq!(of(light), Some(Background::Light), "{light}");
+        }
+        for dark in ["rgb:0000/0000/0000", "rgb:0000/2b2b/3636", "rgb:00/00/ff"] {
+            assert_eq!(of(dark), Some(Background::Dark), "{dark}");
+        }
+        for invalid in [
+            "",
+            "?",
+            "rgb:",
+            "rgb:ff/ff",
+            "rgb:fffff/0/0",
+            "rgb:g/0/0",
+            "hsl:f/f/f",
+        ] {
+            assert_eq!(of(invalid), None, "{invalid}");
+        }
+        assert_eq!(Background::parse_color(b"rgb:\xff/f/f"), None);
+    }
+
+    #[test]
+    fn variable_names_background_in_its_last_number() {
+        for (numbers, background) in [
+            ("0;15", Background::Light),
+            ("0;default;7", Background::Light),
+            ("15;0", Background::Dark),
+            ("7;8", Background::Dark),
+            ("15;default", Background::Dark),
+            ("", Background::Dark),
+        ] {
+            assert_eq!(Background::parse_numbers(numbers), background, "{numbers}");
+        }
+    }
+}
