@@ -4,8 +4,8 @@
     python3 tests/bench/run.py [--seconds 60] [--only NAME] [--history-seconds 300]
 
 Prints one line per figure: what it is, the target, what was measured. Peers are measured in the same run where they are
-installed (all-smi, nvitop-exporter on the PATH), since machines differ and a ratio holds longer than a number. What only a real
-GPU can tell is in tests/real-gpu/.
+installed (all-smi, nvitop-exporter, nvitop, nvtop, gpustat on the PATH), since machines differ and a ratio holds longer
+than a number. What only a real GPU can tell is in tests/real-gpu/.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import history
 import python_api
 import run_command
 import scrapes
+import terminal
 import wall
 import wire
 from machine import GPUMON, PORT, ROOT, Machine
@@ -81,6 +82,11 @@ def top(seconds):
     row("  RSS", "<= 15 MB", f"{rss:.1f} MB", rss <= 15)
     row("  what it writes to the terminal", "something", f"{rate / 1000:.1f} kB/s", rate > 0)
     row("  first paint, median of 15", "<= 30 ms", f"{first:.1f} ms", first <= 30)
+
+
+def beside(seconds):
+    with Machine(gpus=1) as machine:
+        terminal.run(GPUMON, machine.environment, seconds)
 
 
 def first_paint(command, environment):
@@ -179,7 +185,7 @@ def look(_):
         missed.extend(wall.run(GPUMON, busy=busy))
 
 
-BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, scrapes.scrapes, history.history, python_api.python, run_command.run_command, day, look)}
+BENCHES = {bench.__name__: bench for bench in (cost, top, beside, tick, calls, hung, scrapes.scrapes, history.history, python_api.python, run_command.run_command, day, look)}
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
 #: Measured only by name.
 LONG = {bench.__name__: bench for bench in (churn.churn,)}
