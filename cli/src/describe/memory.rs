@@ -8,7 +8,10 @@ const GIB: f64 = (1u64 << 30) as f64;
 
 /// `8.5`, `78.2`, `130.0`: what is in use, in GiB without the unit, so that points stand below each other.
 pub(crate) fn used(bytes: u64) -> String {
-    format!("{:.1}", bytes as f64 / GIB)
+    match bytes as f64 / GIB {
+        many if many >= 999.95 => format!("{many:.0}"),
+        few => format!("{few:.1}"),
+    }
 }
 
 /// `22.5`, `80.0`, `141`: all that there is, in GiB without the unit.
@@ -73,8 +76,8 @@ mod tests {
             ["22.5", "80.0", "140"]
         );
         assert_eq!(
-            [0.5, 71.5, 113.8].map(|gib| used((gib * GIB) as u64)),
-            ["0.5", "71.5", "113.8"]
+            [0.5, 71.5, 113.8, 1144.7].map(|gib| used((gib * GIB) as u64)),
+            ["0.5", "71.5", "113.8", "1145"]
         );
     }
 }

@@ -48,14 +48,16 @@ impl GpuLines<'_> {
         let mut lines: Vec<_> = (0..)
             .zip(&arrangement.lines)
             .map(|(number, line)| {
-                let mut drawn = self.start(number);
+                let (mut drawn, mut excess) = (self.start(number), 0);
                 let shown = line.iter().filter(|(slot, _)| self.is_shown(*slot));
                 for (place, (slot, width)) in shown.enumerate() {
                     let cell = self.cell(*slot, *width, past);
-                    // The numbers of a total can be wider.
-                    let excess = cell.width().saturating_sub(*width);
+                    // The numbers of a total can be wider: they take the gaps around them.
+                    excess += cell.width().saturating_sub(*width);
                     let gap = if place == 0 { 0 } else { GAP };
-                    drawn.push(Role::Plain, " ".repeat(gap.saturating_sub(excess)));
+                    let taken = excess.min(gap.saturating_sub(1));
+                    excess -= taken;
+                    drawn.push(Role::Plain, " ".repeat(gap - taken));
                     drawn.extend(cell);
                 }
                 drawn
