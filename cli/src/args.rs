@@ -1,11 +1,11 @@
 //! What can be typed. Each command's own arguments stand with the command, what several share in `options`.
 
 use clap::Parser;
+use gpumon_probe::model::EnergyPrice;
 
 use crate::{
     commands::{Command, show},
     options::SourceArgs,
-    terminal::price::EnergyPrice,
 };
 
 macro_rules! exit_codes {

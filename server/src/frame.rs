@@ -5,7 +5,10 @@
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use gpumon_probe::{
-    model::{Event, FiringAlert, GpuDetails, Inventory, Object, Process, Sample, Trace, type_of},
+    model::{
+        EnergyPrice, Event, FiringAlert, GpuDetails, Inventory, Object, Process, Sample, Trace,
+        type_of,
+    },
     tagged,
 };
 use schemars::JsonSchema;
@@ -164,6 +167,10 @@ pub struct Hello {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[ts(as = "Option<bool>", optional)]
     pub fleet: bool,
+    /// The price by which energy has costs; left out if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub energy_price: Option<EnergyPrice>,
 }
 
 /// `/api/v1/snapshot`, and `gpumon --json`: everything known at one moment.

@@ -93,6 +93,7 @@ mod web_config;
 use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::middleware;
+use gpumon_probe::model::EnergyPrice;
 use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
@@ -162,6 +163,8 @@ pub struct Settings {
     pub kubelet: Option<PathBuf>,
     /// Which fleet is shown, where one is.
     pub fleet: Option<FleetSettings>,
+    /// The price by which energy has costs.
+    pub energy_price: Option<EnergyPrice>,
 }
 
 /// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
@@ -184,8 +187,12 @@ pub async fn run(
         alerts,
         kubelet,
         fleet,
+        energy_price,
     } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
+    if let Some(price) = energy_price {
+        hub.set_energy_price(price);
+    }
     let data_folder = history.as_ref().map(|history| history.folder.clone());
     if let Some(history) = history {
         hub.write_history(history)?;

@@ -84,6 +84,7 @@ impl Server {
             alerts: AlertSettings::default(),
             kubelet: None,
             fleet: None,
+            energy_price: None,
         };
         tokio::spawn(gpumon_server::run(
             vec![listener],

@@ -7,7 +7,9 @@ use std::{
     process,
 };
 
-use crate::support::{Fake, copy_program, gpumon, refused_with, stderr, stdout};
+use serde_json::{Value, json};
+
+use crate::support::{Fake, Server, copy_program, gpumon, refused_with, stderr, stdout};
 
 #[test]
 fn eight_gpus_through_the_real_library_path_are_all_in_the_table_and_in_json() {
@@ -135,6 +137,21 @@ fn energy_has_its_cost_at_given_price() {
         "{}",
         stderr(&refused)
     );
+}
+
+#[tokio::test]
+async fn server_tells_clients_the_price_of_energy() {
+    let fake = Fake::new("gpus = 1");
+    let hello = async |arguments: &[&str]| {
+        let server = Server::over(&fake, arguments);
+        server.stream().await.next_of("hello").await
+    };
+    let priced = hello(&["--energy-price", "0.30 EUR/kWh"]).await;
+    assert_eq!(
+        priced["energy_price"],
+        json!({"per_kwh": 0.3, "before": "", "after": " EUR"})
+    );
+    assert_eq!(hello(&[]).await["energy_price"], Value::Null);
 }
 
 #[test]

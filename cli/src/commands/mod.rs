@@ -41,7 +41,7 @@ pub(crate) mod work;
 use anyhow::anyhow;
 use clap::{CommandFactory, Subcommand};
 
-use crate::{args::Args, config::Resolved, exit::Failure};
+use crate::{args::Args, config::Resolved, exit::Failure, terminal::price::show_costs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -95,7 +95,7 @@ pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
         )));
     }
     if let Some(price) = args.energy_price {
-        price.show_costs();
+        show_costs(price);
     }
     match args.command {
         None => show::run(&args.source, &args.show, &resolved),

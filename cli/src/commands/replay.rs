@@ -23,6 +23,7 @@ use crate::{
     exit::{Failure, say},
     moment::{Beside, Moment, shown},
     options::SourceArgs,
+    terminal::price::energy_price,
     top,
 };
 
@@ -137,6 +138,7 @@ async fn serve(
         alerts: AlertSettings::default(),
         kubelet: None,
         fleet: None,
+        energy_price: energy_price().cloned(),
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())

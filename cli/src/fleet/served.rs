@@ -8,6 +8,8 @@ use gpumon_server::{
 };
 use gpumon_workload::parent::WorkerCommand;
 
+use crate::terminal::price::energy_price;
+
 /// Its settings, for those who need not sign in.
 pub(crate) fn settings(fleet: FleetSettings) -> Settings {
     Settings {
@@ -27,5 +29,6 @@ pub(crate) fn settings(fleet: FleetSettings) -> Settings {
         alerts: AlertSettings::default(),
         kubelet: None,
         fleet: Some(fleet),
+        energy_price: energy_price().cloned(),
     }
 }

@@ -1,95 +1,24 @@
-//! The price of energy, which adds costs to amounts of energy.
+//! The costs of energy in what this process prints, if the price is known.
 
-use std::{str::FromStr, sync::OnceLock};
+use std::sync::OnceLock;
 
-use gpumon_probe::untrusted::escaped;
-
-/// The longest name of a currency.
-const LONGEST_CURRENCY: usize = 8;
-const KWH_JOULES: f64 = 3.6e6;
-
-/// The unit that a price ends with, behind a slash.
-const UNIT: &str = "kWh";
-
-/// The price of a kilowatt hour, such as `0.30/kWh`, `$0.30/kWh` or `0.30 EUR/kWh`.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct EnergyPrice {
-    per_kwh: f64,
-    /// The currency as it was given, before and after the number.
-    currency: (String, String),
-}
+use gpumon_probe::model::EnergyPrice;
 
 static PRICE: OnceLock<EnergyPrice> = OnceLock::new();
 
-impl EnergyPrice {
-    /// Adds costs to all amounts of energy that this process prints.
-    pub(crate) fn show_costs(self) {
-        let _ = PRICE.set(self);
-    }
-
-    /// Formats the cost of an amount of energy: `0.42 EUR`.
-    fn format_cost(&self, joules: f64) -> String {
-        let cost = joules / KWH_JOULES * self.per_kwh;
-        let number = match cost {
-            0.0 => "0.00".to_owned(),
-            tiny if tiny < 0.000_1 => "<0.0001".to_owned(),
-            small if small < 0.001 => format!("{small:.4}"),
-            small if small < 0.1 => format!("{small:.3}"),
-            cost => format!("{cost:.2}"),
-        };
-        match &self.currency {
-            (before, after) if before.is_empty() && after.is_empty() => format!("cost {number}"),
-            (before, after) => format!("{before}{number}{after}"),
-        }
-    }
+/// Adds costs to all amounts of energy that this process prints.
+pub(crate) fn show_costs(price: EnergyPrice) {
+    let _ = PRICE.set(price);
 }
 
-impl FromStr for EnergyPrice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parse = || {
-            let amount = strip_unit(text.trim())?;
-            let is_digit = |letter: char| letter.is_ascii_digit() || letter == '.';
-            let begin = amount.find(is_digit)?;
-            let (before, rest) = amount.split_at(begin);
-            let end = rest.find(|letter| !is_digit(letter)).unwrap_or(rest.len());
-            let (number, after) = rest.split_at(end);
-            let per_kwh: f64 = number.parse().ok()?;
-            let is_one = before.trim().is_empty() || after.trim().is_empty();
-            let is_price = per_kwh.is_finite() && is_one;
-            (is_price && is_currency(before) && is_currency(after)).then(|| Self {
-                per_kwh,
-                currency: (before.to_owned(), after.to_owned()),
-            })
-        };
-        parse().ok_or_else(|| {
-            "not a price of energy: give one per kilowatt hour, such as 0.30/kWh, $0.30/kWh or \
-             '0.30 EUR/kWh'"
-                .to_owned()
-        })
-    }
-}
-
-/// Returns the text before the unit; `None` if it does not end with the unit.
-fn strip_unit(text: &str) -> Option<&str> {
-    let begin = text.len().checked_sub(UNIT.len())?;
-    let amount = text.get(..begin)?.trim_end().strip_suffix('/')?;
-    text[begin..]
-        .eq_ignore_ascii_case(UNIT)
-        .then(|| amount.trim_end())
-}
-
-/// Returns whether a text can be the name or the sign of a currency.
-fn is_currency(text: &str) -> bool {
-    text.chars().count() <= LONGEST_CURRENCY
-        && escaped(text) == text
-        && !text.contains(|letter: char| letter.is_ascii_digit() || "/()<>-+.,".contains(letter))
+/// Returns the price, if it is known.
+pub(crate) fn energy_price() -> Option<&'static EnergyPrice> {
+    PRICE.get()
 }
 
 /// Formats the cost of an amount of energy; `None` if the price is unknown.
 pub(crate) fn format_cost(joules: f64) -> Option<String> {
-    PRICE.get().map(|price| price.format_cost(joules))
+    energy_price().map(|price| price.format_cost(joules))
 }
 
 /// Adds the cost to a formatted amount of energy if the price is known: `1.39 kWh (0.42 EUR)`.
@@ -97,37 +26,5 @@ pub(crate) fn with_cost(amount: String, joules: f64) -> String {
     match format_cost(joules) {
         Some(cost) => format!("{amount} ({cost})"),
         None => amount,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn price_with_any_currency_gives_cost() {
-        for (text, cost) in [
-            ("0.30/kWh", "cost 0.42"),
-            ("$0.30/kWh", "$0.42"),
-            ("0.30 EUR/kWh", "0.42 EUR"),
-            ("30ct/kWh", "42.00ct"),
-            ("$0/kWh", "$0.00"),
-        ] {
-            let price: EnergyPrice = text.parse().unwrap();
-            assert_eq!(price.format_cost(1.4 * KWH_JOULES), cost);
-        }
-        let price: EnergyPrice = "$0.30/kWh".parse().unwrap();
-        assert_eq!(price.format_cost(6_100.0), "$0.0005");
-        for text in [
-            "",
-            "0.30",
-            "0.30/MWh",
-            "-1/kWh",
-            "x/kWh",
-            "$1$/kWh",
-            "1.2.3/kWh",
-        ] {
-            assert!(text.parse::<EnergyPrice>().is_err(), "{text}");
-        }
     }
 }

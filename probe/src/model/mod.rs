@@ -15,6 +15,7 @@ mod cell;
 mod condition;
 mod cost;
 mod details;
+mod energy_price;
 mod event;
 pub mod fields;
 mod gpu_name;
@@ -47,6 +48,7 @@ pub use details::{
     EccLocation, Fabric, FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote,
     RecoveryAction, RemappedRows, RetiredPages, SpareRows, ThrottledTimes,
 };
+pub use energy_price::EnergyPrice;
 pub use event::{
     Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport, with_advice,
 };

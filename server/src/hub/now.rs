@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gpumon_history::wanted::Wanted;
-use gpumon_probe::model::{Event, GpuRef, Health, KnownGpu, Sample, now_ms};
+use gpumon_probe::model::{EnergyPrice, Event, GpuRef, Health, KnownGpu, Sample, now_ms};
 
 use super::{Hub, Known, VERSION, encode, notice, state::State, write_json};
 use crate::{
@@ -82,27 +82,34 @@ impl Hub {
         self.write(|state| state.has_fleet = true);
     }
 
+    /// Every hello has this price of energy from now on.
+    pub(crate) fn set_energy_price(&self, price: EnergyPrice) {
+        self.write(|state| state.energy_price = Some(price));
+    }
+
     /// All a new client needs.
     pub(crate) fn hello(&self, view: &View) -> String {
-        let (collector, inventory, sample, details, events, alerts, fleet) = self.read(|state| {
-            let details: Vec<_> = state.details.values().cloned().collect();
-            let events: Vec<_> = state
-                .events
-                .iter()
-                .filter_map(|event| view.event(event))
-                .collect();
-            let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
-            let alerts = view.alerts(state.firing());
-            (
-                state.collector.clone(),
-                inventory,
-                sample,
-                details,
-                events,
-                alerts,
-                state.has_fleet,
-            )
-        });
+        let (collector, inventory, sample, details, events, alerts, fleet, energy_price) = self
+            .read(|state| {
+                let details: Vec<_> = state.details.values().cloned().collect();
+                let events: Vec<_> = state
+                    .events
+                    .iter()
+                    .filter_map(|event| view.event(event))
+                    .collect();
+                let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
+                let alerts = view.alerts(state.firing());
+                (
+                    state.collector.clone(),
+                    inventory,
+                    sample,
+                    details,
+                    events,
+                    alerts,
+                    state.has_fleet,
+                    state.energy_price.clone(),
+                )
+            });
         write_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
             at_ms: self.now_ms(),
@@ -118,6 +125,7 @@ impl Hub {
             alerts,
             history: self.newest(HELLO_MS, &Wanted::overview()),
             fleet,
+            energy_price,
         }))
     }
 

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gpumon_probe::{
-    model::{FiringAlert, GpuDetails, Inventory, Sample, now_ms},
+    model::{EnergyPrice, FiringAlert, GpuDetails, Inventory, Sample, now_ms},
     vendor::DriverAnswers,
 };
 
@@ -35,6 +35,7 @@ pub(super) struct State {
     pub(super) refused: Option<Arc<RefusedCredentials>>,
     /// Whether this server tells of a fleet, too.
     pub(super) has_fleet: bool,
+    pub(super) energy_price: Option<EnergyPrice>,
 }
 
 impl State {
@@ -60,6 +61,7 @@ impl State {
             xids: XidCounts::default(),
             refused: None,
             has_fleet: false,
+            energy_price: None,
         }
     }
 

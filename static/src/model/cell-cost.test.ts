@@ -5,6 +5,7 @@ import { kernelCost } from '../testing/kernel-cost';
 import { cellCost, isWorthShowing, type CellCost } from './cell-cost';
 import { costOf } from './cell-record';
 import { describeCell } from './describe-cell';
+import { setEnergyPrice } from './energy-price';
 
 describe('the cost of a cell', () => {
   it('is asked for a span or until now', async () => {
@@ -68,6 +69,12 @@ describe('its line', () => {
 
   it('says what the cell took', () =>
     expect(line()).toBe('12.4 s   GPU 9.80 s   peak 61.0 GiB (+8.20)   6.10 kJ'));
+
+  it('adds the cost of energy whose price is known', () => {
+    setEnergyPrice({ per_kwh: 0.3, before: '', after: ' EUR' });
+    expect(line()).toContain('6.10 kJ (0.0005 EUR)');
+    setEnergyPrice(null);
+  });
 
   it('says only what is known, and what is shared', () => {
     expect(line({ gpu_s: null, energy_joules: null, memory_change_bytes: 0 })).toBe(

@@ -5,6 +5,7 @@ import { joined } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
+import { withCost } from './energy-price';
 
 /** One part of the line below a cell, with more of it on hover. */
 export interface CellPart {
@@ -58,7 +59,8 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
   }
   if (cost.energy_joules !== null) {
     const own = energy(cost.energy_joules);
-    const text = cost.shared ? trans.__('%1 shared', own) : own;
+    const amount = withCost(own, cost.energy_joules);
+    const text = cost.shared ? trans.__('%1 shared', amount) : amount;
     const title = cost.shared
       ? trans.__('Energy of GPU %1 while the cell ran, including other processes', where)
       : trans.__('Energy of GPU %1 while the cell ran', where);

@@ -635,6 +635,15 @@ export type EccLocation = {
   /** Not corrected. */
   uncorrected_total: number, };
 
+/** The price of a kilowatt hour, given such as `0.30/kWh`, `$0.30/kWh` or `0.30 EUR/kWh`. */
+export type EnergyPrice = {
+  /** The number, without its currency. */
+  per_kwh: number,
+  /** The currency before the number, as `$`; empty if there is none. */
+  before: string,
+  /** The currency after the number, as ` EUR`; empty if there is none. */
+  after: string, };
+
 /** The source of a GPU's energy. */
 export type EnergySource = "counter" | "power";
 
@@ -1176,7 +1185,9 @@ export type Hello = {
   /** The recent past. */
   history: History,
   /** Whether this server tells of a fleet, at `/api/v1/fleet`; left out where it does not. */
-  fleet?: boolean, };
+  fleet?: boolean,
+  /** The price by which energy has costs; left out if it is unknown. */
+  energy_price?: EnergyPrice, };
 
 /** The recent past of every GPU, by metric, on one time axis. */
 export type History = {

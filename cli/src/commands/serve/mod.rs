@@ -45,6 +45,7 @@ use crate::{
     exit::Failure,
     fleet::options::FleetArgs,
     options::{LARGEST_SIZE, SamplingArgs, SourceArgs},
+    terminal::price::energy_price,
 };
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
@@ -313,6 +314,7 @@ async fn serve(
         },
         kubelet: named(&args.kubelet_socket),
         fleet,
+        energy_price: energy_price().cloned(),
     };
     let listeners = iter::once(door).chain(metrics_door).chain(others).collect();
     gpumon_server::run(listeners, settings, shutdown).await?;

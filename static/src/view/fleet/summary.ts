@@ -5,6 +5,7 @@ import { count, DASH, percent } from '../../lib/format';
 import { sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { hasWord } from '../../model/fleet/filter';
+import { withCost } from '../../model/energy-price';
 import { energyUnitOf, powerUnit } from '../../model/fleet/units';
 import { atLeast, valueText } from '../../model/fleet/metric';
 import { isPartial, type Totals } from '../../model/fleet/totals';
@@ -148,7 +149,7 @@ export class Summary {
           ? null
           : DASH
         : atLeast(energy, isUsagePartial),
-      joules === null ? '' : trans.__('%1 in %2', unit, range),
+      joules === null ? '' : trans.__('%1 in %2', withCost(unit, joules), range),
       joules === null ? (why ?? '') : isUsagePartial ? sentences(usage.problems) : '',
     );
     Object.values(tiles).forEach((tile) => {

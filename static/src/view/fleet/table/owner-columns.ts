@@ -3,6 +3,7 @@
 import { button, setAttribute, setText } from '../../../lib/dom';
 import { count, DASH, percent, significant } from '../../../lib/format';
 import { trans } from '../../../lib/translation';
+import { energyCost } from '../../../model/energy-price';
 import { atLeast, valueText } from '../../../model/fleet/metric';
 import { heldIdle, type OwnerRow, type OwnerSort } from '../../../model/fleet/owners';
 import { energyUnitOf } from '../../../model/fleet/units';
@@ -84,13 +85,16 @@ export function ownerColumns(
       kind: 'number',
       width: 150,
       narrow: 84,
-      write: (cell, row) =>
+      write: (cell, row) => {
         writeMeter(
           cell,
           atLeast(valueText(energyUnitOf(row.energy_joules), row.energy_joules), row.isLowerBound),
           shareOf(row, row.energy_joules, most().joules),
           'var(--gpumon-power)',
-        ),
+        );
+        const cost = energyCost(row.energy_joules);
+        setAttribute(cell, 'title', cost === null ? null : atLeast(cost, row.isLowerBound));
+      },
     },
     {
       sort: 'gpus',

@@ -1,0 +1,35 @@
+/** The costs of energy, if the server knows its price. */
+
+import type { EnergyPrice } from '../wire';
+
+const KWH_JOULES = 3.6e6;
+
+let price: EnergyPrice | null = null;
+
+/** Sets the price by which all amounts of energy have costs; null if it is unknown. */
+export function setEnergyPrice(next: EnergyPrice | null): void {
+  price = next;
+}
+
+/** `0.42 EUR`; null if the price is unknown. */
+export function energyCost(joules: number): string | null {
+  if (price === null || !Number.isFinite(joules)) {
+    return null;
+  }
+  const { per_kwh, before, after } = price;
+  const text = costNumber((joules / KWH_JOULES) * per_kwh);
+  return before === '' && after === '' ? `cost ${text}` : `${before}${text}${after}`;
+}
+
+/** `6.10 kJ (0.42 EUR)`; the amount alone if the price is unknown. */
+export function withCost(amount: string, joules: number): string {
+  const cost = energyCost(joules);
+  return cost === null ? amount : `${amount} (${cost})`;
+}
+
+function costNumber(cost: number): string {
+  if (cost > 0 && cost < 0.0001) {
+    return '<0.0001';
+  }
+  return cost.toFixed(cost === 0 || cost >= 0.1 ? 2 : cost >= 0.001 ? 3 : 4);
+}
