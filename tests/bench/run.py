@@ -3,9 +3,10 @@
 
     python3 tests/bench/run.py [--seconds 60] [--only NAME] [--history-seconds 300]
 
-Prints one line per figure: what it is, the target, what was measured. Peers are measured in the same run where they are
-installed (all-smi, nvitop-exporter, nvitop, nvtop, gpustat on the PATH), since machines differ and a ratio holds longer
-than a number. What only a real GPU can tell is in tests/real-gpu/.
+Prints one line per figure: its name, the target and the measured value. Other monitors are
+measured in the same run if they are installed (all-smi, nvitop-exporter, nvitop, nvtop and gpustat
+on the PATH), because machines differ and a ratio holds longer than a number. tests/real-gpu/ has
+the measurements that need a real GPU.
 """
 
 import argparse
@@ -84,7 +85,7 @@ def top(seconds):
     row("  first paint, median of 15", "<= 30 ms", f"{first:.1f} ms", first <= 30)
 
 
-def beside(seconds):
+def compare_peers(seconds):
     with Machine(gpus=1) as machine:
         terminal.run(GPUMON, machine.environment, seconds)
 
@@ -185,7 +186,23 @@ def look(_):
         missed.extend(wall.run(GPUMON, busy=busy))
 
 
-BENCHES = {bench.__name__: bench for bench in (cost, top, beside, tick, calls, hung, scrapes.scrapes, history.history, python_api.python, run_command.run_command, day, look)}
+BENCHES = {
+    bench.__name__: bench
+    for bench in (
+        cost,
+        top,
+        compare_peers,
+        tick,
+        calls,
+        hung,
+        scrapes.scrapes,
+        history.history,
+        python_api.python,
+        run_command.run_command,
+        day,
+        look,
+    )
+}
 CLIENTS = {bench.__name__: bench for bench in (*clients.BENCHES, wire.wire)}
 #: Measured only by name.
 LONG = {bench.__name__: bench for bench in (churn.churn,)}

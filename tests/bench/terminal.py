@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the table and `gpumon top` cost, next to nvitop, nvtop, gpustat and nvidia-smi where those are installed.
+"""The cost of the table and of `gpumon top`, next to that of other monitors that are installed.
 
     python3 tests/bench/terminal.py [--gpumon PATH] [--seconds 60] [--rounds 15]
 
@@ -19,52 +19,75 @@ from report import missed, row
 from screen import Screen
 
 TERMINAL = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-#: What shows the GPUs once, and what shows them until it is ended.
-ONCE = {"gpustat": ["gpustat", "--show-all"], "nvitop": ["nvitop", "--once"], "nvidia-smi": ["nvidia-smi"]}
+#: Commands that print the GPUs once, and commands that show them until they are ended.
+ONCE = {
+    "gpustat": ["gpustat", "--show-all"],
+    "nvitop": ["nvitop", "--once"],
+    "nvidia-smi": ["nvidia-smi"],
+}
 LIVE = {"nvitop": ["nvitop", "--interval", "1"], "nvtop": ["nvtop", "--delay", "10"]}
 
 
-def installed(peers):
+def select_installed(peers):
     return {name: command for name, command in peers.items() if shutil.which(command[0])}
 
 
-def once_ms(command, environment):
-    """Milliseconds from the start of a command to its end, into a pipe: gpustat asks a terminal questions. Those of CPU among them."""
+def measure_once(command, environment):
+    """Milliseconds from the start of a command to its end, and of CPU.
+
+    Into a pipe: gpustat asks a terminal questions, and waits for answers.
+    """
     began, used = time.perf_counter(), os.times()
     subprocess.run(command, env={**os.environ, **environment}, capture_output=True)
-    now = os.times()
+    wall, now = time.perf_counter() - began, os.times()
     cpu = now.children_user + now.children_system - used.children_user - used.children_system
-    return (time.perf_counter() - began) * 1000, cpu * 1000
+    return wall * 1000, cpu * 1000
 
 
-def live(command, environment, seconds):
-    """Percent of a core, and MB, of a program that draws on a terminal."""
-    with Screen(120, 40) as screen, Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program:
-        time.sleep(5)
-        percent, rss = program.cpu_percent(seconds), program.rss_mb()
-        if program.process.poll() is not None:
-            sys.exit(f"{command[0]} ended by itself")
-        return percent, rss
+def measure_live(command, environment, seconds):
+    """Percent of a core, and MB of memory, of a program that draws on a terminal."""
+    with Screen(120, 40) as screen:
+        ends = {"stdin": screen.inside, "stdout": screen.inside}
+        with Program(command, environment, **ends) as program:
+            time.sleep(5)
+            percent, rss = program.cpu_percent(seconds), program.rss_mb()
+            if program.process.poll() is not None:
+                sys.exit(f"{command[0]} ended by itself")
+            return percent, rss
+
+
+def compare_once(gpumon, environment, rounds):
+    commands = {"gpumon": [gpumon, "--no-daemon"], **select_installed(ONCE)}
+    # In turn, so that other work of the machine slows down all of them.
+    took = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            took[name].append(measure_once(command, environment))
+    medians = {name: [statistics.median(of) for of in zip(*all)] for name, all in took.items()}
+    for name, (wall, cpu) in medians.items():
+        ratio = wall / medians["gpumon"][0]
+        figures = f"{wall:.1f} ms, CPU {cpu:.1f} ms"
+        if name == "gpumon":
+            row("the table, once, from start to end", "<= 10 ms", figures, wall <= 10)
+        else:
+            row(f"  the same of {name}", "", f"{figures} ({ratio:.1f} x)", None)
+
+
+def compare_live(gpumon, environment, seconds):
+    top = [gpumon, "top", "--no-daemon", "--interval-ms", "1000"]
+    percent, rss = measure_live(top, environment, seconds)
+    row("gpumon top, own sampler, 1 Hz", "<= 0.2 % of a core", f"{percent:.3f} %", percent <= 0.2)
+    row("  RSS", "<= 14 MB", f"{rss:.1f} MB", rss <= 14)
+    for name, command in select_installed(LIVE).items():
+        theirs, memory = measure_live(command, environment, seconds)
+        figures = f"{theirs:.3f} % ({theirs / percent:.1f} x), {memory:.1f} MB"
+        row(f"  the same of {name}", "", figures, None)
 
 
 def run(gpumon, environment, seconds, rounds=15):
     environment = {**environment, **TERMINAL}
-    commands = {"gpumon": [gpumon, "--no-daemon"], **installed(ONCE)}
-    # In turn, so that what else the machine does strikes all alike.
-    took = {name: [] for name in commands}
-    for _ in range(rounds):
-        for name, command in commands.items():
-            took[name].append(once_ms(command, environment))
-    wall, cpu = ({name: statistics.median(times[at] for times in all) for name, all in took.items()} for at in (0, 1))
-    row("the table, once, from start to end", "<= 10 ms", f"{wall['gpumon']:.1f} ms, CPU {cpu['gpumon']:.1f} ms", wall["gpumon"] <= 10)
-    for name in installed(ONCE):
-        row(f"  the same of {name}", "", f"{wall[name]:.1f} ms ({wall[name] / wall['gpumon']:.1f} x), CPU {cpu[name]:.1f} ms", None)
-    percent, rss = live([gpumon, "top", "--no-daemon", "--interval-ms", "1000"], environment, seconds)
-    row("gpumon top with its own sampler, 1 Hz, 120x40", "<= 0.2 % of a core", f"{percent:.3f} %", percent <= 0.2)
-    row("  RSS", "<= 14 MB", f"{rss:.1f} MB", rss <= 14)
-    for name, command in installed(LIVE).items():
-        theirs, memory = live(command, environment, seconds)
-        row(f"  the same of {name}", "", f"{theirs:.3f} % ({theirs / percent:.1f} x), {memory:.1f} MB", None)
+    compare_once(gpumon, environment, rounds)
+    compare_live(gpumon, environment, seconds)
 
 
 def main():

@@ -140,7 +140,7 @@ fn energy_has_its_cost_at_given_price() {
 }
 
 #[tokio::test]
-async fn server_tells_clients_the_price_of_energy() {
+async fn hello_has_the_price_of_energy() {
     let fake = Fake::new("gpus = 1");
     let hello = async |arguments: &[&str]| {
         let server = Server::over(&fake, arguments);

@@ -46,7 +46,7 @@ pub(crate) fn capital(text: &str) -> String {
 }
 
 /// A name in so many columns: without words that tell little, and cut only where that is not enough.
-pub(crate) fn fitted(name: &str, columns: usize, ellipsis: &str) -> String {
+pub(crate) fn fit_name(name: &str, columns: usize, ellipsis: &str) -> String {
     let mut words: Vec<&str> = name.split(' ').collect();
     for needless in NEEDLESS {
         if words.join(" ").width() <= columns {
@@ -106,18 +106,18 @@ mod tests {
                 "RTX PRO 6000 Server",
             ),
         ] {
-            assert_eq!(fitted(name, LONGEST, "…"), short);
+            assert_eq!(fit_name(name, LONGEST, "…"), short);
         }
     }
 
     #[test]
     fn what_still_does_not_fit_is_cut_and_says_so() {
         assert_eq!(
-            fitted("RTX PRO 6000 Blackwell Max-Q", 10, "…"),
+            fit_name("RTX PRO 6000 Blackwell Max-Q", 10, "…"),
             "RTX PRO 6…"
         );
-        assert_eq!(fitted("訓練データ", 6, "…"), "訓練…");
-        assert_eq!(fitted("GPU", 2, "~"), "G~");
-        assert_eq!(fitted("anything", 0, "…"), "");
+        assert_eq!(fit_name("訓練データ", 6, "…"), "訓練…");
+        assert_eq!(fit_name("GPU", 2, "~"), "G~");
+        assert_eq!(fit_name("anything", 0, "…"), "");
     }
 }

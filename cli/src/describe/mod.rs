@@ -28,7 +28,7 @@ use gpumon_probe::{
 pub(crate) use self::{
     allocation::unused_allocations,
     busy::{BUSY_WIDTH, BUSY_WIDTH_WITH_SM, busy, is_sm_activity, of_part},
-    device_name::{LONGEST, capital, device, fitted, full_name},
+    device_name::{LONGEST, capital, device, fit_name, full_name},
     engines::{format_codec, format_pcie_link},
     event::of_event,
     framework::{comparison, factor, framework},

@@ -19,14 +19,14 @@ pub(super) const GAP: usize = 2;
 
 /// A longer name is cut to this if there is not enough room.
 const SHORTEST_NAME: usize = 8;
-/// A shorter curve or bar tells nothing.
+/// A shorter curve or bar cannot be read.
 const SHORTEST_PAST: usize = 8;
 const SHORTEST_BAR: usize = 5;
 /// The columns that curve and bar get before further readings are shown, and at most.
 const GOOD: usize = 20;
 const LONGEST: usize = 40;
-/// Words up to this length, or a third of the line, have their place beside the numbers; longer
-/// ones have a line of their own.
+/// Words up to this length, or a third of the line, are next to the numbers; longer ones have
+/// a line of their own.
 const WORDS: usize = 34;
 /// From so many columns on, there is room for long words.
 const WIDE: usize = 120;
@@ -95,8 +95,8 @@ impl CellWidths {
         }
     }
 
-    /// Returns widths of which none is less than it was.
-    pub(crate) fn widened(self, before: &Self) -> Self {
+    /// Returns the widths, none of them less than before.
+    pub(crate) fn merge_max(self, before: &Self) -> Self {
         let mut further = self.further;
         for (further, before) in further.iter_mut().zip(before.further) {
             *further = before.max(*further);
@@ -132,7 +132,7 @@ fn with_slash(width: usize) -> usize {
     if width == 0 { 0 } else { width + 1 }
 }
 
-/// What lines should have, and the room for them.
+/// The wishes for lines, and the room for them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wishes {
     pub(crate) columns: usize,
@@ -144,7 +144,7 @@ pub(crate) struct Wishes {
     pub(crate) may_break: bool,
 }
 
-/// What the lines of all GPUs have in common.
+/// The places of cells, the same for the lines of all GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arrangement {
     pub(super) columns: usize,
@@ -182,8 +182,8 @@ impl Candidate {
         Self { most, ..self }
     }
 
-    /// Returns the cell such that it is left out unless others have so many columns more.
-    fn after(self, rest: usize) -> Self {
+    /// Returns the cell such that it is left out unless others get so many columns more.
+    fn leave_out_below(self, rest: usize) -> Self {
         Self { rest, ..self }
     }
 }
@@ -197,7 +197,7 @@ impl Arrangement {
         // One long name does not break the lines of all, nor take the room of what is drawn.
         let short = |row: &GpuCells| match row.kind {
             Kind::Part => row.name.width(),
-            _ => describe::fitted(&row.name, describe::LONGEST, Glyphs::Ascii.ellipsis()).width(),
+            _ => describe::fit_name(&row.name, describe::LONGEST, Glyphs::Ascii.ellipsis()).width(),
         };
         let name = rows.iter().map(short).max().unwrap_or(0);
         Self::of_names(rows, &CellWidths { name, ..*widths }, wishes)
@@ -216,10 +216,11 @@ impl Arrangement {
             } => words.min(COMMON_WORDS),
             _ => words,
         };
-        let beside = |words: usize| room.saturating_sub(if words > 0 { words + GAP } else { 0 });
+        let room_without =
+            |words: usize| room.saturating_sub(if words > 0 { words + GAP } else { 0 });
         let mut gpus = rows.iter().filter(|row| row.kind != Kind::Total);
         let first = gpus.next();
-        // The first line above tells the name of GPUs that are all alike.
+        // The first line above has the name of GPUs that are all alike.
         let is_named_above = first.is_some_and(|first| {
             let is_like = |row: &GpuCells| row.kind == Kind::Gpu && row.name == first.name;
             gpus.all(is_like)
@@ -232,7 +233,7 @@ impl Arrangement {
         for is_named in names {
             for words in [words, least] {
                 let one = widths.in_one_line(*is_named, wishes, widths.name);
-                if let Some(line) = fit(&one, beside(words)) {
+                if let Some(line) = choose_cells(&one, room_without(words)) {
                     return Self {
                         columns: wishes.columns,
                         may_break: wishes.may_break,
@@ -245,7 +246,7 @@ impl Arrangement {
             widths.in_two_lines(room, words, wishes)
         } else {
             let cut = widths.in_one_line(!is_named_above, wishes, SHORTEST_NAME);
-            vec![fit_at_least(&cut, beside(words))]
+            vec![choose_required_cells(&cut, room_without(words))]
         };
         Self {
             columns: wishes.columns,
@@ -254,7 +255,7 @@ impl Arrangement {
         }
     }
 
-    /// Whether something that others have on their lines had to be left out.
+    /// Returns whether something that others have on their lines had to be left out.
     fn is_cramped(&self, wishes: Wishes) -> bool {
         let has = |wanted: Slot| {
             let mut cells = self.lines.iter().flatten();
@@ -295,7 +296,8 @@ impl CellWidths {
                 } else {
                     0
                 };
-            Candidate::new(Slot::Further(place), labeled, 5 + place as u8).after(until_good)
+            Candidate::new(Slot::Further(place), labeled, 5 + place as u8)
+                .leave_out_below(until_good)
         });
         let candidates = [
             Candidate::new(Slot::Name, if is_named { name } else { 0 }, 0).up_to(self.name),
@@ -318,7 +320,7 @@ impl CellWidths {
             Candidate::new(Slot::Utilization, self.utilization, 0),
             Candidate::new(Slot::Past, past, 4)
                 .up_to(LONGEST)
-                .after(self.name - name),
+                .leave_out_below(self.name - name),
             Candidate::new(Slot::Temperature, self.temperature, 3),
             Candidate::new(Slot::Power, self.power(), 2),
         ];
@@ -328,28 +330,28 @@ impl CellWidths {
                 Candidate::new(Slot::Bar, SHORTEST_BAR, 1).up_to(most),
             ]
         };
-        let beside = room.saturating_sub(if words > 0 { words + GAP } else { 0 });
-        let second = [beside, room]
-            .map(|room| fit(&bar(LONGEST / 2), room).filter(|line| line.len() > 1))
+        let next_to_words = room.saturating_sub(if words > 0 { words + GAP } else { 0 });
+        let second = [next_to_words, room]
+            .map(|room| choose_cells(&bar(LONGEST / 2), room).filter(|line| line.len() > 1))
             .into_iter()
             .flatten()
             .next();
         vec![
-            fit_at_least(&first, room),
-            second.unwrap_or_else(|| fit_at_least(&bar(0), room)),
+            choose_required_cells(&first, room),
+            second.unwrap_or_else(|| choose_required_cells(&bar(0), room)),
         ]
     }
 }
 
 /// Returns the cells that fit into so many columns, as wide as there is room; `None` if not even
 /// those that cannot be left out do.
-fn fit(candidates: &[Candidate], columns: usize) -> Option<Vec<(Slot, usize)>> {
-    let cells = fit_at_least(candidates, columns);
+fn choose_cells(candidates: &[Candidate], columns: usize) -> Option<Vec<(Slot, usize)>> {
+    let cells = choose_required_cells(candidates, columns);
     let taken: usize = cells.iter().map(|(_, width)| width + GAP).sum();
     (taken <= columns + GAP).then_some(cells)
 }
 
-fn fit_at_least(candidates: &[Candidate], columns: usize) -> Vec<(Slot, usize)> {
+fn choose_required_cells(candidates: &[Candidate], columns: usize) -> Vec<(Slot, usize)> {
     let mut shown: Vec<_> = candidates
         .iter()
         .filter(|cell| cell.width > 0)
@@ -414,7 +416,7 @@ pub(super) fn columns_of<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 mod tests {
     use super::*;
 
-    fn widths() -> CellWidths {
+    fn example_widths() -> CellWidths {
         CellWidths {
             index: 2,
             name: 30,
@@ -428,7 +430,7 @@ mod tests {
         }
     }
 
-    fn arrange(columns: usize, name: &str) -> Arrangement {
+    fn arrange_at(columns: usize, name: &str) -> Arrangement {
         let wishes = Wishes {
             columns,
             has_past: true,
@@ -441,12 +443,12 @@ mod tests {
         };
         let widths = CellWidths {
             name: name.len(),
-            ..widths()
+            ..example_widths()
         };
         Arrangement::new(&[gpu(), gpu()], &widths, wishes)
     }
 
-    fn taken(arrangement: &Arrangement) -> usize {
+    fn count_columns(arrangement: &Arrangement) -> usize {
         let cells = arrangement.lines[0].iter();
         3 + cells.map(|(_, width)| width + GAP).sum::<usize>() - GAP
     }
@@ -454,8 +456,8 @@ mod tests {
     #[test]
     fn line_fits_and_leaves_room_for_words() {
         for columns in 40..400 {
-            let arrangement = arrange(columns, "RTX PRO 6000 Blackwell Server");
-            let taken = taken(&arrangement);
+            let arrangement = arrange_at(columns, "RTX PRO 6000 Blackwell Server");
+            let taken = count_columns(&arrangement);
             assert!(columns < 60 || taken <= columns, "{taken} of {columns}");
             assert!(
                 columns < 80 || columns - taken >= Phrase::SHORT,
@@ -467,7 +469,7 @@ mod tests {
     #[test]
     fn readings_are_added_in_their_order() {
         let shown = |columns| {
-            let cells = arrange(columns, "H200").lines.remove(0).into_iter();
+            let cells = arrange_at(columns, "H200").lines.remove(0).into_iter();
             let further = cells.filter_map(|(slot, _)| match slot {
                 Slot::Further(place) => Some(place),
                 _ => None,
@@ -485,7 +487,7 @@ mod tests {
     #[test]
     fn curve_power_and_name_make_room_for_words() {
         let has = |columns, wanted| {
-            let line = &arrange(columns, "H200").lines[0];
+            let line = &arrange_at(columns, "H200").lines[0];
             line.iter().any(|(slot, _)| *slot == wanted)
         };
         let at_80 = [Slot::Name, Slot::Past, Slot::Bar, Slot::Power].map(|slot| has(80, slot));

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What the lines of all GPUs share.
+/// The context of all lines.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) thresholds: Thresholds,
@@ -36,7 +36,7 @@ pub(crate) struct GpuCells {
     pub(super) limit: String,
     pub(super) further: [String; Further::ALL.len()],
     pub(super) loads: Loads,
-    /// What a person should know, the most important first.
+    /// Phrases that a person should know, the most important first.
     pub(super) words: Vec<Phrase>,
     /// Whether the values are of the past.
     pub(super) is_stale: bool,
@@ -72,7 +72,7 @@ impl GpuCells {
             limit: watts(power.limit_watts.value()).unwrap_or_default(),
             further: Further::ALL.map(|further| further.read(gpu, details, layout.glyphs)),
             loads: Loads::of_gpu(gpu, board, &context.thresholds),
-            words: phrases(gpu, context),
+            words: describe_gpu(gpu, context),
             is_stale: gpu.health != Health::Ok,
             ..Self::of_memory(
                 gpu.memory.used_bytes.value(),
@@ -169,8 +169,9 @@ impl GpuCells {
     }
 }
 
-/// Returns what a person should know about a GPU, in characters that the terminal can show.
-pub(crate) fn phrases(gpu: &GpuSample, context: &Context) -> Vec<Phrase> {
+/// Returns the phrases about a GPU that a person should know, in characters that the terminal can
+/// show.
+pub(crate) fn describe_gpu(gpu: &GpuSample, context: &Context) -> Vec<Phrase> {
     let layout = context.layout;
     let shown = |text: &str| match layout.glyphs {
         Glyphs::Ascii => printable(&text.replace('–', "-"), layout),

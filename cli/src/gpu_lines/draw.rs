@@ -51,7 +51,7 @@ impl GpuLines<'_> {
                 let (mut drawn, mut excess) = (self.start(number), 0);
                 let shown = line.iter().filter(|(slot, _)| self.is_shown(*slot));
                 for (place, (slot, width)) in shown.enumerate() {
-                    let cell = self.cell(*slot, *width, past);
+                    let cell = self.draw_cell(*slot, *width, past);
                     // The numbers of a total can be wider: they take the gaps around them.
                     excess += cell.width().saturating_sub(*width);
                     let gap = if place == 0 { 0 } else { GAP };
@@ -81,8 +81,8 @@ impl GpuLines<'_> {
         Line::new(Role::Plain, pad_start(index, self.widths.index) + " ")
     }
 
-    /// Whether a cell is shown: further readings are not if what a person must know has no room
-    /// beside them.
+    /// Returns whether a cell is shown. Further readings are not if there is no room for an urgent
+    /// phrase next to them.
     fn is_shown(&self, slot: Slot) -> bool {
         let is_urgent = self
             .cells
@@ -91,11 +91,11 @@ impl GpuLines<'_> {
             .is_some_and(|phrase| phrase.level <= Level::Warn);
         !matches!(slot, Slot::Further(_))
             || !is_urgent
-            || self.cells.long_columns() <= self.room_beside(|_| true)
+            || self.cells.long_columns() <= self.room_for_words(|_| true)
     }
 
-    /// Returns the columns for words beside the numbers.
-    fn room_beside(&self, is_shown: impl Fn(Slot) -> bool) -> usize {
+    /// Returns the columns for words next to the numbers.
+    fn room_for_words(&self, is_shown: impl Fn(Slot) -> bool) -> usize {
         let line = self.arrangement.lines.last().into_iter().flatten();
         let shown = line.filter(|(slot, _)| is_shown(*slot));
         let taken: usize = shown.map(|(_, width)| width + GAP).sum();
@@ -104,7 +104,7 @@ impl GpuLines<'_> {
             .saturating_sub(self.widths.index + 1 + taken)
     }
 
-    fn cell(&self, slot: Slot, width: usize, past: &[Option<f64>]) -> Line {
+    fn draw_cell(&self, slot: Slot, width: usize, past: &[Option<f64>]) -> Line {
         let Self {
             cells,
             widths,
@@ -126,10 +126,10 @@ impl GpuLines<'_> {
                 } else {
                     width
                 };
-                let name = describe::fitted(&cells.name, width, glyphs.ellipsis());
+                let name = describe::fit_name(&cells.name, width, glyphs.ellipsis());
                 Line::new(role, pad_end(&name, width))
             }
-            Slot::Utilization => number(
+            Slot::Utilization => style_number(
                 cells.loads.utilization,
                 &pad_start(&cells.utilization, width),
             ),
@@ -139,7 +139,7 @@ impl GpuLines<'_> {
             ),
             Slot::Memory => {
                 let text = with_limit(&cells.used, widths.used, &cells.total, "GiB");
-                number(cells.loads.memory, &pad_end(&text, width))
+                style_number(cells.loads.memory, &pad_end(&text, width))
             }
             Slot::Bar => match cells.memory_share {
                 Some(share) => {
@@ -150,13 +150,13 @@ impl GpuLines<'_> {
                 }
                 None => Line::new(Role::Plain, " ".repeat(width)),
             },
-            Slot::Temperature => number(
+            Slot::Temperature => style_number(
                 cells.loads.temperature,
                 &pad_start(&cells.temperature, width),
             ),
             Slot::Power => {
                 let text = with_limit(&cells.draw, widths.draw, &cells.limit, "W");
-                number(cells.loads.power, &pad_end(&text, width))
+                style_number(cells.loads.power, &pad_end(&text, width))
             }
             Slot::Further(place) => {
                 let (further, value) = (Further::ALL[place], &cells.further[place]);
@@ -183,30 +183,30 @@ impl GpuLines<'_> {
         }
     }
 
-    /// Adds the words: beside the numbers if there is room, otherwise in lines below if there may
+    /// Adds the words: next to the numbers if there is room, otherwise in lines below if there may
     /// be any.
     fn add_words(&self, lines: &mut Vec<Line>) {
         let (words, layout) = (&self.cells.words, self.layout);
         let room = match layout.width {
-            Some(_) => self.room_beside(|slot| self.is_shown(slot)),
+            Some(_) => self.room_for_words(|slot| self.is_shown(slot)),
             None => usize::MAX,
         };
         let Some(last) = lines.last_mut().filter(|_| !words.is_empty()) else {
             return;
         };
         let in_one_line = || (!self.arrangement.may_break).then(|| count_phrases(words, room));
-        let beside = fit_phrases(words, room).or_else(in_one_line);
-        match beside {
+        let pieces = fit_phrases(words, room).or_else(in_one_line);
+        match pieces {
             Some(pieces) => {
                 last.push(Role::Plain, " ".repeat(GAP));
                 last.extend(join(pieces));
             }
-            None => lines.extend(self.below()),
+            None => lines.extend(self.draw_words_below()),
         }
     }
 
     /// Returns the words in as few lines as hold them. Alone on its line, a phrase can be long.
-    fn below(&self) -> Vec<Line> {
+    fn draw_words_below(&self) -> Vec<Line> {
         let indent = self.widths.index + 1;
         let columns = self.arrangement.columns;
         let words = &self.cells.words;
@@ -247,7 +247,7 @@ fn with_limit(amount: &str, columns: usize, limit: &str, unit: &str) -> String {
 
 /// Returns a number in the style of its load; what is absent has none, and blanks are not
 /// underlined.
-fn number(load: Load, text: &str) -> Line {
+fn style_number(load: Load, text: &str) -> Line {
     let number = text.trim();
     let role = if number == ABSENT {
         Role::Dim
@@ -315,7 +315,7 @@ fn join(pieces: Vec<Piece>) -> Line {
 mod tests {
     use super::*;
 
-    fn phrase(level: Level, short: &str, long: &str) -> Phrase {
+    fn new_phrase(level: Level, short: &str, long: &str) -> Phrase {
         Phrase {
             short: short.to_owned(),
             long: long.to_owned(),
@@ -324,19 +324,19 @@ mod tests {
     }
 
     #[test]
-    fn first_phrase_is_long_and_the_rest_is_counted() {
+    fn first_phrase_is_long_and_others_are_counted() {
         let phrases = [
-            phrase(
+            new_phrase(
                 Level::Act,
                 "Xid 79: fell off the bus",
                 "Xid 79: GPU has fallen off the bus – reboot the machine",
             ),
-            phrase(
+            new_phrase(
                 Level::Warn,
                 "NVLink 3 down",
                 "NVLink 3 is down: GPUs reach each other more slowly",
             ),
-            phrase(Level::Note, "power-capped", "power-capped"),
+            new_phrase(Level::Note, "power-capped", "power-capped"),
         ];
         let at = |columns| {
             let pieces =

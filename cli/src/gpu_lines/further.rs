@@ -43,7 +43,7 @@ impl Further {
         Self::Pcie,
     ];
 
-    /// Returns what the value and its unit do not tell.
+    /// Returns the name of the reading, unless the unit makes it clear.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::SmActivity => "SM ",

@@ -9,6 +9,6 @@ mod further;
 
 pub(crate) use self::{
     arrangement::{Arrangement, CellWidths, Wishes},
-    cells::{Context, GpuCells, phrases},
+    cells::{Context, GpuCells, describe_gpu},
     draw::{GpuLines, Role},
 };

@@ -13,10 +13,10 @@ use crate::{
 };
 
 pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
-    let context = context(view, layout);
+    let context = phrase_context(view, layout);
     let (mut rows, mut pasts) = (Vec::new(), Vec::new());
     for gpu in &view.sample.gpus {
-        let board = view.board(gpu.index);
+        let board = view.find_board(gpu.index);
         rows.push(GpuCells::of_gpu(gpu, board, None, &context));
         pasts.push(view.past.of_gpu(gpu));
         for part in gpu.mig_devices.value().into_iter().flatten() {
@@ -28,7 +28,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     let mut widths = CellWidths::new(&rows);
     let is_steady = kept.is_some();
     if let Some(kept) = kept {
-        widths = widths.widened(&kept.gpus);
+        widths = widths.merge_max(&kept.gpus);
         kept.gpus = widths;
     }
     let wishes = Wishes {
@@ -54,7 +54,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     rows.map(|line| line.map(style)).collect()
 }
 
-pub(super) fn context(view: &View<'_>, layout: Layout) -> Context {
+pub(super) fn phrase_context(view: &View<'_>, layout: Layout) -> Context {
     Context {
         thresholds: view.thresholds,
         layout,

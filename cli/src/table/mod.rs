@@ -46,7 +46,7 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn board(&self, index: u32) -> Option<&'a Gpu> {
+    fn find_board(&self, index: u32) -> Option<&'a Gpu> {
         let mut known = self.inventory.gpus.iter();
         known.find(|known| known.index == index)
     }

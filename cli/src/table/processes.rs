@@ -55,7 +55,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     let mut rows = Vec::new();
     let names = NotebookNames::of_sample(view.sample);
     for gpu in &view.sample.gpus {
-        let known = view.board(gpu.index);
+        let known = view.find_board(gpu.index);
         let place = |process: &Process| {
             let part = process
                 .mig
@@ -115,7 +115,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
         lines.extend(note.map(|note| Line::new(DIM, note)));
     }
     for gpu in view.sample.gpus.iter().filter(|gpu| is_well(&gpu.health)) {
-        let known = view.board(gpu.index);
+        let known = view.find_board(gpu.index);
         for (place, holders) in describe::unused_allocations(gpu, known) {
             let holders = printable(&holders, layout);
             lines.push(Line::new(

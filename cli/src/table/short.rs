@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use gpumon_probe::model::{GpuSample, Health, Process, Reading, Vendor};
 use unicode_width::UnicodeWidthStr;
 
-use super::{View, gpus::context};
+use super::{View, gpus::phrase_context};
 
 use crate::terminal::{
     Layout,
@@ -14,8 +14,8 @@ use crate::terminal::{
     units::{ABSENT, clock},
 };
 use crate::{
-    describe::{LONGEST, Level, fitted, more_processes, unlisted_processes},
-    gpu_lines::phrases,
+    describe::{LONGEST, Level, fit_name, more_processes, unlisted_processes},
+    gpu_lines::describe_gpu,
     shown_processes::ShownProcesses,
 };
 
@@ -67,14 +67,14 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
     });
     let name = |index: u32| {
         let name = view
-            .board(index)
+            .find_board(index)
             .and_then(|board| board.name.value())
             .map_or("unknown GPU", String::as_str);
         // What gpustat shows is whole; a name that leaves no room for numbers helps nobody.
         let has_room = layout
             .width
             .is_none_or(|columns| name.width() + numbers <= columns);
-        let short = || fitted(Vendor::strip_from(name), LONGEST, layout.glyphs.ellipsis());
+        let short = || fit_name(Vendor::strip_from(name), LONGEST, layout.glyphs.ellipsis());
         printable(&if has_room { name.to_owned() } else { short() }, layout)
     };
     let longest = view
@@ -100,7 +100,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
         line.push(NAME, pad_end(&name(gpu.index), longest));
         line.push(PLAIN, " | ");
         readings(gpu, &mut line, parts);
-        for said in phrases(gpu, &context(view, layout))
+        for said in describe_gpu(gpu, &phrase_context(view, layout))
             .iter()
             .filter(|said| said.level == Level::Act)
         {

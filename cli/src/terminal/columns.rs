@@ -103,12 +103,12 @@ impl Column {
         let cell = self
             .least
             .map_or_else(|| cell.to_owned(), |_| cut(cell, self.width));
-        let [before, after] = self.blanks(&plain(&cell));
+        let [before, after] = self.count_blanks(&plain(&cell));
         format!("{:before$}{cell}{:after$}", "", "")
     }
 
     /// Returns the blanks before and after a cell.
-    fn blanks(&self, shown: &str) -> [usize; 2] {
+    fn count_blanks(&self, shown: &str) -> [usize; 2] {
         let room = self.width.saturating_sub(shown.width());
         let after = match self.align {
             Align::Left => room,
@@ -129,17 +129,17 @@ impl Column {
 
 /// The text of a cell, by which it is measured.
 pub(crate) trait Cell {
-    fn shown(&self) -> String;
+    fn to_plain_text(&self) -> String;
 }
 
 impl Cell for String {
-    fn shown(&self) -> String {
+    fn to_plain_text(&self) -> String {
         plain(self)
     }
 }
 
 impl<S> Cell for Line<S> {
-    fn shown(&self) -> String {
+    fn to_plain_text(&self) -> String {
         self.pieces().map(|(_, text)| text).collect()
     }
 }
@@ -191,7 +191,7 @@ impl Columns {
         rows: &[impl AsRef<[C]>],
         terminal: Option<usize>,
     ) -> Self {
-        let cells = |at: usize| rows.iter().map(move |row| row.as_ref()[at].shown());
+        let cells = |at: usize| rows.iter().map(move |row| row.as_ref()[at].to_plain_text());
         let mut shown: Vec<_> = (0..)
             .zip(all)
             .filter(|(at, column)| !column.is_optional || cells(*at).any(|cell| cell != ABSENT))
@@ -247,7 +247,7 @@ impl Columns {
     pub(crate) fn line_of_pieces<S: Copy>(&self, cells: &[Line<S>], blank: S) -> Line<S> {
         let mut line = Line::default();
         for (at, column) in &self.shown {
-            let [before, after] = column.blanks(&cells[*at].shown());
+            let [before, after] = column.count_blanks(&cells[*at].to_plain_text());
             line.push(blank, " ".repeat(before));
             line.extend(cells[*at].clone());
             line.push(blank, " ".repeat(after + GAP));

@@ -41,8 +41,9 @@ impl Glyphs {
         }
     }
 
-    /// A cell whose dot columns are filled from below, so many dots high each; `None` where there is no value.
-    pub(crate) fn column(self, heights: &[Option<usize>]) -> char {
+    /// Returns a cell whose dot columns are filled from below, so many dots high each; `None` for no
+    /// value.
+    pub(crate) fn draw_column(self, heights: &[Option<usize>]) -> char {
         let first = heights.first().copied().flatten();
         match self {
             Self::Braille => {
@@ -63,7 +64,8 @@ impl Glyphs {
         }
     }
 
-    /// A cell that a line passes through: of each dot column, the dots from below from which and up to which.
+    /// Returns a cell with a part of a line: for each dot column, its first and last dot, counted
+    /// from below.
     pub(crate) fn line(self, columns: &[(usize, usize)]) -> char {
         let first = columns.first().map_or(0, |(from, to)| to - from);
         match (self, first) {
@@ -71,7 +73,7 @@ impl Glyphs {
                 let bits = |of: fn(&(usize, usize)) -> usize| {
                     let heights: [Option<usize>; 2] =
                         std::array::from_fn(|at| columns.get(at).map(of));
-                    match self.column(&heights) {
+                    match self.draw_column(&heights) {
                         ' ' => 0,
                         filled => u32::from(filled) - 0x2800,
                     }
@@ -90,7 +92,7 @@ impl Glyphs {
     }
 
     /// A cell of a guide line, along the upper edge or through the middle of its row.
-    pub(crate) fn guide(self, is_middle: bool) -> char {
+    pub(crate) fn draw_guide(self, is_middle: bool) -> char {
         match (self, is_middle) {
             (Self::Braille, true) => '⠂',
             (Self::Braille, false) => '⠁',
@@ -157,12 +159,12 @@ mod tests {
 
     #[test]
     fn dots_are_filled_from_below() {
-        assert_eq!(Glyphs::Braille.column(&[Some(4), Some(4)]), '⣿');
-        assert_eq!(Glyphs::Braille.column(&[Some(1), Some(0)]), '⡀');
-        assert_eq!(Glyphs::Braille.column(&[None, Some(2)]), '⢠');
-        assert_eq!(Glyphs::Braille.column(&[None, None]), ' ');
-        assert_eq!(Glyphs::Blocks.column(&[Some(1)]), '▄');
-        assert_eq!(Glyphs::Ascii.column(&[Some(9)]), '#');
+        assert_eq!(Glyphs::Braille.draw_column(&[Some(4), Some(4)]), '⣿');
+        assert_eq!(Glyphs::Braille.draw_column(&[Some(1), Some(0)]), '⡀');
+        assert_eq!(Glyphs::Braille.draw_column(&[None, Some(2)]), '⢠');
+        assert_eq!(Glyphs::Braille.draw_column(&[None, None]), ' ');
+        assert_eq!(Glyphs::Blocks.draw_column(&[Some(1)]), '▄');
+        assert_eq!(Glyphs::Ascii.draw_column(&[Some(9)]), '#');
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Plot<'_> {
                 let within: [Option<usize>; 2] = std::array::from_fn(|at| {
                     Some((*columns.get(at)?)?.saturating_sub(below).min(up))
                 });
-                let symbol = painter.glyphs.column(&within[..columns.len()]);
+                let symbol = painter.glyphs.draw_column(&within[..columns.len()]);
                 if symbol != ' ' {
                     painter.cell(x, inner.y + line, symbol, self.style);
                 }
@@ -254,7 +254,12 @@ fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
     let middle = (area.y + area.height / 2, area.height % 2 == 1);
     for (y, is_middle) in [(area.y, false), middle] {
         for x in area.left()..area.right() {
-            painter.cell(x, y, painter.glyphs.guide(is_middle), painter.theme.dim);
+            painter.cell(
+                x,
+                y,
+                painter.glyphs.draw_guide(is_middle),
+                painter.theme.dim,
+            );
         }
     }
 }

@@ -70,7 +70,7 @@ describe('its line', () => {
   it('says what the cell took', () =>
     expect(line()).toBe('12.4 s   GPU 9.80 s   peak 61.0 GiB (+8.20)   6.10 kJ'));
 
-  it('adds the cost of energy whose price is known', () => {
+  it('adds the cost of energy at its price', () => {
     setEnergyPrice({ per_kwh: 0.3, before: '', after: ' EUR' });
     expect(line()).toContain('6.10 kJ (0.0005 EUR)');
     setEnergyPrice(null);

@@ -54,7 +54,7 @@ fn during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
 /// Returns how much of something a load did per second: with all that lay between its runs, and in
 /// its fastest runs alone.
 ///
-/// On a machine with other work the load waits for a CPU, and what is read of it is between the two.
+/// On a machine with other work, the load waits for a CPU, and readings are between the two.
 fn per_second(load: &Value, what: &str) -> [f64; 2] {
     let number = |pointer: &str| load.pointer(pointer).and_then(Value::as_f64).unwrap();
     let seconds = (number("/environment/to_ms") - number("/environment/from_ms")) / 1e3;

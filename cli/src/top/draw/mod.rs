@@ -54,7 +54,7 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
         panel::tabs(&mut painter, areas.tabs, &app.model, &app.state);
         painter.theme = &measured;
         panel::host_line(&mut painter, areas.host, &app.model, &app.state);
-        panel::gpus(
+        panel::draw_gpus(
             &mut painter,
             areas.gpus,
             areas.gpu_columns,

@@ -20,18 +20,18 @@ use crate::{
     },
 };
 
-/// Draws as many GPUs as fit, `beside` of them beside each other.
-pub(in crate::top) fn gpus(
+/// Draws as many GPUs as fit, in so many columns.
+pub(in crate::top) fn draw_gpus(
     painter: &mut Painter<'_>,
     area: Rect,
-    beside: u16,
+    columns: u16,
     totals: Rect,
     model: &Model,
     state: &State,
 ) {
     painter.hit(area, Hit::Gpus);
     let all = model.gpus();
-    let width = area.width / beside;
+    let width = area.width / columns;
     let layout = Layout {
         width: Some(width.into()),
         height: None,
@@ -74,7 +74,7 @@ pub(in crate::top) fn gpus(
             painter.line(line.x, line.y, line.width, &pieces);
         }
     };
-    let room = usize::from(area.height) * usize::from(beside);
+    let room = usize::from(area.height) * usize::from(columns);
     let first = state.gpu_scroll.min(all.len().saturating_sub(room));
     let shown = all.iter().zip(&rows).skip(first).take(room);
     for (place, (gpu, cells)) in (0..).zip(shown) {
@@ -88,7 +88,7 @@ pub(in crate::top) fn gpus(
             painter,
             line,
             cells,
-            past(gpu, model, arrangement.past_columns()),
+            read_past(gpu, model, arrangement.past_columns()),
         );
         if state.gpu == Some(gpu.index) {
             let name = Rect {
@@ -111,7 +111,7 @@ pub(in crate::top) fn gpus(
         );
     }
     if let Some(cells) = rows.get(all.len()) {
-        let past = mean_past(model, arrangement.past_columns());
+        let past = read_mean_past(model, arrangement.past_columns());
         draw(painter, Rect { width, ..totals }, cells, past);
     }
 }
@@ -130,7 +130,7 @@ fn style(role: Role, theme: &Theme) -> Style {
 
 /// Returns the utilization of the last minute, or the activity of the multiprocessors if there is
 /// none, as shares.
-fn past(gpu: &GpuSample, model: &Model, columns: usize) -> Vec<Option<f64>> {
+fn read_past(gpu: &GpuSample, model: &Model, columns: usize) -> Vec<Option<f64>> {
     let metric = if describe::is_sm_activity(gpu) {
         "sm"
     } else {
@@ -143,8 +143,11 @@ fn past(gpu: &GpuSample, model: &Model, columns: usize) -> Vec<Option<f64>> {
 }
 
 /// Returns the mean utilization of the last minute, as shares.
-fn mean_past(model: &Model, columns: usize) -> Vec<Option<f64>> {
-    let lines = model.gpus().iter().map(|gpu| past(gpu, model, columns));
+fn read_mean_past(model: &Model, columns: usize) -> Vec<Option<f64>> {
+    let lines = model
+        .gpus()
+        .iter()
+        .map(|gpu| read_past(gpu, model, columns));
     let lines: Vec<_> = lines.collect();
     let mean = |column: usize| {
         let values: Window = lines.iter().filter_map(|line| *line.get(column)?).collect();

@@ -6,7 +6,7 @@ use gpumon_probe::{
 };
 use ratatui::{layout::Rect, style::Style};
 
-use super::scroll_view::{Line, scroll_view, tabulate};
+use super::scroll_view::{Line, draw_table, scroll_view};
 use crate::{
     terminal::{columns::Column, line},
     top::{
@@ -59,9 +59,9 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
     let gpus = model.gpus().iter();
     let rows = gpus
         .filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index))
-        .map(|gpu| summary(painter, gpu, model, state));
+        .map(|gpu| summarize(painter, gpu, model, state));
     let rows: Vec<_> = rows.collect();
-    let (heading, mut lines) = tabulate(painter, area, &GPU_COLUMNS, &rows);
+    let (heading, mut lines) = draw_table(painter, area, &GPU_COLUMNS, &rows);
     match state.gpu.or(if let [only] = model.gpus() {
         Some(only.index)
     } else {
@@ -76,7 +76,7 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
     scroll_view(painter, area, Some(&heading), &lines, state.view_scroll)
 }
 
-fn summary(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State) -> Vec<Cell> {
+fn summarize(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State) -> Vec<Cell> {
     let (plain, traffic, alarm) = (
         painter.theme.plain,
         painter.theme.traffic,
@@ -183,7 +183,7 @@ fn list_links(
         of_link(link).map(|cell| Cell::new(style, cell)).to_vec()
     };
     let rows: Vec<_> = links.iter().map(row).collect();
-    let (heading, table) = tabulate(painter, area, &LINK_COLUMNS, &rows);
+    let (heading, table) = draw_table(painter, area, &LINK_COLUMNS, &rows);
     [vec![Line::new(), heading], table].concat()
 }
 

@@ -8,7 +8,7 @@ use ratatui::{
 
 use super::{
     charts::charts,
-    scroll_view::{Line, scroll_view, tabulate},
+    scroll_view::{Line, draw_table, scroll_view},
 };
 use crate::{
     describe::{self, Loads, Thresholds},
@@ -68,7 +68,7 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
         scroll_view(painter, area, None, &lines, state.view_scroll);
         return charts_below(painter, area, lines.len(), model, state);
     }
-    let (heading, mut lines) = tabulate(painter, area, &COLUMNS, &rows);
+    let (heading, mut lines) = draw_table(painter, area, &COLUMNS, &rows);
     lines.extend(without.iter().map(|(gpu, why)| {
         vec![(
             format!("{} {why}", align_left(&align_right(&gpu.to_string(), 3), 4)),

@@ -19,7 +19,7 @@ use ratatui::layout::Rect;
 
 pub(super) use self::{
     footer::{footer, notice},
-    gpus::gpus,
+    gpus::draw_gpus,
     host_line::host_line,
     processes::processes,
     tabs::tabs,

@@ -14,7 +14,7 @@ use crate::{
 pub(super) type Line = Vec<(String, Style)>;
 
 /// Returns the lines of a table, the first with its headings.
-pub(super) fn tabulate(
+pub(super) fn draw_table(
     painter: &Painter<'_>,
     area: Rect,
     columns: &[Column],
