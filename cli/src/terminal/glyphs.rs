@@ -41,8 +41,8 @@ impl Glyphs {
         }
     }
 
-    /// Returns a cell whose dot columns are filled from below, so many dots high each; `None` for no
-    /// value.
+    /// Returns a cell whose dot columns are filled from below, each so many dots high; `None` for
+    /// no value.
     pub(crate) fn draw_column(self, heights: &[Option<usize>]) -> char {
         let first = heights.first().copied().flatten();
         match self {
