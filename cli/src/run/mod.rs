@@ -1,15 +1,13 @@
 //! A run as a terminal starts and shows it: `gpumon_workload::parent` has the process that works, and this its signals,
 //! its printed results and the server that shows it, too.
 //!
-//! - [`arguments`] are common to all commands that start a run, [`beside`] to those that frameworks run beside.
-//! - [`printer`] prints what is reported, with [`progress_line`] below it on a terminal.
+//! - [`arguments`] are common to commands that start a run.
+//! - [`printer`] prints what is reported, with the progress below it on a terminal.
 //! - [`announcer`] passes reports on to a server of this machine.
 
 mod announcer;
 mod arguments;
-mod beside;
 mod printer;
-mod progress_line;
 
 use std::{
     env, io,
@@ -35,10 +33,9 @@ use signal_hook::{
     flag,
 };
 
-use self::{announcer::Announcer, progress_line::ProgressLine};
+use self::announcer::Announcer;
 pub(crate) use self::{
-    arguments::{WhereArgs, parse_share},
-    beside::BesideArgs,
+    arguments::{BesideArgs, WhereArgs, parse_share},
     printer::{ForPeople, print, print_list},
 };
 use crate::{

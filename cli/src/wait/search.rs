@@ -12,10 +12,8 @@ use gpumon_probe::{
 };
 
 use super::{
-    candidate::{Candidate, View, candidates},
-    choice::Choice,
-    condition::{Conditions, Verdict, gib},
-    idle::IdleClocks,
+    candidate::{Candidate, Choice, View, candidates},
+    condition::{Conditions, IdleClocks, Verdict, gib},
     lock::{Lock, Locks},
     progress::{Part, Progress},
     reader::{ReadResult, Reader},

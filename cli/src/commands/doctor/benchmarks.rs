@@ -6,8 +6,8 @@ use gpumon_probe::benchmarks::{self, BelowBaseline, BelowSiblings, Benchmarks, F
 
 use super::{
     super::bench::{dated, time},
-    finding::Finding,
     gpus::name,
+    report::Finding,
 };
 use crate::driver::Answer;
 
@@ -89,7 +89,7 @@ fn of_one(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
 mod tests {
     use gpumon_probe::benchmarks::Interval;
 
-    use super::{super::finding::Verdict, *};
+    use super::{super::report::Verdict, *};
 
     #[test]
     fn what_is_below_its_baseline_or_its_siblings_is_told_with_both_figures() {

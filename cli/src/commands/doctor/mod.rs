@@ -1,22 +1,18 @@
 //! `gpumon doctor`: what is the matter with this machine's GPUs and driver, and what to do about it.
 //!
-//! - [`finding`] is what a check found, [`report`] how it is printed.
+//! - [`report`] has findings and readings, and prints them.
 //! - [`machine`] is the file system around the driver.
-//! - The checks: [`package`], [`installation`], [`device_files`], [`surroundings`], [`gpus`],
-//!   [`kernel_drivers`], [`kernel_log`], [`settings`], [`server`], [`benchmarks`] and [`readings`].
+//! - The checks: [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`], [`gpus`],
+//!   [`benchmarks`], [`settings`] and [`server`].
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
 mod benchmarks;
 mod bundle;
 mod device_files;
-mod finding;
 mod gpus;
 mod installation;
 mod kernel_drivers;
-mod kernel_log;
 mod machine;
-mod package;
-mod readings;
 mod report;
 mod server;
 mod settings;
@@ -31,10 +27,8 @@ use gpumon_probe::{owner::CommandLines, vendor::SourceChoice};
 
 use self::{
     bundle::{BundleArgs, Collected},
-    finding::Finding,
     machine::Machine,
-    readings::Readings,
-    report::Report,
+    report::{Finding, Readings, Report},
     server::Response,
     settings::Settings,
 };
@@ -153,7 +147,7 @@ fn checks(
     data_dir: Option<&Path>,
     server: &Result<Response, NoServer>,
 ) -> Vec<Finding> {
-    let mut findings: Vec<_> = package::check(machine).into_iter().collect();
+    let mut findings: Vec<_> = installation::check_package(machine).into_iter().collect();
     findings.extend(installation::check(machine, driver));
     if !driver.is_simulated() {
         if driver.uses_nvidia() {
@@ -163,7 +157,10 @@ fn checks(
             findings.extend(kernel_drivers::check(machine));
         }
         findings.extend(surroundings::check(machine, driver));
-        findings.push(kernel_log::check(machine, driver.uses_nvidia()));
+        findings.push(surroundings::check_kernel_log(
+            machine,
+            driver.uses_nvidia(),
+        ));
     }
     if let Some(answer) = driver.answer() {
         findings.extend(gpus::check(machine, answer));

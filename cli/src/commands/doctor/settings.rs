@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::finding::Finding;
+use super::report::Finding;
 use crate::config::{self, Parsed, Unreadable, Wanted};
 
 pub(super) struct Settings {

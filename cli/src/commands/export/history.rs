@@ -9,11 +9,11 @@ use gpumon_history::{
     wanted::Metric,
 };
 use gpumon_probe::model::now_ms;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::{Format, GPU_KEYS};
 use crate::{
-    commands::show::csv::{self, Csv, DEVICE_KEYS, rounded, text_field, time},
+    commands::show::csv::{self, Csv, DEVICE_KEYS, time},
     exit::Failure,
     moment::{Beside, MomentSpan},
     past::{PastArgs, most_points},
@@ -39,7 +39,7 @@ pub(super) fn export(
     let ids: Vec<&str> = asked.iter().map(|metric| &*metric.id).collect();
     let resolution_ms = resolution.map(|resolution| (resolution.as_millis() as u64).max(1));
     let is_key = |name: &&'static str| GPU_KEYS.contains(name) || DEVICE_KEYS.contains(name);
-    let keys = columns.names().into_iter().filter(is_key).collect();
+    let keys = columns.names().filter(is_key).collect();
     let mut rows = Rows {
         asked,
         keys,
@@ -68,7 +68,7 @@ pub(super) fn export(
 
 /// The readings among the columns; the others tell of a moment, and not of a time.
 fn select_metrics(columns: &Csv) -> Vec<&'static Metric> {
-    let names = columns.names();
+    let names: Vec<_> = columns.names().collect();
     Metric::all()
         .filter(|metric| names.contains(&&*column_name(metric)))
         .collect()
@@ -208,35 +208,8 @@ impl Rows {
         values: &[Option<f64>],
     ) -> String {
         let keys = self.keys.iter().map(|key| key_value(device, key, at_ms));
-        match self.format {
-            Format::Csv => {
-                let keys = keys.map(|key| match key {
-                    Value::Null => String::new(),
-                    Value::String(text) => text_field(text),
-                    number => number.to_string(),
-                });
-                csv::row(
-                    keys.chain(
-                        values
-                            .iter()
-                            .map(|value| value.map(rounded).unwrap_or_default()),
-                    ),
-                )
-            }
-            Format::Ndjson => {
-                let number = |value: &Option<f64>| {
-                    value
-                        .and_then(Number::from_f64)
-                        .map_or(Value::Null, Value::Number)
-                };
-                csv::object(
-                    names
-                        .iter()
-                        .cloned()
-                        .zip(keys.chain(values.iter().map(number))),
-                )
-            }
-        }
+        let values = values.iter().map(|value| Value::from(*value));
+        self.format.line(names.iter().cloned(), keys.chain(values))
     }
 }
 

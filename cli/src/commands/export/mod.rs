@@ -1,22 +1,27 @@
 //! `gpumon export`: what was recorded, for other programs.
 
 mod history;
-mod recording;
 
 use std::{
     io::{self, BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::anyhow;
+use gpumon_probe::model::{Inventory, Record};
+use gpumon_recording::Recording;
 
-use super::show::csv::{self, Csv, Rows};
+use super::{
+    replay,
+    show::csv::{self, Csv, Format, Rows},
+};
 use crate::{
-    exit::Failure,
-    moment::{Moment, MomentSpan},
+    exit::{Failure, say},
+    moment::{Beside, Moment, MomentSpan},
     options::parse_time,
     past::PastArgs,
+    recorded::samples,
 };
 
 /// Print a recording, or the history of a running server, as CSV or JSON
@@ -75,14 +80,6 @@ Environment:
 
 Exit codes: 0 success, 1 error or no server, 2 invalid argument or not a recording";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Comma-separated values with a header
-    Csv,
-    /// One JSON object per line
-    Ndjson,
-}
-
 /// What tells rows apart.
 const GPU_KEYS: [&str; 5] = ["time", "time_ms", "index", "uuid", "name"];
 const PROCESS_KEYS: [&str; 4] = ["time", "time_ms", "gpu_index", "pid"];
@@ -105,7 +102,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let span = MomentSpan::new(args.from, args.to);
     let mut out = BufWriter::new(io::stdout().lock());
     match &args.file {
-        Some(file) => recording::export(file, span, &columns, args.format, &mut out)?,
+        Some(file) => export_recording(file, span, &columns, args.format, &mut out)?,
         None => history::export(
             &args.past,
             span,
@@ -117,4 +114,37 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     }
     out.flush()?;
     Ok(())
+}
+
+fn export_recording(
+    file: &Path,
+    span: MomentSpan,
+    columns: &Csv,
+    format: Format,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let recording = Recording::open(file).map_err(replay::failure)?;
+    if let Some(cuts) = replay::cuts(&recording) {
+        say(&cuts);
+    }
+    let span = span
+        .resolve(&Beside::recording(recording.times_ms()))
+        .map_err(|why| Failure::usage(anyhow!(why)))?;
+    if format == Format::Csv {
+        out.write_all(columns.header().as_bytes())?;
+    }
+    let mut inventory: Option<Inventory> = None;
+    samples(&recording, &span, |record| {
+        match record {
+            Record::Inventory(newer) => inventory = Some(newer),
+            Record::Sample(sample) => {
+                if let Some(inventory) = &inventory {
+                    let rows = columns.rows(inventory, &sample, format);
+                    out.write_all(rows.as_bytes())?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    })
 }

@@ -1,20 +1,23 @@
 //! `gpumon fleet`: many machines at once, on a page or in the terminal.
 
-mod serve;
 mod table;
 mod targets;
+
+use std::iter;
 
 use anyhow::anyhow;
 use clap::Arg;
 use gpumon_probe::units::Accepted;
+use gpumon_server::{Live, Settings, fleet::FleetSettings};
 
-use super::serve::DoorArgs;
+use super::serve::{DoorArgs, asked_to_end};
 use crate::{
     exit::Failure,
     fleet::{
         nodes::Sort,
         options::{OwnFleetArgs, no_fleet},
         renamed::{Rename, Renamed},
+        served,
     },
 };
 
@@ -143,7 +146,7 @@ pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
             "words choose what is printed: add --table, --gpus, --users or --free N, or filter on the page"
         )));
     }
-    super::serve::in_runtime(serve::serve(&args.doors.args, settings))
+    super::serve::in_runtime(serve(&args.doors.args, settings))
 }
 
 impl OnceArgs {
@@ -157,3 +160,24 @@ const MEMORY: Accepted<u64> = Accepted::accept_sizes(
     u64::MAX,
     "a size of a GPU's memory in all, such as 80GiB",
 );
+
+async fn serve(doors: &DoorArgs, fleet: FleetSettings) -> Result<(), Failure> {
+    let shutdown = asked_to_end(doors.exit_with_parent, None)?;
+    let show_processes = doors.show_processes(false)?;
+    let open = doors.open(false)?;
+    let door = doors.listener(&open).await?;
+    tracing::info!("serving the fleet at {}", door.address(&open));
+    let live = Live {
+        public_origins: doors.public_origin.clone().into(),
+        ..Live::default()
+    }
+    .fixed();
+    let settings = Settings {
+        live,
+        doors: open,
+        show_processes,
+        ..served::settings(fleet)
+    };
+    gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
+    Ok(())
+}

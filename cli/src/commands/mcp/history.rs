@@ -19,10 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strsim::jaro_winkler;
 
-use super::{
-    sources::Sources,
-    tool::{Answer, Tool},
-};
+use super::{Answer, Tool, sources::Sources};
 use crate::{exit::Failure, past::PastArgs};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

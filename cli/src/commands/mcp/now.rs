@@ -13,10 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{
-    sources::Sources,
-    tool::{Answer, Tool},
-};
+use super::{Answer, Tool, sources::Sources};
 use crate::{
     describe::{self, Context},
     exit::Failure,

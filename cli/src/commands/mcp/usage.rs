@@ -12,10 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{
-    sources::Sources,
-    tool::{Answer, Tool},
-};
+use super::{Answer, Tool, sources::Sources};
 use crate::{
     commands::{
         job::{self, Measured},

@@ -1,27 +1,32 @@
 //! `gpumon measure`: measures what programs ask for, on behalf of the Python package.
 //!
-//! Requests and answers are JSON objects, one a line, on standard input and output ([`protocol`]). It ends with its input.
+//! Requests and answers are JSON objects, one a line, on standard input and output. It ends with its input.
 
-mod measurement;
-mod measurements;
-mod output;
-mod protocol;
 mod session;
 
 use std::{
-    io::{self, BufRead},
+    collections::BTreeMap,
+    io::{self, BufRead, Write},
     sync::{
         Arc,
         atomic::AtomicBool,
         mpsc::{self, SyncSender},
     },
     thread,
+    time::{Duration, Instant},
 };
 
+use gpumon_history::plan::HistoryQuery;
+use gpumon_probe::{
+    model::{Cost, Gpu, Record},
+    usage::cost::CostMeter,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use signal_hook::{consts::SIGINT, flag};
 
 use self::session::{Happening, Session};
-use crate::{exit::Failure, local::ServerArgs, options::SourceArgs};
+use crate::{exit::Failure, local::ServerArgs, options::SourceArgs, process_tree::ProcessTree};
 
 /// Measure processes on request, for the Python package
 #[derive(Debug, clap::Args)]
@@ -55,4 +60,289 @@ fn read(happenings: &SyncSender<Happening>) {
         }
     }
     let _ = happenings.send(Happening::EndOfRequests);
+}
+
+/// Writes a line. It fails where whoever asked has ended, which the end of the input tells, too.
+fn write(line: &impl Serialize) {
+    let mut out = io::stdout().lock();
+    let _ = serde_json::to_writer(&mut out, line)
+        .map_err(io::Error::from)
+        .and_then(|()| out.write_all(b"\n"));
+    let _ = out.flush();
+}
+
+/// Answers a request that wants an answer.
+fn answer(id: Option<u64>, mut answer: Value) {
+    if let (Some(id), Value::Object(parts)) = (id, &mut answer) {
+        parts.insert("id".to_owned(), id.into());
+        write(&answer);
+    }
+}
+
+/// Reports a line that is no request. It is not known who waits for its answer.
+fn refuse_line(why: &str) {
+    write(&json!({ "error": why }));
+}
+
+/// Answers a request with an error, or reports the error as a remark if the request wants no
+/// answer.
+fn refuse(id: Option<u64>, why: &str) {
+    match id {
+        Some(_) => answer(id, json!({ "error": why })),
+        None => write(&json!({ "remark": why })),
+    }
+}
+
+/// A request. Times are in milliseconds since 1970; numbers of measurements are the client's own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    /// The answer has it, too.
+    id: Option<u64>,
+    /// Measures from `at_ms` on: the process `pid`, by default the one that has started this, and what it has started.
+    begin: Option<u64>,
+    /// It was over at `at_ms`.
+    end: Option<u64>,
+    /// Asks for what a measurement has found: a `Cost`, with the `StoredCost` of notebooks beside it.
+    cost: Option<u64>,
+    /// Nobody will ask for a measurement any more.
+    forget: Option<u64>,
+    /// Marks `at_ms`, with this text.
+    mark: Option<String>,
+    /// Asks for the newest sample, with the inventory.
+    snapshot: Option<bool>,
+    /// Asks for samples, one in so many milliseconds, until it is `null`.
+    #[serde(default, deserialize_with = "given")]
+    stream: Option<Stream>,
+    /// Asks a running server for a span of its history.
+    history: Option<HistoryQuery>,
+    at_ms: Option<f64>,
+    pid: Option<u32>,
+    name: Option<String>,
+}
+
+/// How often samples are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    EveryMs(u32),
+    Never,
+}
+
+/// Tells `null` from what is not there.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Stream>, D::Error> {
+    let interval_ms = Option::deserialize(deserializer)?;
+    Ok(Some(interval_ms.map_or(Stream::Never, Stream::EveryMs)))
+}
+
+/// Returns the `id` of a request that is otherwise invalid.
+///
+/// # Errors
+/// The line is no JSON object, so its request is unknown.
+fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
+    #[derive(Deserialize)]
+    struct RequestId {
+        id: Option<u64>,
+    }
+    serde_json::from_slice(line).map(|RequestId { id }| id)
+}
+
+/// A loop of a thousand steps a second, each of which is measured, is remembered for some seconds; what is kept in a
+/// program for longer was asked for, or is forgotten by then.
+const MOST: usize = 20_000;
+
+#[derive(Default)]
+struct Measurements(BTreeMap<u64, Measurement>);
+
+impl Measurements {
+    fn add(&mut self, number: u64, measurement: Measurement) {
+        self.0.insert(number, measurement);
+        while self.0.len() > MOST
+            && let Some(oldest) = self
+                .0
+                .iter()
+                .find(|(_, one)| !one.is_running())
+                .map(|(number, _)| *number)
+        {
+            self.0.remove(&oldest);
+        }
+    }
+
+    fn get(&mut self, number: u64) -> Option<&mut Measurement> {
+        self.0.get_mut(&number)
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.0.remove(&number);
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Measurement> {
+        self.0.values_mut()
+    }
+
+    /// Whether one goes on.
+    fn is_any_running(&self) -> bool {
+        self.0.values().any(Measurement::is_running)
+    }
+
+    /// Why there is none of that number.
+    fn missing(number: u64) -> String {
+        format!(
+            "measurement {number} is not known: it never began, or was forgotten as one of more than {MOST}"
+        )
+    }
+}
+
+/// The driver's records come within two seconds, where they come.
+const RECORDS_COME_WITHIN: Duration = Duration::from_secs(3);
+
+enum Measurement {
+    Open {
+        meter: Box<CostMeter>,
+        /// The root of the tree of processes.
+        root: u32,
+        /// Since when it is over, by this process's clock.
+        ended: Option<Instant>,
+    },
+    Done(Box<Cost>),
+}
+
+impl Measurement {
+    fn new(name: Option<String>, root: u32, at_ms: f64) -> Self {
+        Self::Open {
+            meter: Box::new(CostMeter::new(name, at_ms)),
+            root,
+            ended: None,
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        matches!(self, Self::Open { ended: None, .. })
+    }
+
+    fn root(&self) -> Option<u32> {
+        match self {
+            Self::Open { root, .. } => Some(*root),
+            Self::Done(_) => None,
+        }
+    }
+
+    fn end(&mut self, at_ms: f64) {
+        if let Self::Open {
+            meter,
+            ended: ended @ None,
+            ..
+        } = self
+        {
+            meter.end(at_ms);
+            *ended = Some(Instant::now());
+        }
+    }
+
+    fn push(&mut self, record: &Record, tree: &mut ProcessTree) {
+        if let Self::Open { meter, .. } = self {
+            tree.measure(meter, record);
+        }
+    }
+
+    fn meter(&mut self) -> Option<&mut CostMeter> {
+        match self {
+            Self::Open { meter, .. } => Some(meter),
+            Self::Done(_) => None,
+        }
+    }
+
+    /// When it is done with what is known by then; `None` where it goes on, or is done.
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Open {
+                ended: Some(ended), ..
+            } => Some(*ended + RECORDS_COME_WITHIN),
+            _ => None,
+        }
+    }
+
+    /// Makes it done where everything is known that will be. `is_over` says that no more will be.
+    fn finish(&mut self, gpus: &[Gpu], is_over: bool) {
+        let Self::Open {
+            meter,
+            ended: Some(_),
+            ..
+        } = self
+        else {
+            return;
+        };
+        if is_over || meter.is_final() || self.due().is_some_and(|due| due <= Instant::now()) {
+            let Self::Open { meter, .. } = std::mem::replace(self, Self::Done(Box::default()))
+            else {
+                return;
+            };
+            *self = Self::Done(Box::new(meter.into_cost(gpus)));
+        }
+    }
+
+    /// What it has found so far.
+    fn cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
+        match self {
+            Self::Open { meter, .. } => meter.cost(now_ms, gpus),
+            Self::Done(cost) => (**cost).clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_as_it_is_documented() {
+        let read = |text| serde_json::from_str::<Request>(text).unwrap();
+        let begin = read(r#"{"begin": 7, "at_ms": 1790000000000.1, "name": "train", "pid": 1234}"#);
+        assert_eq!(
+            (begin.begin, begin.pid, begin.name.as_deref()),
+            (Some(7), Some(1234), Some("train"))
+        );
+        assert_eq!(
+            read(r#"{"stream": 500}"#).stream,
+            Some(Stream::EveryMs(500))
+        );
+        assert_eq!(read(r#"{"stream": null}"#).stream, Some(Stream::Never));
+        assert_eq!(read(r#"{"forget": 1}"#).stream, None);
+        let history =
+            read(r#"{"id": 3, "history": {"from_ms": 5, "metrics": "a,b&c", "points": 600}}"#)
+                .history;
+        assert_eq!(
+            history.unwrap().target(),
+            "history?from_ms=5&metrics=a%2Cb%26c&points=600"
+        );
+        let error = serde_json::from_str::<Request>(r#"{"began": 7}"#)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("unknown field `began`"), "{error}");
+    }
+
+    #[test]
+    fn invalid_request_keeps_its_id() {
+        let invalid = [
+            r#"{"id": 3, "history": {"points": 2.5}}"#,
+            r#"{"history": {"points": -1}, "id": 3}"#,
+            r#"{"id": 3, "unheard of": [1, {"id": 4}]}"#,
+            r#"{"id": 3, "mark": "\udce9"}"#,
+        ];
+        for line in invalid {
+            assert!(serde_json::from_str::<Request>(line).is_err(), "{line}");
+            assert_eq!(parse_id(line.as_bytes()).unwrap(), Some(3), "{line}");
+        }
+        assert_eq!(
+            parse_id(br#"{"begin": 7, "pid": 1099511627776}"#).unwrap(),
+            None
+        );
+        for line in [
+            &b"{"[..],
+            b"Segmentation fault",
+            br#"{"id": 3, "from_ms": NaN}"#,
+            b"{\"id\": 3, \xff}",
+        ] {
+            assert!(parse_id(line).is_err(), "{}", line.escape_ascii());
+        }
+    }
 }

@@ -18,10 +18,7 @@ use rustix::{
 use serde_json::json;
 
 use super::{
-    measurement::Measurement,
-    measurements::Measurements,
-    output::{answer, refuse, refuse_line, write},
-    protocol::{Request, Stream, parse_id},
+    Measurement, Measurements, Request, Stream, answer, parse_id, refuse, refuse_line, write,
 };
 use crate::{
     commands::{mark::Forwarder, run::INTERVAL},

@@ -1,7 +1,6 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
 mod doors;
-mod join;
 mod reload;
 
 use std::{
@@ -38,7 +37,10 @@ use tokio::{
 };
 
 pub(super) use self::doors::DoorArgs;
-use self::{doors::MetricsDoorArgs, join::JoinArgs, reload::Reload};
+use self::{
+    doors::{JoinArgs, MetricsDoorArgs},
+    reload::Reload,
+};
 use super::collect;
 use crate::{
     config::Resolved,

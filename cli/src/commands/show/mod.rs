@@ -1,8 +1,6 @@
 //! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and again.
 
 pub(crate) mod csv;
-
-mod select;
 mod watch;
 
 use std::time::Duration;
@@ -25,7 +23,7 @@ use crate::{
     exit::{Failure, say},
     local::ServerArgs,
     options::SourceArgs,
-    shown_gpus::ShownGpusArgs,
+    shown_gpus::{ShownGpus, ShownGpusArgs},
     shown_processes::ShownProcesses,
     snapshot::{Need, Snapshot, SourceSelection},
     table::{self, ColumnWidths, ShortPart, View},
@@ -204,7 +202,7 @@ pub(crate) fn run(
 
 fn once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result<(), Failure> {
     let mut snapshot = Snapshot::take(at, form.need(), form.depth())?;
-    select::select(&mut snapshot, &(&args.gpus).into())?;
+    select(&mut snapshot, &(&args.gpus).into())?;
     let mut screen = Screen::new(args.color, false);
     form.show(snapshot, &mut screen, true)
 }
@@ -226,7 +224,7 @@ fn again_and_again(
     let ended = loop {
         match feed.next() {
             Message::Snapshot(mut snapshot) => {
-                select::select(&mut snapshot, &(&args.gpus).into())?;
+                select(&mut snapshot, &(&args.gpus).into())?;
                 if screen.is_renewed {
                     screen.show(&form.picture(&snapshot, screen.layout(), Some(&mut kept)))?;
                     last = Some(snapshot);
@@ -339,7 +337,9 @@ impl Form<'_> {
                 } else {
                     String::new()
                 };
-                print_raw(&(header + &csv.rows(&snapshot.inventory, &snapshot.sample)))?;
+                print_raw(
+                    &(header + &csv.rows(&snapshot.inventory, &snapshot.sample, csv::Format::Csv)),
+                )?;
             }
         }
         Ok(())
@@ -367,6 +367,25 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     seconds
         .map(Duration::from_secs_f64)
         .ok_or_else(|| "not a refresh interval: give 0.1 to 3600 seconds".to_owned())
+}
+
+/// Removes all GPUs that are not shown.
+fn select(snapshot: &mut Snapshot, shown: &ShownGpus) -> Result<(), Failure> {
+    let Some(wanted) = shown.find(&snapshot.inventory.gpus)? else {
+        return Ok(());
+    };
+    let is_wanted = |index: u32| wanted.contains(&index);
+    snapshot.inventory.gpus.retain(|gpu| is_wanted(gpu.index));
+    snapshot
+        .inventory
+        .topology
+        .retain(|link| is_wanted(link.a) && is_wanted(link.b));
+    snapshot.sample.gpus.retain(|gpu| is_wanted(gpu.index));
+    snapshot.details.retain(|details| is_wanted(details.index));
+    snapshot
+        .events
+        .retain(|event| event.gpu.as_ref().is_none_or(|gpu| is_wanted(gpu.index)));
+    Ok(())
 }
 
 #[cfg(test)]
