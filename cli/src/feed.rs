@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 use crate::{
     children, collector,
-    exit::Failure,
+    exit::{Failure, Result},
     local::{Frames, ServerArgs},
     options::SourceArgs,
 };
@@ -76,7 +76,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         interval: Duration,
         traces: bool,
         inputs: SyncSender<T>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let (source, server) = (source.clone(), server.clone());
         let mut feed = Self {
             source,
@@ -110,7 +110,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         server: &ServerArgs,
         interval: Duration,
         inputs: SyncSender<T>,
-        started: fn(Result<Self, Failure>) -> T,
+        started: fn(Result<Self>) -> T,
     ) -> io::Result<()> {
         let (source, server) = (source.clone(), server.clone());
         spawn(move || {
@@ -121,7 +121,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     }
 
     /// Reads the driver from now on.
-    pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result<(), Failure> {
+    pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result {
         if self.is_simulated {
             return Err(anyhow!("the server has ended, and its GPUs were simulated").into());
         }
@@ -154,7 +154,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     }
 
     /// Takes what a server knows, and then what it sends.
-    fn follow(&mut self, mut frames: Frames, at: &str) -> Result<(), Failure> {
+    fn follow(&mut self, mut frames: Frames, at: &str) -> Result {
         let bad = |error: &dyn std::fmt::Display| {
             anyhow!("the server at {at} is not gpumon's: {error}; name it with --control")
         };
@@ -201,7 +201,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     }
 
     /// Takes what a collector of its own writes.
-    fn sample(&mut self, interval: Duration) -> Result<(), Failure> {
+    fn sample(&mut self, interval: Duration) -> Result {
         let mut command = collector::command(&self.source, interval)?;
         let mut child = children::start(command.stderr(Stdio::piped()))
             .context("cannot start a gpumon collect")?;

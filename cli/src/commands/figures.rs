@@ -118,7 +118,7 @@ pub(super) const THROTTLED: usize = 7;
 
 /// A value of each; `None` where it was not read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Figures(pub(super) [Option<f64>; COUNT]);
+pub(crate) struct Figures(pub(super) [Option<f64>; COUNT]);
 
 /// One side beside the other: differences in points, and ratios.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -11,7 +11,7 @@ use std::{
 use gpumon_probe::model::CostMark;
 use serde_json::{Value, json};
 
-use crate::{exit::Failure, local::ServerArgs};
+use crate::{exit::Result, local::ServerArgs};
 
 /// Mark this moment on the charts of a running server
 ///
@@ -45,7 +45,7 @@ const MOST_WAITING: usize = 64;
 /// A server that answers does so in a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(args: &MarkArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &MarkArgs) -> Result {
     send(&args.server, &json!({ "text": args.text }))
 }
 
@@ -99,7 +99,7 @@ impl Forwarder {
     }
 }
 
-fn send(server: &ServerArgs, mark: &Value) -> Result<(), Failure> {
+fn send(server: &ServerArgs, mark: &Value) -> Result {
     let body = mark.to_string();
     server
         .request("POST", "/api/v1/marks", &body, "takes no marks")

@@ -38,10 +38,13 @@ pub(crate) mod usage;
 pub(crate) mod wait;
 pub(crate) mod work;
 
-use anyhow::anyhow;
 use clap::{CommandFactory, Subcommand};
 
-use crate::{args::Args, config::Resolved, exit::Failure};
+use crate::{
+    args::Args,
+    config::Resolved,
+    exit::{Failure, usage},
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -90,9 +93,9 @@ pub(crate) enum Command {
 pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
     let name = resolved.matches.subcommand_name();
     if let (Some(name), Some(option)) = (name, args.show.typed()) {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "'{option}' before '{name}' has no effect on it: remove it, or put it after '{name}' if `gpumon {name} --help` lists it"
-        )));
+        ));
     }
     if let Some(price) = args.energy_price {
         price.show_costs();

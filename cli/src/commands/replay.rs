@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     config::Resolved,
-    exit::{Failure, say},
+    exit::{Failure, Result, say, usage},
     moment::{Beside, Moment, shown},
     options::SourceArgs,
     top,
@@ -83,11 +83,7 @@ Examples:
 
 Exit codes: 0 success, 1 error, 2 invalid argument or not a recording";
 
-pub(crate) fn run(
-    source: &SourceArgs,
-    args: ReplayArgs,
-    resolved: Resolved,
-) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: ReplayArgs, resolved: Resolved) -> Result {
     let player = open(&args.file, args.speed, args.from)?;
     let remark = cuts(player.recording());
     if args.serve {
@@ -112,7 +108,7 @@ async fn serve(
     listen: SocketAddr,
     socket: Option<PathBuf>,
     exit_with_parent: bool,
-) -> Result<(), Failure> {
+) -> Result {
     let shutdown = asked_to_end(exit_with_parent, None)?;
     let doors = Arc::new(Doors::none());
     let door = match &socket {
@@ -143,13 +139,13 @@ async fn serve(
 }
 
 /// A player at the moment where it is to begin.
-fn open(file: &std::path::Path, speed: f64, from: Option<Moment>) -> Result<Player, Failure> {
+fn open(file: &std::path::Path, speed: f64, from: Option<Moment>) -> Result<Player> {
     let recording = Recording::open(file).map_err(failure)?;
     let times_ms = recording.times_ms();
     let mut player = Player::new(recording);
     player.set_speed(speed);
     if let Some(from) = from {
-        let at_ms = within(from, times_ms).map_err(|why| Failure::usage(anyhow::anyhow!(why)))?;
+        let at_ms = within(from, times_ms).map_err(|why| usage!(why))?;
         player.start_at(at_ms);
     }
     Ok(player)

@@ -12,7 +12,8 @@ use gpumon_server::{
 use serde::de::DeserializeOwned;
 use tungstenite::{Error, Message, WebSocket};
 
-use crate::{config::for_all, exit::Failure};
+use crate::{config::for_all, exit::Result};
+
 pub(crate) use gpumon_server::local::Answer;
 
 /// A server never waits for the driver, only for the end of its collector.
@@ -91,7 +92,7 @@ impl ServerArgs {
         target: &str,
         body: &str,
         lacks: &str,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply> {
         let server = self.connect().map_err(anyhow::Error::from)?;
         let at = server.path.display().to_string();
         let answer = send_request(server.stream, PATIENCE, &format!("{method} {target}"), body)
@@ -136,7 +137,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T> {
         let at = &self.at;
         let read = serde_json::from_str(&self.body);
         Ok(read.with_context(|| {

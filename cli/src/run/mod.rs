@@ -34,18 +34,19 @@ use signal_hook::{
 };
 
 use self::announcer::Announcer;
+use crate::{
+    exit::{Failure, Result, say},
+    options::SourceArgs,
+};
+
 pub(crate) use self::{
     arguments::{BesideArgs, WhereArgs, parse_share},
     printer::{ForPeople, print, print_list},
 };
-use crate::{
-    exit::{Failure, say},
-    options::SourceArgs,
-};
 
 pub(crate) trait View {
     /// A line, as it came and as what it means.
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure>;
+    fn on_line(&mut self, raw: &str, line: Line) -> Result;
 
     fn on_tick(&mut self) {}
 
@@ -59,7 +60,7 @@ pub(crate) fn follow(
     limit: Option<Duration>,
     beside: Option<&BesideArgs>,
     view: &mut dyn View,
-) -> Result<u8, Failure> {
+) -> Result<u8> {
     let interrupted = install_signal_handlers()?;
     let limit = limit.unwrap_or_else(|| {
         job.usual_limit() + beside.map(BesideArgs::usual_time).unwrap_or_default()
@@ -134,7 +135,7 @@ struct Terminal<'a> {
 impl Listener for Terminal<'_> {
     type Error = Failure;
 
-    fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result<(), Failure> {
+    fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result {
         // What a driver may print by itself is no report.
         let Ok(line) = line else { return Ok(()) };
         self.announcer.pass_on(raw);

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{BesideArgs, View, follow};
 use crate::{
-    exit::{Failure, say},
+    exit::{Failure, Result, say},
     options::SourceArgs,
     terminal::{chart::draw_bar, status_line::StatusLine, text::cut, units::compact_duration},
 };
@@ -35,7 +35,7 @@ pub(crate) fn print_list<T: Serialize>(
     entries: impl IntoIterator<Item = T>,
     for_programs: bool,
     words: impl Fn(&T) -> String,
-) -> Result<(), Failure> {
+) -> Result {
     let mut out = anstream::stdout();
     for entry in entries {
         let line = if for_programs {
@@ -56,7 +56,7 @@ pub(crate) fn print(
     beside: Option<&BesideArgs>,
     text: &mut impl ForPeople,
     for_programs: bool,
-) -> Result<(), Failure> {
+) -> Result {
     let mut printer = Printer {
         text,
         for_programs,
@@ -93,7 +93,7 @@ impl<T: ForPeople> Printer<'_, T> {
 }
 
 impl<T: ForPeople> View for Printer<'_, T> {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result {
         let is_printed = self.print(raw, &line)?;
         match &line.report {
             // Who reads objects gets the sentence, too.

@@ -14,7 +14,7 @@ use gpumon_server::frame::{self, CollectorState, CollectorStatus};
 
 use crate::{
     describe::Thresholds,
-    exit::Failure,
+    exit::Result,
     local::ServerArgs,
     options::{SourceArgs, options_in_environment},
     table::{METRIC, REACH_MS, UtilizationHistory, View},
@@ -62,11 +62,7 @@ pub(crate) struct SourceSelection<'a> {
 
 impl Snapshot {
     /// Takes a snapshot from a server with fresh samples of the requested GPUs, else from the GPUs.
-    pub(crate) fn take(
-        at: SourceSelection<'_>,
-        need: Need,
-        depth: ReadDepth,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn take(at: SourceSelection<'_>, need: Need, depth: ReadDepth) -> Result<Self> {
         match Self::from_server(at, need)? {
             Some(snapshot) => Ok(snapshot),
             None => Self::read(&at.source.open()?, need, depth, at.commands),
@@ -74,10 +70,7 @@ impl Snapshot {
     }
 
     /// What a server knows; `None` where there is none that could tell, and none was insisted on.
-    pub(crate) fn from_server(
-        at: SourceSelection<'_>,
-        need: Need,
-    ) -> Result<Option<Self>, Failure> {
+    pub(crate) fn from_server(at: SourceSelection<'_>, need: Need) -> Result<Option<Self>> {
         if at.source.is_read_here() && !at.server.is_typed() {
             return Ok(None);
         }
@@ -180,7 +173,7 @@ impl Snapshot {
         need: Need,
         depth: ReadDepth,
         commands: CommandLines,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let options = Options {
             depth,
             details: need == Need::Everything,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::anyhow;
 use gpumon_probe::model::{
     Absence, ComputeMode, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory,
     MemorySample, MigDevice, MigInstance, MigSample, Process, ProcessKind, Reading, Vendor,
@@ -10,7 +9,7 @@ use gpumon_probe::model::{
 
 use crate::{
     device_id::{self, DeviceId},
-    exit::Failure,
+    exit::{Failure, usage},
     visible::{Visible, VisibleAs},
 };
 
@@ -299,7 +298,7 @@ impl Choice {
         if let Some(visible) = &self.visible {
             let ids = visible
                 .list_allowed(&inventory.gpus)
-                .map_err(|why| Failure::usage(anyhow!(why)))?;
+                .map_err(|why| usage!(why))?;
             candidates.retain(|candidate| ids.iter().any(|id| holds(*id, candidate)));
         }
         if self.named.is_empty() {
@@ -319,9 +318,9 @@ impl Choice {
             candidates.retain(|candidate| ids.iter().any(|id| holds(*id, candidate)));
         }
         match (&self.visible, candidates.is_empty()) {
-            (Some(visible), true) => Err(Failure::usage(anyhow!(
+            (Some(visible), true) => Err(usage!(
                 "{visible} leaves no GPU to choose from: unset it, or name others"
-            ))),
+            )),
             _ => Ok(()),
         }
     }

@@ -15,7 +15,10 @@ use clap::ValueEnum;
 use rustix::fs::{Access, access};
 
 use super::{reader::Reader, search::Held};
-use crate::{exit::Failure, visible::VisibleAs};
+use crate::{
+    exit::{Failure, Result, usage},
+    visible::VisibleAs,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -30,7 +33,7 @@ const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
 /// Whether there is such a command, before anybody waits for a GPU to run it on.
-pub(crate) fn check(command: &[OsString]) -> Result<(), Failure> {
+pub(crate) fn check(command: &[OsString]) -> Result {
     let Some(program) = command.first() else {
         return Ok(());
     };
@@ -69,11 +72,7 @@ pub(crate) fn check(command: &[OsString]) -> Result<(), Failure> {
 }
 
 /// Prints what was found, and keeps it reserved for a while after this process.
-pub(crate) fn hand_over(
-    mut found: Vec<Held>,
-    format: Format,
-    hold: Duration,
-) -> Result<(), Failure> {
+pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) -> Result {
     let name = |held: &Held| match format {
         Format::Index => held.candidate.index(),
         Format::Uuid => held.uuid.clone(),
@@ -113,7 +112,7 @@ pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> 
         return anyhow!("cannot keep the lock for the command: {error}").into();
     }
     let [program, arguments @ ..] = command else {
-        return Failure::usage(anyhow!("no command after --: name one"));
+        return usage!("no command after --: name one");
     };
     let error = Command::new(program)
         .args(arguments)

@@ -18,7 +18,12 @@ use gpumon_server::frame::{CollectorState, CollectorStatus};
 use serde::Deserialize;
 
 use super::candidate::View;
-use crate::{collector, exit::Failure, local::ServerArgs, options::SourceArgs};
+use crate::{
+    collector,
+    exit::{Failure, Result},
+    local::ServerArgs,
+    options::SourceArgs,
+};
 
 /// How often to look while a GPU is held that has yet to be looked at again.
 const FAST_INTERVAL: Duration = Duration::from_millis(100);
@@ -70,11 +75,7 @@ impl Reader {
     }
 
     /// The next look: an interval after the last, or sooner in a `hurry`, and at the deadline at the latest.
-    pub(super) fn read(
-        &mut self,
-        hurry: bool,
-        deadline: Option<Instant>,
-    ) -> Result<ReadResult, Failure> {
+    pub(super) fn read(&mut self, hurry: bool, deadline: Option<Instant>) -> Result<ReadResult> {
         let interval = if hurry {
             self.interval.min(FAST_INTERVAL)
         } else {
@@ -196,7 +197,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn start(source: &SourceArgs, interval: Duration) -> Result<Self, Failure> {
+    pub(super) fn start(source: &SourceArgs, interval: Duration) -> Result<Self> {
         let mut command = collector::command(source, interval)?;
         let mut child = command
             .arg("--hide-commands")

@@ -18,7 +18,7 @@ use super::{
     progress::{Part, Progress},
     reader::{ReadResult, Reader},
 };
-use crate::exit::Failure;
+use crate::exit::{Failure, Result, usage};
 
 /// As timeout(1) has it.
 const TIMED_OUT: u8 = 124;
@@ -72,7 +72,7 @@ pub(crate) fn find(
     search: &Search,
     reader: &mut Reader,
     progress: &mut Progress,
-) -> Result<Vec<Held>, Failure> {
+) -> Result<Vec<Held>> {
     let deadline = match search.patience {
         Patience::Until(timeout) => Some(Instant::now() + timeout),
         Patience::Endless | Patience::Now => None,
@@ -149,7 +149,7 @@ impl Search {
         view: &View,
         clocks: &mut IdleClocks,
         interval: Duration,
-    ) -> Result<Vec<Judged>, Failure> {
+    ) -> Result<Vec<Judged>> {
         let mut all = candidates(view);
         self.choice.retain(&view.inventory, &mut all)?;
         if self.count > 1 {
@@ -174,8 +174,7 @@ impl Search {
                 }
             })
             .collect();
-        self.check_possible(&judged)
-            .map_err(|why| Failure::usage(anyhow!(why)))?;
+        self.check_possible(&judged).map_err(|why| usage!(why))?;
         Ok(judged)
     }
 

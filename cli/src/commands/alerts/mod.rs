@@ -27,7 +27,7 @@ use gpumon_server::alerts::AlertStatus;
 use serde_json::json;
 
 use crate::{
-    exit::{Failure, say},
+    exit::{Failure, Result, say},
     local::ServerArgs,
     terminal::output::{print, print_raw},
 };
@@ -110,7 +110,7 @@ enum Action {
     },
 }
 
-pub(crate) fn run(args: &AlertsArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &AlertsArgs) -> Result {
     match &args.action {
         Action::Check { file } => check_file(file),
         Action::Test { file, receiver } => test::run(file, receiver),
@@ -121,11 +121,11 @@ pub(crate) fn run(args: &AlertsArgs) -> Result<(), Failure> {
 }
 
 /// The rules of a file, or what is wrong with it.
-pub(crate) fn read(file: &Path) -> Result<AlertRules, Failure> {
+pub(crate) fn read(file: &Path) -> Result<AlertRules> {
     AlertRules::read(file).map_err(Failure::usage)
 }
 
-fn check_file(file: &Path) -> Result<(), Failure> {
+fn check_file(file: &Path) -> Result {
     let AlertRules { rules, receivers } = read(file)?;
     let mut out = io::stdout().lock();
     for rule in &rules {
@@ -182,7 +182,7 @@ fn is_open(file: &Path) -> bool {
         .is_ok_and(|known| known.permissions().mode() & 0o004 != 0)
 }
 
-fn export_rules(file: &Path) -> Result<(), Failure> {
+fn export_rules(file: &Path) -> Result {
     let rules = read(file)?;
     let exported = prometheus::export(&rules);
     io::stdout().write_all(exported.text.as_bytes())?;
@@ -209,7 +209,7 @@ fn parse_time(text: &str) -> Result<Time, String> {
     TIME.parse(text).map(|time| Time(Some(time)))
 }
 
-fn silence_rule(server: &ServerArgs, rule: &str, Time(time): Time) -> Result<(), Failure> {
+fn silence_rule(server: &ServerArgs, rule: &str, Time(time): Time) -> Result {
     let for_ms = time.map_or(0, |time| time.as_millis() as u64);
     let silence = json!({ "rule": rule, "for_ms": for_ms }).to_string();
     let reply = server.request("POST", "/api/v1/alerts/silence", &silence, "has no alerts")?;
@@ -226,7 +226,7 @@ fn silence_rule(server: &ServerArgs, rule: &str, Time(time): Time) -> Result<(),
     Ok(())
 }
 
-fn list_rules(server: &ServerArgs, json: bool) -> Result<(), Failure> {
+fn list_rules(server: &ServerArgs, json: bool) -> Result {
     let reply = server.request("GET", "/api/v1/alerts", "", "has no alerts")?;
     if json {
         // Fields that a newer server adds are kept.

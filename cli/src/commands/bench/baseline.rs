@@ -20,7 +20,7 @@ use super::table::name;
 use crate::{
     data_dir::DataDirArgs,
     describe,
-    exit::{Failure, say},
+    exit::{Failure, Result, say, usage},
     moment::date,
 };
 
@@ -52,7 +52,7 @@ impl BaselineArgs {
     pub(super) fn prepare(
         &self,
         job: &mut BenchJob,
-    ) -> Result<Option<(Option<Benchmarks>, Store)>, Failure> {
+    ) -> Result<Option<(Option<Benchmarks>, Store)>> {
         if !self.save_baseline && !self.baseline {
             return Ok(None);
         }
@@ -101,11 +101,9 @@ impl Store {
     ///
     /// # Errors
     /// Where there is no directory, or the file cannot be read.
-    fn open(folder: &DataDirArgs, as_what: StoredAs) -> Result<(Self, Benchmarks), Failure> {
+    fn open(folder: &DataDirArgs, as_what: StoredAs) -> Result<(Self, Benchmarks)> {
         let none = "baselines are kept in a data directory, and it is `none`: name one with --data-dir DIR";
-        let folder = folder
-            .folder()
-            .ok_or_else(|| Failure::usage(anyhow!(none)))?;
+        let folder = folder.folder().ok_or_else(|| usage!(none))?;
         let path = folder.join(FILE);
         let known = benchmarks::read(&path);
         let known = known.map_err(|error| Failure::usage(cannot("read", &path, &error)))?;
@@ -150,7 +148,7 @@ impl Store {
     ///
     /// # Errors
     /// Where nothing is to be stored, or nothing can be.
-    pub(super) fn write(self, devices: &[DeviceName], works: &[BenchWork]) -> Result<(), Failure> {
+    pub(super) fn write(self, devices: &[DeviceName], works: &[BenchWork]) -> Result {
         // What has not begun has said why.
         if devices.is_empty() {
             return Ok(());
@@ -253,7 +251,7 @@ fn works(
     ids: &[String],
     dtype: Option<Dtype>,
     path: &Path,
-) -> Result<Vec<BenchWork>, Failure> {
+) -> Result<Vec<BenchWork>> {
     let works: Vec<_> = known
         .baselines()
         .filter_map(|(gpu, baseline)| work(gpu, baseline))
@@ -263,7 +261,7 @@ fn works(
         let cure = format!(
             "store one with `gpumon bench{names} --save-baseline`; workloads shorter than {SHORTEST_US} us have none"
         );
-        Failure::usage(anyhow!("no baseline{what} is stored in {path}: {cure}"))
+        usage!("no baseline{what} is stored in {path}: {cure}")
     };
     if works.is_empty() {
         return Err(missing("", ""));
@@ -302,7 +300,7 @@ fn work(gpu: &str, baseline: &Measurement) -> Option<BenchWork> {
 ///
 /// # Errors
 /// Where none of them has one.
-fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> Result<(), Failure> {
+fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> Result {
     let has_one = |device: &&DeviceName| {
         works
             .iter()
@@ -319,7 +317,7 @@ fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> R
     };
     let missing: Vec<_> = devices.iter().filter(|device| !has_one(device)).collect();
     match &missing[..] {
-        [first, ..] if missing.len() == devices.len() => Err(Failure::usage(anyhow!(said(first)))),
+        [first, ..] if missing.len() == devices.len() => Err(usage!(said(first))),
         some => {
             for device in some {
                 say(&said(device));
@@ -330,6 +328,6 @@ fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> R
 }
 
 /// `1.00 ms on 2026-11-20`, of a time in us and when it was measured.
-pub(in crate::commands) fn dated(us: f64, at_ms: u64) -> String {
+pub(crate) fn dated(us: f64, at_ms: u64) -> String {
     format!("{} on {}", super::time(us), date(at_ms))
 }

@@ -2,7 +2,7 @@
 
 use std::{fs::File, path::Path};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use gpumon_probe::{
     benchmarks::{Benchmarks, Interval},
     bounded,
@@ -11,7 +11,7 @@ use gpumon_workload::protocol::{Backend, Dtype, Outcome, Shape};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::measurement;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 
 /// Every workload in every type on hundreds of GPUs takes less.
 const LARGEST: usize = 64 << 20;
@@ -77,9 +77,7 @@ impl Earlier {
             .collect();
         if results.is_empty() {
             let cure = "give what `gpumon bench --json` has written";
-            return Err(Failure::usage(anyhow!(
-                "there is no result in {shown}: {cure}"
-            )));
+            return Err(usage!("there is no result in {shown}: {cure}"));
         }
         Ok(Self::Results(results))
     }

@@ -23,7 +23,7 @@ fn times(median_us: f64) -> Value {
 }
 
 /// A verified result of `copy` on a GPU, which took so long.
-pub(in crate::commands) fn outcome(uuid: &str, median_us: f64) -> Outcome {
+pub(crate) fn outcome(uuid: &str, median_us: f64) -> Outcome {
     serde_json::from_value(json!({
         "id": "copy", "backend": "cuda", "device": { "index": 0, "name": "NVIDIA H200", "uuid": uuid },
         "dtype": "fp32", "n": 1 << 28, "extent": "elements", "memory_bytes": 2_u64 << 30, "host_bytes": 0,

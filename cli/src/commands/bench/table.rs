@@ -21,7 +21,7 @@ use crate::{
 
 /// Of what a table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands) enum Subject {
+pub(crate) enum Subject {
     /// Workloads, in groups by device.
     Workloads,
     /// The same beside earlier results.
@@ -34,12 +34,12 @@ pub(in crate::commands) enum Subject {
 
 /// What the columns of a table are.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::commands) struct Layout {
-    pub(in crate::commands) subject: Subject,
+pub(crate) struct Layout {
+    pub(crate) subject: Subject,
     /// Whether frameworks run beside, of which only the host's time is known.
-    pub(in crate::commands) is_beside: bool,
+    pub(crate) is_beside: bool,
     /// Whether there may be products of integers.
-    pub(in crate::commands) has_integers: bool,
+    pub(crate) has_integers: bool,
 }
 
 type Field = (Column, fn(&Row<'_>) -> String);
@@ -296,7 +296,7 @@ fn size(outcome: &Outcome) -> String {
 }
 
 /// How large it was, as `1000`, `64^2` or `10x`.
-pub(in crate::commands) fn count(outcome: &Outcome) -> String {
+pub(crate) fn count(outcome: &Outcome) -> String {
     if let Some(shape) = outcome.shape {
         return shape.to_string();
     }
@@ -310,7 +310,7 @@ pub(in crate::commands) fn count(outcome: &Outcome) -> String {
 }
 
 /// In us.
-pub(in crate::commands) fn median(times: Option<&Times>) -> String {
+pub(crate) fn median(times: Option<&Times>) -> String {
     or_absent(times.map(|times| times.median_us), |us| {
         format_number(us, 3)
     })
@@ -386,7 +386,7 @@ fn limit_of(outcome: &Outcome, load: Option<&Load>) -> String {
 }
 
 /// Whether it was verified.
-pub(in crate::commands) fn verdict(outcome: &Outcome) -> String {
+pub(crate) fn verdict(outcome: &Outcome) -> String {
     match outcome.stopped {
         _ if outcome.verify.wrong > 0 => paint(ALARM, "mismatch"),
         Stopped::Interrupted => paint(NOTICE, "interrupted"),
@@ -396,7 +396,7 @@ pub(in crate::commands) fn verdict(outcome: &Outcome) -> String {
 }
 
 /// What has no place in the line, in lines below it.
-pub(in crate::commands) fn remarks(
+pub(crate) fn remarks(
     columns: &Columns,
     indent: usize,
     outcome: &Outcome,
@@ -426,7 +426,7 @@ pub(in crate::commands) fn remarks(
 }
 
 /// The line of a framework that ran beside this, so many columns from the left; `line` is how a table writes an outcome.
-pub(in crate::commands) fn beside(
+pub(crate) fn beside(
     columns: &Columns,
     indent: usize,
     run: &FrameworkRun,
@@ -451,7 +451,7 @@ pub(in crate::commands) fn beside(
 }
 
 /// `620 ns`, `1.85 us`, `512 us`, `17.3 ms`.
-pub(in crate::commands) fn time(us: f64) -> String {
+pub(crate) fn time(us: f64) -> String {
     match us {
         tiny if tiny < 0.9995 => format!("{} ns", three_digits(tiny * 1e3)),
         short if short < 999.5 => format!("{} us", three_digits(short)),

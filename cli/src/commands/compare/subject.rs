@@ -19,7 +19,7 @@ use super::{
     GpuName, Side,
 };
 use crate::{
-    exit::{Failure, say},
+    exit::{Result, say, usage},
     moment::{Beside, MomentSpan},
     past::PastArgs,
     recorded::samples,
@@ -32,22 +32,20 @@ pub(super) enum Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// A file that is there is meant, whatever it is called.
-    pub(super) fn new(text: &'a str) -> Result<Self, Failure> {
+    pub(super) fn new(text: &'a str) -> Result<Self> {
         if !text.contains("..") || Path::new(text).exists() {
             if !Path::new(text).exists() {
                 let cure = "give a file of `gpumon record`, or a span of history as FROM..TO, for example 20:00..22:00";
-                return Err(Failure::usage(anyhow!(
-                    "there is no recording '{text}': {cure}"
-                )));
+                return Err(usage!("there is no recording '{text}': {cure}"));
             }
             return Ok(Self::Recording(text));
         }
         text.parse()
             .map(|span| Self::Span(text, span))
-            .map_err(|why: String| Failure::usage(anyhow!(why)))
+            .map_err(|why: String| usage!(why))
     }
 
-    pub(super) fn measure(&self, past: &PastArgs) -> Result<Side, Failure> {
+    pub(super) fn measure(&self, past: &PastArgs) -> Result<Side> {
         match self {
             Self::Recording(file) => of_recording(file),
             Self::Span(text, span) => of_history(text, *span, past),
@@ -65,7 +63,7 @@ struct Measured {
     memory: Window,
 }
 
-fn of_recording(file: &str) -> Result<Side, Failure> {
+fn of_recording(file: &str) -> Result<Side> {
     let recording = Recording::open(Path::new(file)).map_err(replay::failure)?;
     if let Some(cuts) = replay::cuts(&recording) {
         say(&cuts);
@@ -161,10 +159,10 @@ impl Measured {
     }
 }
 
-fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side, Failure> {
+fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side> {
     let asked = span
         .resolve(&Beside::now(now_ms()))
-        .map_err(|why| Failure::usage(anyhow!("{text}: {why}")))?;
+        .map_err(|why| usage!("{text}: {why}"))?;
     let span = past.ask(&asked, &METRICS, None)?;
     if span.gpus.is_empty() {
         return Err(anyhow!("{text}: nothing is known of that time; {}", past.cure()).into());

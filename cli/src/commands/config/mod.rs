@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config::{self, Effective, Keys, Origin, Refusal, TABLES, effective, usual_path},
-    exit::{Failure, refuse, say},
+    exit::{Failure, Result, refuse, say},
     grammar,
     options::SourceArgs,
     terminal::output::print_report,
@@ -81,7 +81,7 @@ enum Action {
     Example,
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result {
     match &args.action {
         Action::Check { file, json } => {
             check_files(file.as_deref().or(source.config.as_deref()), *json)
@@ -108,7 +108,7 @@ struct Report {
     mistakes: Vec<Mistake>,
 }
 
-fn check_files(named: Option<&Path>, json: bool) -> Result<(), Failure> {
+fn check_files(named: Option<&Path>, json: bool) -> Result {
     let report = report(named);
     if json {
         writeln!(
@@ -238,7 +238,7 @@ const HEAD: &str = "\
 
 const WIDTH: usize = 118;
 
-fn print_example() -> Result<(), Failure> {
+fn print_example() -> Result {
     io::stdout().write_all(example().as_bytes())?;
     Ok(())
 }
@@ -276,7 +276,7 @@ fn wrapped(text: &mut String, paragraph: &str) {
 }
 
 /// `command` is a command line, of which only the settings are shown; all settings where it is empty.
-fn show_settings(command: &[OsString], json: bool) -> Result<(), Failure> {
+fn show_settings(command: &[OsString], json: bool) -> Result {
     let settings = match settings(command) {
         Ok(settings) => settings,
         Err(refusal) => {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gpumon_probe::benchmarks::{self, BelowBaseline, BelowSiblings, Benchmarks, FILE, Measurement};
+use gpumon_probe::benchmarks::{self, Benchmarks, FILE, Measurement};
 
 use super::{
     super::bench::{dated, time},
@@ -21,8 +21,8 @@ pub(super) fn check(answer: &Answer, data_dir: Option<&Path>) -> Vec<Finding> {
     match benchmarks::read(&file) {
         Ok(known) => {
             let gpus = answer.inventory.gpus.iter();
-            gpus.filter_map(|gpu| Some((gpu.index, gpu.uuid.as_deref()?)))
-                .flat_map(|(index, uuid)| of_one(&known, index, uuid))
+            gpus.filter_map(|gpu| Some(of_one(&known, gpu.index, gpu.uuid.as_deref()?)))
+                .flatten()
                 .collect()
         }
         Err(error) => {
@@ -36,49 +36,24 @@ pub(super) fn check(answer: &Answer, data_dir: Option<&Path>) -> Vec<Finding> {
 
 fn of_one(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
     let took = |result: &Measurement| {
-        let Measurement {
-            workload,
-            dtype,
-            time,
-            at_ms,
-            ..
-        } = result;
-        format!(
-            "{workload} ({dtype}) took {}",
-            dated(time.median_us, *at_ms)
-        )
+        let took = dated(result.time.median_us, result.at_ms);
+        format!("{} ({}) took {took}", result.workload, result.dtype)
     };
-    let slower = known.below_baseline(uuid).map(
-        |BelowBaseline {
-             latest,
-             baseline,
-             ratio,
-         }| {
-            let before = dated(baseline.time.median_us, baseline.at_ms);
-            format!(
-                "below its baseline: {}, and {before} at its baseline ({ratio:.2}x)",
-                took(&latest)
-            )
-        },
-    );
-    let slowest = known.below_siblings(uuid).map(
-        |BelowSiblings {
-             baseline,
-             siblings,
-             ratio,
-         }| {
-            let (theirs, count) = (time(siblings.median_us), siblings.count);
-            let others = if count == 1 {
-                "another".to_owned()
-            } else {
-                format!("{count} others")
-            };
-            format!(
-                "slower than GPUs of the same model: {}, and {theirs} on {others} ({ratio:.2}x)",
-                took(&baseline)
-            )
-        },
-    );
+    let slower = known.below_baseline(uuid).map(|below| {
+        let (latest, before) = (took(&below.latest), &below.baseline);
+        let before = dated(before.time.median_us, before.at_ms);
+        let ratio = below.ratio;
+        format!("below its baseline: {latest}, and {before} at its baseline ({ratio:.2}x)")
+    });
+    let slowest = known.below_siblings(uuid).map(|below| {
+        let (own, theirs) = (took(&below.baseline), time(below.siblings.median_us));
+        let others = match below.siblings.count {
+            1 => "another".to_owned(),
+            count => format!("{count} others"),
+        };
+        let ratio = below.ratio;
+        format!("slower than GPUs of the same model: {own}, and {theirs} on {others} ({ratio:.2}x)")
+    });
     let texts = slower.into_iter().chain(slowest);
     texts
         .map(|text| Finding::warning(name(index), text, CURE))

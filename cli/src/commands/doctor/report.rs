@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpumon_probe::model::Absence;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     driver::Answer,
+    terminal::units::counted,
     terminal::{
         style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint},
         text,
@@ -62,23 +63,21 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let count = |verdict, one: &str| {
-            let count = self
+        let count = |verdict: Verdict| {
+            let found = self
                 .checks
                 .iter()
-                .filter(|finding| finding.verdict == verdict)
-                .count();
-            let ending = if count == 1 { "" } else { "s" };
-            (count > 0).then(|| format!("{count} {one}{ending}"))
+                .filter(|finding| finding.verdict == verdict);
+            let count = found.count() as u64;
+            (count > 0).then(|| counted(count, verdict.word()))
         };
-        match (
-            count(Verdict::Problem, "problem"),
-            count(Verdict::Warning, "warning"),
-        ) {
-            (None, None) => paint(WELL, "no problems found"),
-            (Some(problems), None) => paint(ALARM, &problems),
-            (None, Some(warnings)) => paint(NOTICE, &warnings),
-            (Some(problems), Some(warnings)) => paint(ALARM, &format!("{problems}, {warnings}")),
+        match [Verdict::Problem, Verdict::Warning].map(count) {
+            [None, None] => paint(WELL, "no problems found"),
+            [None, Some(warnings)] => paint(NOTICE, &warnings),
+            [Some(problems), warnings] => {
+                let all: Vec<_> = [problems].into_iter().chain(warnings).collect();
+                paint(ALARM, &all.join(", "))
+            }
         }
     }
 }
@@ -101,30 +100,20 @@ fn finding_lines(finding: &Finding) -> Vec<String> {
 }
 
 fn readings_lines(readings: &Readings) -> Vec<String> {
-    if readings.present.is_empty() && readings.missing.is_empty() {
+    let Readings { present, missing } = readings;
+    if present.is_empty() && missing.is_empty() {
         return Vec::new();
     }
     let mut lines = vec![
         String::new(),
-        format!("{} readings are there.", readings.present.len()),
+        format!("{} readings are there.", present.len()),
     ];
-    for Missing {
-        reason,
-        gpus,
-        readings,
-    } in &readings.missing
-    {
-        let gpus = gpus
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join(", ");
-        lines.push(paint(DIM, &format!("Missing on GPU {gpus}: {reason}")));
-        lines.extend(
-            wrap(&readings.join(", "), WIDTH - 2)
-                .into_iter()
-                .map(|line| format!("  {line}")),
-        );
+    for missing in missing {
+        let gpus: Vec<_> = missing.gpus.iter().map(u32::to_string).collect();
+        let head = format!("Missing on GPU {}: {}", gpus.join(", "), missing.reason);
+        lines.push(paint(DIM, &head));
+        let names = wrap(&missing.readings.join(", "), WIDTH - 2);
+        lines.extend(names.iter().map(|line| format!("  {line}")));
     }
     lines
 }
@@ -132,23 +121,15 @@ fn readings_lines(readings: &Readings) -> Vec<String> {
 /// The text in its column, with `head` before its first line.
 fn beside(head: &str, text: &str) -> Vec<String> {
     let indent = " ".repeat(VERDICT + CHECK);
-    let heads = std::iter::once(head).chain(std::iter::repeat(indent.as_str()));
-    let lines = wrap(text, WIDTH - VERDICT - CHECK);
-    heads
-        .zip(lines)
-        .map(|(head, line)| format!("{head}{line}"))
-        .collect()
+    let heads = std::iter::once(head).chain(std::iter::repeat(&*indent));
+    let lines = heads.zip(wrap(text, WIDTH - VERDICT - CHECK));
+    lines.map(|(head, line)| format!("{head}{line}")).collect()
 }
 
 /// Lines of at most so many columns, without control characters, which a terminal would obey.
 fn wrap(text: &str, width: usize) -> Vec<String> {
-    text::wrap(
-        &text
-            .chars()
-            .filter(|letter| !letter.is_control())
-            .collect::<String>(),
-        width,
-    )
+    let shown: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    text::wrap(&shown, width)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -250,18 +231,14 @@ const NO_READINGS: [&str; 5] = ["index", "uuid", "at_ms", "health", "conditions"
 
 impl Readings {
     pub(super) fn of(answer: &Answer) -> Self {
-        let mut all = Vec::new();
-        for (sample, details) in answer.well() {
-            let mut of_one = Vec::new();
-            for value in [serde_json::to_value(sample), serde_json::to_value(details)]
-                .into_iter()
-                .flatten()
-            {
-                walk(&value, String::new(), &mut of_one);
+        let all = answer.well().map(|(sample, details)| {
+            let mut found = Vec::new();
+            for value in [json!(sample), json!(details)] {
+                walk(&value, String::new(), &mut found);
             }
-            all.push((sample.index, of_one));
-        }
-        group(all)
+            (sample.index, found)
+        });
+        group(all.collect())
     }
 }
 
@@ -272,12 +249,9 @@ fn walk(value: &Value, path: String, found: &mut Vec<Found>) {
     match value {
         Value::Object(fields) if fields.contains_key("absent") => {
             // The words for people are the model's own.
-            let reason =
-                serde_json::from_value::<Absence>(value.clone()).map(|absence| absence.to_string());
-            found.push((
-                path,
-                Some(reason.unwrap_or_else(|_| fields["absent"].to_string())),
-            ));
+            let reason = Absence::deserialize(value).map(|absence| absence.to_string());
+            let reason = reason.unwrap_or_else(|_| fields["absent"].to_string());
+            found.push((path, Some(reason)));
         }
         Value::Object(fields)
             if !(fields.contains_key("value") && fields.contains_key("at_ms")) =>
@@ -307,20 +281,18 @@ fn group(all: Vec<(u32, Vec<Found>)>) -> Readings {
             }
         }
     }
-    let mut grouped: BTreeMap<(String, Vec<u32>), Vec<String>> = BTreeMap::new();
+    let mut missing: BTreeMap<(String, Vec<u32>), Vec<String>> = BTreeMap::new();
     for ((path, reason), gpus) in absent {
-        grouped.entry((reason, gpus)).or_default().push(path);
+        missing.entry((reason, gpus)).or_default().push(path);
     }
-    let missing = grouped
-        .into_iter()
-        .map(|((reason, gpus), readings)| Missing {
-            reason,
-            gpus,
-            readings,
-        });
+    let in_group = |((reason, gpus), readings)| Missing {
+        reason,
+        gpus,
+        readings,
+    };
     Readings {
         present: present.into_iter().collect(),
-        missing: missing.collect(),
+        missing: missing.into_iter().map(in_group).collect(),
     }
 }
 

@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::report::Finding;
-use crate::config::{self, Parsed, Unreadable, Wanted};
+use crate::{
+    config::{self, Parsed, Unreadable, Wanted},
+    terminal::units::counted,
+};
 
 pub(super) struct Settings {
     files: Vec<(PathBuf, Parsed)>,
@@ -32,9 +35,15 @@ impl Settings {
             match parsed.mistakes.len() {
                 0 => Finding::ok(
                     "settings",
-                    format!("{path} sets {}", counted(parsed.entries.len(), "key")),
+                    format!(
+                        "{path} sets {}",
+                        counted(parsed.entries.len() as u64, "key")
+                    ),
                 ),
-                mistakes => warning(format!("{path} has {}", counted(mistakes, "mistake"))),
+                mistakes => warning(format!(
+                    "{path} has {}",
+                    counted(mistakes as u64, "mistake")
+                )),
             }
         });
         unreadable.chain(read)
@@ -76,8 +85,4 @@ impl Settings {
         }
         (!self.files.is_empty()).then_some(text)
     }
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{Format, GPU_KEYS};
 use crate::{
     commands::show::csv::{self, Csv, DEVICE_KEYS, time},
-    exit::Failure,
+    exit::{Result, usage},
     moment::{Beside, MomentSpan},
     past::{PastArgs, most_points},
 };
@@ -26,15 +26,15 @@ pub(super) fn export(
     columns: &Csv,
     format: Format,
     out: &mut impl Write,
-) -> Result<(), Failure> {
+) -> Result {
     let span = span
         .resolve(&Beside::now(now_ms()))
-        .map_err(|why| Failure::usage(anyhow!(why)))?;
+        .map_err(|why| usage!(why))?;
     let asked = select_metrics(columns);
     if asked.is_empty() {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "history has readings alone: name one, as power.draw_watts"
-        )));
+        ));
     }
     let ids: Vec<&str> = asked.iter().map(|metric| &*metric.id).collect();
     let resolution_ms = resolution.map(|resolution| (resolution.as_millis() as u64).max(1));
@@ -84,7 +84,7 @@ fn parts(
     span: &Range<u64>,
     ids: &[&str],
     resolution_ms: Option<u64>,
-) -> Result<Vec<Range<u64>>, Failure> {
+) -> Result<Vec<Range<u64>>> {
     // One reading tells how far back anything is known.
     let known = past.ask(span, &ids[..1], None)?;
     let span = span.start.max(known.oldest_ms)..span.end;
@@ -131,7 +131,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn write(&mut self, span: &HistorySpan, out: &mut impl Write) -> Result<(), Failure> {
+    fn write(&mut self, span: &HistorySpan, out: &mut impl Write) -> Result {
         self.knows_time |= !span.times_ms.is_empty();
         let devices: Vec<_> = span.devices().collect();
         if devices.is_empty() {

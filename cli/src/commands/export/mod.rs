@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::anyhow;
 use gpumon_probe::model::{Inventory, Record};
 use gpumon_recording::Recording;
 
@@ -17,7 +16,7 @@ use super::{
     show::csv::{self, Csv, Format, Rows},
 };
 use crate::{
-    exit::{Failure, say},
+    exit::{Result, say, usage},
     moment::{Beside, Moment, MomentSpan},
     options::parse_time,
     past::PastArgs,
@@ -84,7 +83,7 @@ Exit codes: 0 success, 1 error or no server, 2 invalid argument or not a recordi
 const GPU_KEYS: [&str; 5] = ["time", "time_ms", "index", "uuid", "name"];
 const PROCESS_KEYS: [&str; 4] = ["time", "time_ms", "gpu_index", "pid"];
 
-pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ExportArgs) -> Result {
     let (rows, keys) = if args.processes {
         (Rows::Processes, &PROCESS_KEYS[..])
     } else {
@@ -95,9 +94,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let columns = Csv::with_keys(rows, keys, args.metrics.as_deref()).map_err(|error| {
-        Failure::usage(anyhow!(
-            error.replace("gpumon --csv --columns", "gpumon export --metrics")
-        ))
+        usage!(error.replace("gpumon --csv --columns", "gpumon export --metrics"))
     })?;
     let span = MomentSpan::new(args.from, args.to);
     let mut out = BufWriter::new(io::stdout().lock());
@@ -122,14 +119,14 @@ fn export_recording(
     columns: &Csv,
     format: Format,
     out: &mut impl Write,
-) -> Result<(), Failure> {
+) -> Result {
     let recording = Recording::open(file).map_err(replay::failure)?;
     if let Some(cuts) = replay::cuts(&recording) {
         say(&cuts);
     }
     let span = span
         .resolve(&Beside::recording(recording.times_ms()))
-        .map_err(|why| Failure::usage(anyhow!(why)))?;
+        .map_err(|why| usage!(why))?;
     if format == Format::Csv {
         out.write_all(columns.header().as_bytes())?;
     }

@@ -5,14 +5,13 @@ mod targets;
 
 use std::iter;
 
-use anyhow::anyhow;
 use clap::Arg;
 use gpumon_probe::units::Accepted;
 use gpumon_server::{Live, Settings, fleet::FleetSettings};
 
 use super::serve::{DoorArgs, asked_to_end};
 use crate::{
-    exit::Failure,
+    exit::{Result, usage},
     fleet::{
         nodes::Sort,
         options::{OwnFleetArgs, no_fleet},
@@ -133,7 +132,7 @@ Every option has a variable, as GPUMON_FLEET_PROMETHEUS for --prometheus, and a 
 
 Exit codes: 0 success, with --free if there are such GPUs; 1 error, or no such GPUs; 2 invalid argument or address in use";
 
-pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &FleetArgs) -> Result {
     if let Some(Action::Targets(targets)) = &args.action {
         return targets::run(targets);
     }
@@ -142,9 +141,9 @@ pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
         return table::run(&args.once, &settings.reader);
     }
     if !args.once.words.is_empty() {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "words choose what is printed: add --table, --gpus, --users or --free N, or filter on the page"
-        )));
+        ));
     }
     super::serve::in_runtime(serve(&args.doors.args, settings))
 }
@@ -161,7 +160,7 @@ const MEMORY: Accepted<u64> = Accepted::accept_sizes(
     "a size of a GPU's memory in all, such as 80GiB",
 );
 
-async fn serve(doors: &DoorArgs, fleet: FleetSettings) -> Result<(), Failure> {
+async fn serve(doors: &DoorArgs, fleet: FleetSettings) -> Result {
     let shutdown = asked_to_end(doors.exit_with_parent, None)?;
     let show_processes = doors.show_processes(false)?;
     let open = doors.open(false)?;

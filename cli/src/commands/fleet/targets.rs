@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use gpumon_fleet::discovery::{Label, MOST_TARGETS, Target, TargetGroup, groups, slurm};
 use gpumon_probe::safe_file;
 
 use crate::{
-    exit::Failure,
-    fleet::hosts::{self, HostsArgs},
-    fleet::options::WithoutPrefix,
-    fleet::renamed::Renamed,
+    exit::{Failure, Result, usage},
+    fleet::{
+        hosts::{self, HostsArgs},
+        options::WithoutPrefix,
+        renamed::Renamed,
+    },
 };
 
 /// Print targets for Prometheus: its `file_sd` and `http_sd` read the same JSON
@@ -52,7 +54,7 @@ Examples:
 
 Exit codes: 0 success, 1 error, 2 invalid argument";
 
-pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
+pub(super) fn run(args: &TargetsArgs) -> Result {
     let targets = args.targets()?;
     let json = written(&groups(&targets, args.port, &args.label))?;
     match &args.output {
@@ -65,7 +67,7 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
 }
 
 impl TargetsArgs {
-    fn targets(&self) -> Result<Vec<Target>, Failure> {
+    fn targets(&self) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
         if let Some(hosts) = self.hosts.args.hosts(MOST_TARGETS)? {
             targets.extend(hosts.hosts().iter().map(|it| Target {
@@ -75,13 +77,11 @@ impl TargetsArgs {
         if let Some(file) = &self.slurm_nodes {
             let text = hosts::read(file).map_err(Failure::usage)?;
             let nodes = slurm::gpu_nodes(&text);
-            targets.extend(
-                nodes.map_err(|error| Failure::usage(anyhow!("{}: {error}", file.display())))?,
-            );
+            targets.extend(nodes.map_err(|error| usage!("{}: {error}", file.display()))?);
         } else if targets.is_empty() {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "which hosts? Name them with --hosts LIST, --hosts-file FILE or --slurm-nodes FILE"
-            )));
+            ));
         }
         let mut seen = std::collections::BTreeSet::new();
         targets.retain(|target| seen.insert(target.host.clone()));

@@ -20,7 +20,7 @@ use crate::{
     terminal::{
         output::print_report,
         style::{STRONG, paint},
-        units::three_digits,
+        units::{counted, three_digits},
     },
 };
 
@@ -268,9 +268,9 @@ fn block_of_cpu(cpu: &Cpu) -> String {
         line(
             "parallel",
             &[
-                count(cpu.sockets, "chip"),
-                count(cpu.cores, "core"),
-                count(cpu.threads, "thread"),
+                counted(cpu.sockets as u64, "chip"),
+                counted(cpu.cores as u64, "core"),
+                counted(cpu.threads as u64, "thread"),
             ]
             .join(", "),
         ),
@@ -302,11 +302,6 @@ fn format_links(links: &Links) -> String {
 fn peak(peak: &Peak) -> String {
     let name = peak.dtype.replace('_', " ");
     format!("{name} {}", three_digits(peak.operations_per_second / 1e12))
-}
-
-/// `1 chip`, `2 cores`.
-fn count(number: usize, one: &str) -> String {
-    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
 fn line(label: &str, text: &str) -> String {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::anyhow;
 use gpumon_history::jobs::JobSpan;
 use gpumon_probe::{
     model::{JobKind, now_ms},
@@ -11,27 +10,30 @@ use gpumon_probe::{
 };
 use strsim::jaro_winkler;
 
-use crate::{exit::Failure, past::PastArgs};
+use crate::{
+    exit::{Failure, usage},
+    past::PastArgs,
+};
 
 /// So many others are named in an error.
 const NAMED: usize = 5;
 
 /// A job with all that is known of where it was.
 #[derive(Debug)]
-pub(in crate::commands) struct FoundJob {
-    pub(in crate::commands) kind: JobKind,
+pub(crate) struct FoundJob {
+    pub(crate) kind: JobKind,
     /// As people call it.
-    pub(in crate::commands) label: String,
-    pub(in crate::commands) user: Option<String>,
+    pub(crate) label: String,
+    pub(crate) user: Option<String>,
     /// The newest first.
-    pub(in crate::commands) spans: Vec<JobSpan>,
+    pub(crate) spans: Vec<JobSpan>,
     /// Who was on the same devices at the same time.
-    pub(in crate::commands) others: BTreeSet<String>,
+    pub(crate) others: BTreeSet<String>,
 }
 
 impl FoundJob {
     /// From when to when it was on any GPU.
-    pub(in crate::commands) fn times_ms(&self) -> (u64, u64) {
+    pub(crate) fn times_ms(&self) -> (u64, u64) {
         let from_ms = self
             .spans
             .iter()
@@ -46,7 +48,7 @@ impl FoundJob {
 }
 
 /// The one job that is called so.
-pub(in crate::commands) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
+pub(crate) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
     let all = past.jobs(None)?;
     let mut called: Vec<JobSpan> = all
         .iter()
@@ -57,7 +59,7 @@ pub(in crate::commands) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, F
         // One of those for which a list of all has no room.
         called = past.jobs(Some(id))?;
     }
-    choose(id, called, all, now_ms(), past.cure()).map_err(|why| Failure::usage(anyhow!(why)))
+    choose(id, called, all, now_ms(), past.cure()).map_err(|why| usage!(why))
 }
 
 fn choose(
@@ -157,7 +159,7 @@ fn unknown(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> String {
     )
 }
 
-pub(in crate::commands) fn label(span: &JobSpan) -> String {
+pub(crate) fn label(span: &JobSpan) -> String {
     let short = span.id.chars().take(12).collect::<String>();
     if let Some(system) = span.kind.batch_system() {
         return format!("{system} job {}", span.id);

@@ -34,31 +34,31 @@ const JUST_BEGUN_MS: u64 = 10_000;
 
 /// One device of a job.
 #[derive(Debug, Default)]
-pub(in crate::commands) struct MeasuredDevice {
-    pub(in crate::commands) uuid: String,
+pub(crate) struct MeasuredDevice {
+    pub(crate) uuid: String,
     /// The driver's; of a MIG device, among those of its GPU.
-    pub(in crate::commands) index: u32,
-    pub(in crate::commands) name: Option<String>,
-    pub(in crate::commands) is_mig: bool,
+    pub(crate) index: u32,
+    pub(crate) name: Option<String>,
+    pub(crate) is_mig: bool,
     /// How long the job was there, and how much of that is known.
-    pub(in crate::commands) held_ms: u64,
-    pub(in crate::commands) known_ms: u64,
-    pub(in crate::commands) figures: Figures,
-    pub(in crate::commands) idle_percent: Option<f64>,
-    pub(in crate::commands) memory_total_bytes: Option<f64>,
+    pub(crate) held_ms: u64,
+    pub(crate) known_ms: u64,
+    pub(crate) figures: Figures,
+    pub(crate) idle_percent: Option<f64>,
+    pub(crate) memory_total_bytes: Option<f64>,
     /// What was the matter with it meanwhile, the first first.
-    pub(in crate::commands) conditions: Vec<ConditionSpan>,
+    pub(crate) conditions: Vec<ConditionSpan>,
 }
 
 #[derive(Debug)]
-pub(in crate::commands) struct Measured {
+pub(crate) struct Measured {
     /// By index.
-    pub(in crate::commands) devices: Vec<MeasuredDevice>,
-    pub(in crate::commands) all: Figures,
+    pub(crate) devices: Vec<MeasuredDevice>,
+    pub(crate) all: Figures,
 }
 
 impl Measured {
-    pub(in crate::commands) fn new(job: &FoundJob, past: &PastArgs) -> Result<Self, Failure> {
+    pub(crate) fn new(job: &FoundJob, past: &PastArgs) -> Result<Self, Failure> {
         let held = by_device(&job.spans);
         let metrics: Vec<_> = METRICS.into_iter().chain([TOTAL]).chain(MIG).collect();
         let mut accounts: BTreeMap<&str, (MeasuredDevice, Meter)> = BTreeMap::new();

@@ -88,7 +88,7 @@ const KNOWN: f64 = 0.9;
 /// So many are listed of a GPU.
 const CONDITIONS: usize = 4;
 
-pub(in crate::commands) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
+pub(crate) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
     let (from_ms, to_ms) = job.times_ms();
     let devices: Vec<_> = measured
         .devices

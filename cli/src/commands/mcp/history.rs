@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use strsim::jaro_winkler;
 
 use super::{Answer, Tool, sources::Sources};
-use crate::{exit::Failure, past::PastArgs};
+use crate::{exit::Result, past::PastArgs};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,7 +72,7 @@ impl Tool for History {
         )
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer> {
         check(&self.fields)?;
         let points = self.points.unwrap_or(USUAL_POINTS);
         if !(1..=MOST_POINTS).contains(&points) {
@@ -118,7 +118,7 @@ impl Tool for History {
 }
 
 /// Keeps only GPUs with these indices, and their MIG devices.
-fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result<(), Failure> {
+fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result {
     let known: Vec<_> = span.gpus.iter().map(|gpu| gpu.index).collect();
     if let Some(index) = gpus.iter().find(|index| !known.contains(index)) {
         let known: Vec<_> = known.iter().map(ToString::to_string).collect();
@@ -142,12 +142,7 @@ fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result<(), Failure> {
 }
 
 /// In at most so many points, whatever of the span is known.
-fn ask(
-    past: &PastArgs,
-    span: Range<u64>,
-    fields: &[&str],
-    points: u64,
-) -> Result<HistorySpan, Failure> {
+fn ask(past: &PastArgs, span: Range<u64>, fields: &[&str], points: u64) -> Result<HistorySpan> {
     let asked = |span: &Range<u64>| (span.end - span.start).div_ceil(points).max(1);
     let whole = past.ask(&span, fields, Some(asked(&span)))?;
     let known = span.start.max(whole.oldest_ms)..span.end;
@@ -159,7 +154,7 @@ fn ask(
     }
 }
 
-fn check(fields: &[String]) -> Result<(), Failure> {
+fn check(fields: &[String]) -> Result {
     if fields.is_empty() || fields.len() > MOST_FIELDS {
         return Err(anyhow!("fields: give 1 to {MOST_FIELDS} ids, as {}", OVERVIEW[0]).into());
     }

@@ -49,7 +49,7 @@ use self::{
 };
 use crate::{
     commands::schema::load_types,
-    exit::{Failure, say},
+    exit::{Result, say},
     moment::{Beside, Moment, MomentSpan},
     options::SourceArgs,
     past::PastArgs,
@@ -80,7 +80,7 @@ Environment:
 
 Exit codes: 0 the assistant has ended, 1 it does not speak the protocol, 2 invalid argument";
 
-pub(crate) fn run(source: &SourceArgs, args: &McpArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &McpArgs) -> Result {
     source.source.check()?;
     if io::stdin().is_terminal() {
         say(
@@ -98,7 +98,7 @@ pub(crate) fn run(source: &SourceArgs, args: &McpArgs) -> Result<(), Failure> {
 }
 
 /// Answers until the assistant closes its end.
-async fn serve(handler: Handler) -> Result<(), Failure> {
+async fn serve(handler: Handler) -> Result {
     match handler.serve(stdio()).await {
         Ok(service) => {
             service.waiting().await.context("cannot go on answering")?;
@@ -114,7 +114,7 @@ async fn serve(handler: Handler) -> Result<(), Failure> {
 }
 
 /// Parses the first moment of a span, and the first one after it.
-fn parse_span(since: &str, until: Option<&str>) -> Result<Range<u64>, Failure> {
+fn parse_span(since: &str, until: Option<&str>) -> Result<Range<u64>> {
     let until = until
         .map(|until| parse_moment("until", until))
         .transpose()?;
@@ -124,7 +124,7 @@ fn parse_span(since: &str, until: Option<&str>) -> Result<Range<u64>, Failure> {
         .map_err(|why| anyhow!(why))?)
 }
 
-fn parse_moment(argument: &str, text: &str) -> Result<Moment, Failure> {
+fn parse_moment(argument: &str, text: &str) -> Result<Moment> {
     Ok(text
         .parse()
         .map_err(|why: String| anyhow!("{argument}: {why}"))?)
@@ -147,7 +147,7 @@ trait Tool: DeserializeOwned + JsonSchema + 'static {
     ///
     /// # Errors
     /// It cannot be answered. The error contains the cure.
-    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure>;
+    fn find_answer(self, sources: &Sources) -> Result<Answer>;
 }
 
 /// An answer, before it is shortened.
@@ -162,7 +162,7 @@ struct Answer {
 struct Entry {
     name: &'static str,
     describe: fn() -> model::Tool,
-    call: fn(&Sources, JsonObject) -> Result<Value, Failure>,
+    call: fn(&Sources, JsonObject) -> Result<Value>,
 }
 
 impl Entry {
@@ -192,7 +192,7 @@ fn describe<T: Tool>() -> model::Tool {
         .with_annotations(annotations.open_world(false))
 }
 
-fn call<T: Tool>(sources: &Sources, arguments: JsonObject) -> Result<Value, Failure> {
+fn call<T: Tool>(sources: &Sources, arguments: JsonObject) -> Result<Value> {
     let tool: T = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         anyhow!(
             "wrong arguments: {error}; see the input schema of {}",

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::{Answer, Tool, sources::Sources};
 use crate::{
     describe::{self, Context},
-    exit::Failure,
+    exit::Result,
     snapshot::{Need, Snapshot},
 };
 
@@ -76,7 +76,7 @@ impl Tool for Status {
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer> {
         let snapshot = sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
         Ok(make_answer(snapshot))
     }
@@ -98,7 +98,7 @@ impl Tool for Processes {
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer> {
         let mut snapshot =
             sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
         for gpu in &mut snapshot.sample.gpus {
@@ -133,7 +133,7 @@ impl Tool for Events {
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer> {
         let limit = self.limit.unwrap_or(USUAL_EVENTS);
         if !(1..=MOST_EVENTS).contains(&limit) {
             return Err(anyhow!("limit: {limit} is not 1 to {MOST_EVENTS}").into());

@@ -18,7 +18,7 @@ use crate::{
         job::{self, Measured},
         usage::Answer as Usages,
     },
-    exit::Failure,
+    exit::Result,
     moment::Beside,
     past::PastArgs,
 };
@@ -54,7 +54,7 @@ impl Tool for UsageOf {
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer> {
         let past = sources.past()?;
         let since = self.since.as_deref();
         let since = since
@@ -73,7 +73,7 @@ impl Tool for UsageOf {
 
 impl UsageOf {
     /// Selects the owners that were asked for, and adds their sum.
-    fn select(&self, mut usage: Usage, past: &PastArgs) -> Result<Answer, Failure> {
+    fn select(&self, mut usage: Usage, past: &PastArgs) -> Result<Answer> {
         let called = self.who.as_deref().map(str::trim);
         let called = called.filter(|name| !name.is_empty());
         let users: BTreeSet<_> = usage

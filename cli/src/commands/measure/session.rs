@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     commands::{mark::Forwarder, run::INTERVAL},
-    exit::Failure,
+    exit::{Failure, Result},
     feed::{Feed, Input},
     local::{NoServer, ServerArgs},
     options::SourceArgs,
@@ -45,7 +45,7 @@ pub(super) enum Happening {
     /// A line, which may be an invalid request.
     Request(Vec<u8>),
     EndOfRequests,
-    Opened(Result<Feed<Self>, Failure>),
+    Opened(Result<Feed<Self>>),
     Fed(Input),
 }
 
@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// Does what is asked until nobody asks any more.
-    pub(super) fn follow(&mut self, waiting: &Receiver<Happening>) -> Result<(), Failure> {
+    pub(super) fn follow(&mut self, waiting: &Receiver<Happening>) -> Result {
         loop {
             match waiting.recv_timeout(TICK) {
                 Ok(Happening::Request(line)) => self.on_request(&line),

@@ -15,7 +15,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::{
     describe,
-    exit::{Failure, say},
+    exit::{Failure, Result, say},
     options::SourceArgs,
     run::{self, View, WhereArgs},
     terminal::{
@@ -76,7 +76,7 @@ processes need the memory), 130 interrupted";
 /// What stands for no demonstration.
 const LIST: &str = "list";
 
-pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result {
     if let Some(uuid) = &args.second {
         return as_second(uuid);
     }
@@ -107,7 +107,7 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
 }
 
 /// Works as the other process. It ends with its parent, also where the driver holds it up.
-fn as_second(uuid: &str) -> Result<(), Failure> {
+fn as_second(uuid: &str) -> Result {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| anyhow!("cannot follow the parent: {error}"))?;
     oom::second::work(uuid).map_err(|error| anyhow!(error).into())
@@ -119,7 +119,7 @@ enum Reader {
 }
 
 impl View for Reader {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result {
         match self {
             Self::Person(page) => page.line(line)?,
             Self::Program => {

@@ -27,7 +27,7 @@ use signal_hook::{
 };
 
 use crate::{
-    exit::{Failure, say},
+    exit::{Failure, Result, say, usage},
     feed::{Feed, Input},
     local::ServerArgs,
     moment::shown,
@@ -101,11 +101,11 @@ const WAITING: usize = 64;
 /// How often the line of progress is renewed.
 const SHOWN: Duration = Duration::from_secs(1);
 
-pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
     if args.keep.is_some() && args.size.is_none() && args.every.is_none() {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "--keep counts full files: say with --size or --every when one is full"
-        )));
+        ));
     }
     let limits = Limits {
         bytes: args.size,
@@ -114,9 +114,9 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure>
     };
     let is_stdout = args.file.as_os_str() == "-";
     if is_stdout && io::stdout().is_terminal() {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "a recording is not text: give a file, or redirect it, as in `> FILE`"
-        )));
+        ));
     }
     let path = (!is_stdout).then(|| args.file.clone());
     match &path {
@@ -175,7 +175,7 @@ impl Recorder {
         mut feed: Feed<Input>,
         interval: Duration,
         duration: Option<Duration>,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         let mut end = None;
         loop {
             let now = Instant::now();
@@ -209,7 +209,7 @@ impl Recorder {
         }
     }
 
-    fn take(&mut self, text: &str, kind: Kind, at_ms: u64) -> Result<(), Failure> {
+    fn take(&mut self, text: &str, kind: Kind, at_ms: u64) -> Result {
         let files = match &mut self.files {
             Some(files) => files,
             none => {
@@ -228,7 +228,7 @@ impl Recorder {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Failure> {
+    fn flush(&mut self) -> Result {
         let Some(block) = self.writer.take() else {
             return Ok(());
         };

@@ -11,7 +11,7 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use gpumon_probe::{
     bounded,
     model::{CostMark, now_ms},
@@ -31,7 +31,11 @@ use signal_hook::{
 use tempfile::TempDir;
 
 use super::Happening;
-use crate::{children, exit::Failure, wait};
+use crate::{
+    children,
+    exit::{Failure, Result, usage},
+    wait,
+};
 
 /// Signals that somebody sends to gpumon and means the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
@@ -53,9 +57,9 @@ pub(super) struct Ended {
 }
 
 impl Child {
-    pub(super) fn start(command: &[OsString], marks: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn start(command: &[OsString], marks: Option<&Path>) -> Result<Self> {
         let [program, arguments @ ..] = command else {
-            return Err(Failure::usage(anyhow!("no command after --")));
+            return Err(usage!("no command after --"));
         };
         // From here on nothing ends gpumon before the command. What is ignored, as by nohup, stays so for both.
         let ignored = ignored_signals();
@@ -134,7 +138,7 @@ impl Ended {
     ///
     /// # Errors
     /// The exit code, unless it is 0.
-    pub(super) fn pass_on(self) -> Result<(), Failure> {
+    pub(super) fn pass_on(self) -> Result {
         use std::os::unix::process::ExitStatusExt as _;
         if let Some(signal) = self.status.signal() {
             // Whoever waits sees what the command ended by; a core would be gpumon's own.
@@ -175,7 +179,7 @@ pub(super) struct Pipe {
 
 impl Pipe {
     /// In a folder that nobody else may enter.
-    pub(super) fn new(happenings: SyncSender<Happening>) -> Result<Self, Failure> {
+    pub(super) fn new(happenings: SyncSender<Happening>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("gpumon-marks-")
             .tempdir()

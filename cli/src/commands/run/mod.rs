@@ -22,7 +22,7 @@ use gpumon_probe::{
 use self::child::{Child, Ended, Pipe};
 use crate::{
     commands::mark::Forwarder,
-    exit::{Failure, say},
+    exit::{Failure, Result, say},
     feed::{Feed, Input},
     local::ServerArgs,
     options::SourceArgs,
@@ -95,7 +95,7 @@ const WAITING: usize = 256;
 /// What happens meanwhile.
 enum Happening {
     Fed(Input),
-    Started(Result<Feed<Self>, Failure>),
+    Started(Result<Feed<Self>>),
     Mark(CostMark),
     NoMoreMarks,
     Ended(io::Result<Ended>),
@@ -107,7 +107,7 @@ impl From<Input> for Happening {
     }
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     source.source.check()?;
     wait::check(&args.command)?;
     if let Some(path) = args.json.as_ref().filter(|path| path.as_os_str() != "-") {
@@ -242,7 +242,7 @@ impl Measurement {
     }
 }
 
-fn report(args: &RunArgs, cost: &Cost) -> Result<(), Failure> {
+fn report(args: &RunArgs, cost: &Cost) -> Result {
     let Some(path) = &args.json else {
         // Where standard error is closed, nobody is there to be told.
         let _ = io::Write::write_all(

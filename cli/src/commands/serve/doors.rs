@@ -2,7 +2,6 @@
 
 use std::{env, net::SocketAddr, path::PathBuf, sync::Arc};
 
-use anyhow::anyhow;
 use clap::builder::{FalseyValueParser, OsStringValueParser, TypedValueParser};
 use gpumon_probe::child;
 use gpumon_server::{
@@ -16,12 +15,12 @@ use gpumon_server::{
 
 use super::parse_address;
 use crate::{
-    exit::Failure,
+    exit::{Failure, Result, usage},
     options::{SamplingArgs, SourceArgs},
 };
 
 #[derive(Debug, clap::Args)]
-pub(in crate::commands) struct DoorArgs {
+pub(crate) struct DoorArgs {
     /// Address and port to listen on; port 0 selects a free port. Beyond loopback, this needs --web-config, and --token-file
     /// or users or client certificates in it
     #[arg(long, env = "GPUMON_LISTEN", default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
@@ -63,11 +62,11 @@ pub(in crate::commands) struct DoorArgs {
         value_name = "URL",
         value_delimiter = ','
     )]
-    pub(in crate::commands) public_origin: Vec<PublicOrigin>,
+    pub(crate) public_origin: Vec<PublicOrigin>,
 
     /// Exit when the parent process exits
     #[arg(long, env = "GPUMON_EXIT_WITH_PARENT")]
-    pub(in crate::commands) exit_with_parent: bool,
+    pub(crate) exit_with_parent: bool,
 }
 
 /// What a server for readers of metrics alone has.
@@ -102,7 +101,7 @@ enum Show {
 
 impl DoorArgs {
     /// Reads the files. `users_may_run` says whether users and client certificates may start runs.
-    pub(in crate::commands) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>, Failure> {
+    pub(crate) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>> {
         let named =
             |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
         let token = env::var_os(child::TOKEN).filter(|token| !token.is_empty());
@@ -117,10 +116,7 @@ impl DoorArgs {
     }
 
     /// Opens the port, or the socket in its place.
-    pub(in crate::commands) async fn listener(
-        &self,
-        doors: &Doors,
-    ) -> Result<Listener, ListenError> {
+    pub(crate) async fn listener(&self, doors: &Doors) -> Result<Listener, ListenError> {
         match &self.socket {
             Some(path) => Listener::unix(path).await,
             None => Listener::tcp(self.listen, Purpose::Everything, doors),
@@ -128,15 +124,12 @@ impl DoorArgs {
     }
 
     /// Metrics are the same for everybody who reads them.
-    pub(in crate::commands) fn show_processes(
-        &self,
-        in_metrics: bool,
-    ) -> Result<ShowProcesses, Failure> {
+    pub(crate) fn show_processes(&self, in_metrics: bool) -> Result<ShowProcesses> {
         if in_metrics && self.show_processes == Show::Own {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "--metrics-processes tells everybody of all processes, and --show-processes own shows each client its own \
                  alone: leave one of them out"
-            )));
+            ));
         }
         Ok(match self.show_processes {
             Show::Own => ShowProcesses::Own,

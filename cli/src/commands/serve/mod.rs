@@ -29,14 +29,15 @@ use gpumon_server::{
     supervisor::Collector,
 };
 use gpumon_workload::parent::WorkerCommand;
-use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
-use rustix::termios::isatty;
+use rustix::{
+    process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit},
+    termios::isatty,
+};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     task::block_in_place,
 };
 
-pub(super) use self::doors::DoorArgs;
 use self::{
     doors::{JoinArgs, MetricsDoorArgs},
     reload::Reload,
@@ -44,10 +45,12 @@ use self::{
 use super::collect;
 use crate::{
     config::Resolved,
-    exit::Failure,
+    exit::{Failure, Result},
     fleet::options::FleetArgs,
     options::{LARGEST_SIZE, SamplingArgs, SourceArgs},
 };
+
+pub(super) use self::doors::DoorArgs;
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
 ///
@@ -177,18 +180,14 @@ Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use
 /// The rest of the processors is for those who compute.
 const MOST_THREADS: usize = 4;
 
-pub(crate) fn run(
-    source: &SourceArgs,
-    args: &ServeArgs,
-    resolved: &Resolved,
-) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Result {
     // While there is one thread.
     let inherited = Inherited::take().map_err(Failure::usage)?;
     in_runtime(serve(source, args, resolved, inherited))
 }
 
 /// Serves until that ends, and logs to standard error.
-pub(super) fn in_runtime(served: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+pub(super) fn in_runtime(served: impl Future<Output = Result>) -> Result {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
@@ -237,7 +236,7 @@ async fn serve(
     args: &ServeArgs,
     resolved: &Resolved,
     inherited: Inherited,
-) -> Result<(), Failure> {
+) -> Result {
     source.source.check()?;
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let runs = RunSettings {
@@ -363,7 +362,7 @@ impl ServeArgs {
     /// Reads the alert file. An error in a file that the command line names is returned. A file of
     /// the environment or of the settings belongs to the machine, not to the user, and the readings
     /// matter more: if it cannot be read, the server has no rules and shows why.
-    fn alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>), Failure> {
+    fn alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>)> {
         match self
             .alert_file()
             .map(|file| AlertRules::read(&file))

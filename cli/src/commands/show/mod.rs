@@ -5,7 +5,6 @@ mod watch;
 
 use std::time::Duration;
 
-use anyhow::anyhow;
 use gpumon_probe::{
     model::{GpuDetails, Inventory, Reading, Sample},
     owner::CommandLines,
@@ -20,7 +19,7 @@ use self::{
 use crate::{
     config::Resolved,
     describe::{Thresholds, unlisted_processes},
-    exit::{Failure, say},
+    exit::{Result, say, usage},
     local::ServerArgs,
     options::SourceArgs,
     shown_gpus::{ShownGpus, ShownGpusArgs},
@@ -143,11 +142,7 @@ enum Form<'a> {
     },
 }
 
-pub(crate) fn run(
-    source: &SourceArgs,
-    args: &ShowArgs,
-    resolved: &Resolved,
-) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> Result {
     let rows = if args.processes {
         Rows::Processes
     } else {
@@ -173,8 +168,7 @@ pub(crate) fn run(
         ShowArgs {
             csv: true, columns, ..
         } => Form::Csv {
-            csv: Csv::new(rows, columns.as_deref())
-                .map_err(|error| Failure::usage(anyhow!(error)))?,
+            csv: Csv::new(rows, columns.as_deref()).map_err(|error| usage!(error))?,
             listed,
         },
         ShowArgs { total, .. } => Form::Table {
@@ -185,9 +179,9 @@ pub(crate) fn run(
     };
     // A variable that names a server for all commands does not contradict a word about this one.
     if source.no_daemon && args.server.is_typed() {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "--no-daemon and --control contradict each other: give one of them"
-        )));
+        ));
     }
     let at = SourceSelection {
         source,
@@ -200,7 +194,7 @@ pub(crate) fn run(
     }
 }
 
-fn once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result<(), Failure> {
+fn once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result {
     let mut snapshot = Snapshot::take(at, form.need(), form.depth())?;
     select(&mut snapshot, &(&args.gpus).into())?;
     let mut screen = Screen::new(args.color, false);
@@ -212,7 +206,7 @@ fn again_and_again(
     form: &Form<'_>,
     args: &ShowArgs,
     interval: Duration,
-) -> Result<(), Failure> {
+) -> Result {
     let mut screen = Screen::new(args.color, form.is_picture());
     let feed = Feed::start(at, form.need(), interval)?;
     // A program that reads gets what there is until it or this one is ended, as with any other.
@@ -307,12 +301,7 @@ impl Form<'_> {
     }
 
     /// Prints it. Of comma-separated values, only the first have a header.
-    fn show(
-        &self,
-        mut snapshot: Snapshot,
-        screen: &mut Screen,
-        is_first: bool,
-    ) -> Result<(), Failure> {
+    fn show(&self, mut snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result {
         match self {
             Self::Table { .. } | Self::Short { .. } => {
                 screen.show(&self.picture(&snapshot, screen.layout(), None))?;
@@ -370,7 +359,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Removes all GPUs that are not shown.
-fn select(snapshot: &mut Snapshot, shown: &ShownGpus) -> Result<(), Failure> {
+fn select(snapshot: &mut Snapshot, shown: &ShownGpus) -> Result {
     let Some(wanted) = shown.find(&snapshot.inventory.gpus)? else {
         return Ok(());
     };

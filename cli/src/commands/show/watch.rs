@@ -25,7 +25,7 @@ use signal_hook::{
 };
 
 use crate::{
-    exit::Failure,
+    exit::{Failure, Result},
     local::Frames,
     options::watching,
     run,
@@ -56,11 +56,7 @@ pub(super) struct Feed<'a> {
 
 impl<'a> Feed<'a> {
     /// Takes a snapshot every `interval`.
-    pub(super) fn start(
-        at: SourceSelection<'a>,
-        need: Need,
-        interval: Duration,
-    ) -> Result<Self, Failure> {
+    pub(super) fn start(at: SourceSelection<'a>, need: Need, interval: Duration) -> Result<Self> {
         let (sender, messages) = mpsc::sync_channel(WAITING);
         let feed = Self {
             at,
@@ -108,11 +104,11 @@ impl<'a> Feed<'a> {
     }
 
     /// Continues from the driver after the server has ended.
-    pub(super) fn continue_without_server(&self) -> Result<(), Failure> {
+    pub(super) fn continue_without_server(&self) -> Result {
         self.sample()
     }
 
-    fn follow(&self, first: Snapshot, frames: Frames) -> Result<(), Failure> {
+    fn follow(&self, first: Snapshot, frames: Frames) -> Result {
         let sender = self.sender.clone();
         let follower = Follower {
             past: first.past,
@@ -128,7 +124,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    fn sample(&self) -> Result<(), Failure> {
+    fn sample(&self) -> Result {
         let source = self.at.source.open()?;
         let (sender, need, interval) = (self.sender.clone(), self.need, self.interval);
         spawn(move || {
@@ -150,7 +146,7 @@ fn sample(
     need: Need,
     interval: Duration,
     sender: &SyncSender<Message>,
-) -> Result<(), Failure> {
+) -> Result {
     let mut inventory = None;
     let mut details: BTreeMap<u32, GpuDetails> = BTreeMap::new();
     let mut events = Vec::new();

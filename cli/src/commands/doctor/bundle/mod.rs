@@ -27,7 +27,11 @@ use serde_json::{Value, json};
 use self::scrub::Scrubber;
 use super::{machine::Machine, report::Report, server::Response};
 use crate::{
-    commands::show, driver::Driver, exit::Failure, json_text::NameKind, local::NoServer,
+    commands::show,
+    driver::Driver,
+    exit::{Failure, Result, usage},
+    json_text::NameKind,
+    local::NoServer,
     terminal::style::plain,
 };
 
@@ -89,7 +93,7 @@ pub(super) struct Collected<'a> {
 
 impl BundleArgs {
     /// Where to write, if that is wanted and possible.
-    pub(super) fn file(&self) -> Result<Option<PathBuf>, Failure> {
+    pub(super) fn file(&self) -> Result<Option<PathBuf>> {
         let Some(named) = self.bundle.clone() else {
             return Ok(None);
         };
@@ -103,15 +107,15 @@ impl BundleArgs {
         let path = named.unwrap_or_else(usual);
         if path.symlink_metadata().is_ok() {
             let path = path.display();
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "{path} exists already: remove it, or name another with --bundle FILE"
-            )));
+            ));
         }
         Ok(Some(path))
     }
 
     /// Says what goes into the archive, and writes it if that is confirmed.
-    pub(super) fn write(&self, path: &Path, collected: Collected<'_>) -> Result<(), Failure> {
+    pub(super) fn write(&self, path: &Path, collected: Collected<'_>) -> Result {
         let (files, counts) = files(collected, &environment::read());
         let archive = pack(&files, now_ms() / 1000)?;
         let mut out = io::stdout().lock();
@@ -123,7 +127,7 @@ impl BundleArgs {
         if !self.yes {
             if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
                 let why = "nothing written, since there is no terminal to confirm it on: add --yes";
-                return Err(Failure::usage(anyhow!(why)));
+                return Err(usage!(why));
             }
             write!(out, "\nWrite it? [y/N] ")?;
             out.flush()?;

@@ -16,7 +16,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::OnceArgs;
 use crate::{
-    exit::Failure,
+    exit::{Failure, Result, usage},
     fleet::{
         columns::{format_model, gpu_columns, node_columns},
         filter::Filter,
@@ -41,7 +41,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// How far back usage is told.
 const USAGE_S: u64 = 86_400;
 
-pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result<(), Failure> {
+pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -50,9 +50,8 @@ pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result<(), Failure> 
     printed
 }
 
-fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Result<(), Failure> {
-    let filter =
-        Filter::parse(&args.words.join(" ")).map_err(|why| Failure::usage(anyhow!(why)))?;
+fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Result {
+    let filter = Filter::parse(&args.words.join(" ")).map_err(|why| usage!(why))?;
     let fleet = runtime.block_on(read(reader));
     if fleet.state == FleetState::Outdated || fleet.state == FleetState::Loading {
         return Err(anyhow!(describe_failure(&fleet)).into());
