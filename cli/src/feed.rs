@@ -22,6 +22,7 @@ use gpumon_server::frame::{CollectorState, CollectorStatus, Hello};
 use serde::Deserialize;
 
 use crate::{
+    background::spawn,
     children, collector,
     exit::{Failure, Result},
     local::{Frames, ServerArgs},
@@ -113,7 +114,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         started: fn(Result<Self>) -> T,
     ) -> io::Result<()> {
         let (source, server) = (source.clone(), server.clone());
-        spawn(move || {
+        spawn("records", move || {
             let feed = Self::start(&source, &server, interval, true, inputs.clone());
             // It fails only where the receiver has ended.
             let _ = inputs.send(started(feed));
@@ -185,7 +186,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         let inputs = self.inputs.clone();
         let ended = Arc::new(AtomicBool::new(false));
         self.way = Way::Server(Arc::clone(&ended));
-        spawn(move || {
+        spawn("records", move || {
             let passed_on = known
                 .iter()
                 .try_for_each(|record| send_record(&inputs, record));
@@ -212,7 +213,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         let said = thread::Builder::new()
             .name("said".to_owned())
             .spawn(move || last_words(said))?;
-        spawn(move || {
+        spawn("records", move || {
             let lines = records
                 .into_iter()
                 .flat_map(|records| BufReader::new(records).lines())
@@ -254,13 +255,6 @@ fn last_words(said: Option<impl Read>) -> String {
         .last()
         .unwrap_or_default();
     last.strip_prefix("gpumon: ").unwrap_or(&last).to_owned()
-}
-
-fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new()
-        .name("records".to_owned())
-        .spawn(work)
-        .map(drop)
 }
 
 struct Left;

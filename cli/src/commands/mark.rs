@@ -4,14 +4,13 @@ use std::{
     convert::Infallible,
     io,
     sync::mpsc::{self, Receiver, SyncSender},
-    thread,
     time::Duration,
 };
 
 use gpumon_probe::model::CostMark;
 use serde_json::{Value, json};
 
-use crate::{exit::Result, local::ServerArgs};
+use crate::{background::spawn, exit::Result, local::ServerArgs};
 
 /// Mark this moment on the charts of a running server
 ///
@@ -84,9 +83,7 @@ impl Forwarder {
             }
             drop(running);
         };
-        thread::Builder::new()
-            .name("forward".to_owned())
-            .spawn(work)?;
+        spawn("forward", work)?;
         Ok((marks, ended))
     }
 

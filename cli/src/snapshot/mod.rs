@@ -276,16 +276,8 @@ impl Hidden {
 }
 
 fn hidden(sample: &mut Sample) -> impl Iterator<Item = &mut Process> {
-    let processes = sample
-        .gpus
-        .iter_mut()
-        .filter_map(|gpu| match &mut gpu.processes {
-            Reading::Now(processes)
-            | Reading::Earlier {
-                value: processes, ..
-            } => Some(processes),
-            Reading::Absent(_) => None,
-        });
+    let gpus = sample.gpus.iter_mut();
+    let processes = gpus.filter_map(|gpu| gpu.processes.value_mut());
     processes
         .flatten()
         .filter(|process| process.command == Reading::Absent(Absence::Hidden))

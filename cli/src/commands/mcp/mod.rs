@@ -16,7 +16,6 @@ use std::{
     io::{self, IsTerminal as _},
     ops::Range,
     sync::Arc,
-    thread,
     time::Duration,
 };
 
@@ -48,6 +47,7 @@ use self::{
     usage::UsageOf,
 };
 use crate::{
+    background::spawn,
     commands::schema::load_types,
     exit::{Result, say},
     moment::{Beside, Moment, MomentSpan},
@@ -270,10 +270,7 @@ impl Handler {
                 let _ = sender.send((tool.call)(&sources, arguments));
                 drop(place);
             };
-            thread::Builder::new()
-                .name(tool.name.to_owned())
-                .spawn(answer)
-                .map_err(|cause| no_thread(&cause))?;
+            spawn(tool.name, answer).map_err(|cause| no_thread(&cause))?;
             let answer = receiver.await.map_err(|_| late())?;
             answer.map_err(|failure| failure.message().unwrap_or_default())
         };

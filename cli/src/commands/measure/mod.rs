@@ -12,7 +12,6 @@ use std::{
         atomic::AtomicBool,
         mpsc::{self, SyncSender},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -26,7 +25,10 @@ use serde_json::{Value, json};
 use signal_hook::{consts::SIGINT, flag};
 
 use self::session::{Happening, Session};
-use crate::{exit::Failure, local::ServerArgs, options::SourceArgs, process_tree::ProcessTree};
+use crate::{
+    background::spawn, exit::Failure, local::ServerArgs, options::SourceArgs,
+    process_tree::ProcessTree,
+};
 
 /// Measure processes on request, for the Python package
 #[derive(Debug, clap::Args)]
@@ -44,9 +46,7 @@ pub(crate) fn run(source: &SourceArgs, args: &MeasureArgs) -> Result<(), Failure
     flag::register(SIGINT, Arc::new(AtomicBool::new(false)))?;
     let (happenings, waiting) = mpsc::sync_channel(WAITING);
     let lines = happenings.clone();
-    thread::Builder::new()
-        .name("requests".to_owned())
-        .spawn(move || read(&lines))?;
+    spawn("requests", move || read(&lines))?;
     let mut session = Session::new(source, &args.server, happenings);
     session.open()?;
     session.follow(&waiting)

@@ -5,7 +5,6 @@ use std::{
     io,
     os::unix::process::parent_id,
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -21,6 +20,7 @@ use super::{
     Measurement, Measurements, Request, Stream, answer, parse_id, refuse, refuse_line, write,
 };
 use crate::{
+    background::spawn,
     commands::{mark::Forwarder, run::INTERVAL},
     exit::{Failure, Result},
     feed::{Feed, Input},
@@ -430,11 +430,7 @@ fn ask_for_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
             Err(why) => refuse(id, &why),
         }
     };
-    if thread::Builder::new()
-        .name("history".to_owned())
-        .spawn(work)
-        .is_err()
-    {
+    if spawn("history", work).is_err() {
         refuse(
             id,
             "no thread could be started to ask the server; end other programs",

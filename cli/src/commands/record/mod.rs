@@ -8,7 +8,6 @@ use std::{
         atomic::AtomicBool,
         mpsc::{self, RecvTimeoutError, SyncSender},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -27,6 +26,7 @@ use signal_hook::{
 };
 
 use crate::{
+    background::spawn,
     exit::{Failure, Result, say, usage},
     feed::{Feed, Input},
     local::ServerArgs,
@@ -255,15 +255,13 @@ impl Recorder {
 /// Has Ctrl-C, and what ends a session, end the recording.
 fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            for _ in signals.forever() {
-                if inputs.send(Input::Stop).is_err() {
-                    return;
-                }
+    spawn("signals", move || {
+        for _ in signals.forever() {
+            if inputs.send(Input::Stop).is_err() {
+                return;
             }
-        })?;
+        }
+    })?;
     Ok(())
 }
 

@@ -8,7 +8,6 @@ use std::{
     path::{Path, PathBuf},
     process::{self, Command, ExitStatus},
     sync::mpsc::SyncSender,
-    thread,
 };
 
 use anyhow::Context;
@@ -32,6 +31,7 @@ use tempfile::TempDir;
 
 use super::Happening;
 use crate::{
+    background::spawn,
     children,
     exit::{Failure, Result, usage},
     wait,
@@ -94,10 +94,7 @@ impl Child {
                 status.map(|status| Ended { at_ms, status }),
             ));
         };
-        thread::Builder::new()
-            .name("wait".to_owned())
-            .spawn(work)
-            .map(drop)
+        spawn("wait", work)
     }
 }
 
@@ -127,10 +124,7 @@ fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
             }
         }
     };
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(work)
-        .map(drop)
+    spawn("signals", work)
 }
 
 impl Ended {
@@ -187,9 +181,7 @@ impl Pipe {
         let path = folder.path().join("marks");
         let (pipe, writer) = open_both(&path).context("cannot make the pipe for marks")?;
         let work = move || read(File::from(pipe), &happenings);
-        thread::Builder::new()
-            .name("marks".to_owned())
-            .spawn(work)?;
+        spawn("marks", work)?;
         Ok(Self {
             path,
             _writer: writer,

@@ -6,7 +6,7 @@ mod watch;
 use std::time::Duration;
 
 use gpumon_probe::{
-    model::{GpuDetails, Inventory, Reading, Sample},
+    model::{GpuDetails, Inventory, Sample},
     owner::CommandLines,
     vendor::ReadDepth,
 };
@@ -124,22 +124,18 @@ pub(crate) fn frame(
     Snapshot::from_reading(inventory, sample, details).into_frame()
 }
 
-enum Form<'a> {
-    Table {
-        total: bool,
-        thresholds: Thresholds,
-        listed: ShownProcesses,
-    },
-    Short {
-        parts: &'a [ShortPart],
-        total: bool,
-        listed: ShownProcesses,
-    },
+/// What is printed, and of which processes.
+struct Form<'a> {
+    kind: Kind<'a>,
+    total: bool,
+    listed: ShownProcesses,
+}
+
+enum Kind<'a> {
+    Table(Thresholds),
+    Short(&'a [ShortPart]),
     Json,
-    Csv {
-        csv: Csv,
-        listed: ShownProcesses,
-    },
+    Csv(Csv),
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> Result {
@@ -154,28 +150,19 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> 
     }
     let mut listed = args.processes_shown.clone();
     listed.user.clone_from(&args.user);
-    let form = match args {
-        ShowArgs { json: true, .. } => Form::Json,
-        ShowArgs {
-            short: Some(parts),
-            total,
-            ..
-        } => Form::Short {
-            parts,
-            total: *total,
-            listed,
-        },
-        ShowArgs {
-            csv: true, columns, ..
-        } => Form::Csv {
-            csv: Csv::new(rows, columns.as_deref()).map_err(|error| usage!(error))?,
-            listed,
-        },
-        ShowArgs { total, .. } => Form::Table {
-            total: *total,
-            thresholds: thresholds(resolved),
-            listed,
-        },
+    let kind = match &args.short {
+        _ if args.json => Kind::Json,
+        Some(parts) => Kind::Short(parts),
+        None if args.csv => {
+            let csv = Csv::new(rows, args.columns.as_deref());
+            Kind::Csv(csv.map_err(|error| usage!(error))?)
+        }
+        None => Kind::Table(thresholds(resolved)),
+    };
+    let form = Form {
+        kind,
+        total: args.total,
+        listed,
     };
     // A variable that names a server for all commands does not contradict a word about this one.
     if source.no_daemon && args.server.is_typed() {
@@ -243,25 +230,25 @@ fn again_and_again(
 
 impl Form<'_> {
     fn need(&self) -> Need {
-        match self {
-            Self::Table { .. } => Need::Past,
-            Self::Json => Need::Everything,
-            Self::Short { .. } | Self::Csv { .. } => Need::Nothing,
+        match self.kind {
+            Kind::Table(_) => Need::Past,
+            Kind::Json => Need::Everything,
+            Kind::Short(_) | Kind::Csv(_) => Need::Nothing,
         }
     }
 
     /// A single look shows nothing of what only counts from sample to sample.
     fn depth(&self) -> ReadDepth {
-        match self {
-            Self::Json => ReadDepth::Full,
-            Self::Table { total: true, .. } | Self::Short { total: true, .. } => ReadDepth::Metered,
-            Self::Table { .. } | Self::Short { .. } | Self::Csv { .. } => ReadDepth::OneShot,
+        match self.kind {
+            Kind::Json => ReadDepth::Full,
+            _ if self.total => ReadDepth::Metered,
+            _ => ReadDepth::OneShot,
         }
     }
 
     /// Whether it is for people, who see one after the other in the same place.
     fn is_picture(&self) -> bool {
-        matches!(self, Self::Table { .. } | Self::Short { .. })
+        matches!(self.kind, Kind::Table(_) | Kind::Short(_))
     }
 
     fn picture(
@@ -270,80 +257,47 @@ impl Form<'_> {
         layout: Layout,
         kept: Option<&mut ColumnWidths>,
     ) -> String {
-        match self {
-            Self::Short {
-                parts,
-                total,
-                listed,
-            } => {
-                let view = View {
-                    with_total: *total,
-                    listed: Some(listed),
-                    ..snapshot.view(Thresholds::default())
-                };
-                table::render_short(&view, layout, parts)
-            }
-            Self::Table {
-                total,
-                thresholds,
-                listed,
-            } => table::render(
-                &View {
-                    with_total: *total,
-                    listed: Some(listed),
-                    ..snapshot.view(*thresholds)
-                },
-                layout,
-                kept,
-            ),
-            Self::Json | Self::Csv { .. } => String::new(),
+        let view = |thresholds| View {
+            with_total: self.total,
+            listed: Some(&self.listed),
+            ..snapshot.view(thresholds)
+        };
+        match self.kind {
+            Kind::Short(parts) => table::render_short(&view(Thresholds::default()), layout, parts),
+            Kind::Table(thresholds) => table::render(&view(thresholds), layout, kept),
+            Kind::Json | Kind::Csv(_) => String::new(),
         }
     }
 
     /// Prints it. Of comma-separated values, only the first have a header.
     fn show(&self, mut snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result {
-        match self {
-            Self::Table { .. } | Self::Short { .. } => {
-                screen.show(&self.picture(&snapshot, screen.layout(), None))?;
-            }
-            Self::Json => {
-                print_json(&snapshot.into_frame())?;
-            }
-            Self::Csv { csv, listed } => {
+        match &self.kind {
+            Kind::Json => print_json(&snapshot.into_frame()),
+            Kind::Csv(csv) => {
                 if csv.has_processes() {
-                    keep_listed(&mut snapshot.sample, listed);
+                    for gpu in &mut snapshot.sample.gpus {
+                        if let Some(processes) = gpu.processes.value_mut() {
+                            processes.retain(|process| self.listed.is_shown(process));
+                        }
+                    }
                 }
+                let mut header = String::new();
                 if is_first {
-                    let notes = snapshot
-                        .sample
-                        .gpus
-                        .iter()
-                        .filter_map(|gpu| Some((gpu.index, unlisted_processes(gpu)?)));
-                    notes.for_each(|(index, note)| say(&format!("GPU {index}: {note}")));
+                    header = csv.header();
+                    for gpu in &snapshot.sample.gpus {
+                        if let Some(note) = unlisted_processes(gpu) {
+                            say(&format!("GPU {}: {note}", gpu.index));
+                        }
+                    }
                 }
-                let header = if is_first {
-                    csv.header()
-                } else {
-                    String::new()
-                };
-                print_raw(
-                    &(header + &csv.rows(&snapshot.inventory, &snapshot.sample, csv::Format::Csv)),
-                )?;
+                let Snapshot {
+                    inventory, sample, ..
+                } = snapshot;
+                print_raw(&(header + &csv.rows(&inventory, &sample, csv::Format::Csv)))
             }
-        }
-        Ok(())
-    }
-}
-
-/// Removes all processes that are not listed.
-fn keep_listed(sample: &mut Sample, listed: &ShownProcesses) {
-    for gpu in &mut sample.gpus {
-        if let Reading::Now(processes)
-        | Reading::Earlier {
-            value: processes, ..
-        } = &mut gpu.processes
-        {
-            processes.retain(|process| listed.is_shown(process));
+            Kind::Table(_) | Kind::Short(_) => {
+                Ok(screen.show(&self.picture(&snapshot, screen.layout(), None))?)
+            }
         }
     }
 }

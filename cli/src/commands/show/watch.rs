@@ -8,23 +8,23 @@ use std::{
         Arc,
         mpsc::{self, Receiver, SyncSender},
     },
-    thread,
     time::Duration,
 };
 
 use gpumon_probe::{
-    model::{Event, FiringAlert, GpuDetails, Inventory, Record, Sample},
+    model::{GpuDetails, Inventory, Record},
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
     vendor::Source,
 };
-use gpumon_server::frame::{CollectorState, CollectorStatus, ServerFrame};
+use gpumon_server::frame::{CollectorState, Hello, ServerFrame};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH},
     iterator::Signals,
 };
 
 use crate::{
+    background::spawn,
     exit::{Failure, Result},
     local::Frames,
     options::watching,
@@ -85,7 +85,7 @@ impl<'a> Feed<'a> {
         run::install_signal_handlers()?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
         let sender = self.sender.clone();
-        spawn(move || {
+        spawn("snapshots", move || {
             for signal in signals.forever() {
                 let messages = if signal == SIGWINCH {
                     Message::Resized
@@ -116,7 +116,7 @@ impl<'a> Feed<'a> {
             hidden: Hidden::new(),
             sender: sender.clone(),
         };
-        spawn(move || {
+        spawn("snapshots", move || {
             follower.run(frames);
             // It fails only where the receiver has ended.
             let _ = sender.send(Message::ServerEnded);
@@ -127,17 +127,13 @@ impl<'a> Feed<'a> {
     fn sample(&self) -> Result {
         let source = self.at.source.open()?;
         let (sender, need, interval) = (self.sender.clone(), self.need, self.interval);
-        spawn(move || {
+        spawn("snapshots", move || {
             if let Err(error) = sample(&source, need, interval, &sender) {
                 let _ = sender.send(Message::Failed(error));
             }
         })?;
         Ok(())
     }
-}
-
-fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().spawn(work).map(drop)
 }
 
 /// Reads the GPUs with one sampler, so that the driver is opened once.
@@ -183,20 +179,10 @@ fn sample(
 
 struct Follower {
     past: UtilizationHistory,
-    known: Option<Known>,
+    /// The first frame, with what later ones have changed.
+    known: Option<Hello>,
     hidden: Hidden,
     sender: SyncSender<Message>,
-}
-
-struct Known {
-    version: String,
-    collector: CollectorStatus,
-    inventory: Option<Inventory>,
-    sample: Option<Sample>,
-    details: BTreeMap<u32, GpuDetails>,
-    /// Since the last snapshot.
-    events: Vec<Event>,
-    alerts: Vec<FiringAlert>,
 }
 
 impl Follower {
@@ -210,31 +196,21 @@ impl Follower {
 
     /// True where there is something new to show.
     fn ingest(&mut self, frame: ServerFrame) -> bool {
-        if let ServerFrame::Hello(hello) = frame {
-            let details = hello
-                .details
-                .into_iter()
-                .map(|details| (details.index, details))
-                .collect();
-            self.known = Some(Known {
-                version: hello.version,
-                collector: hello.collector,
-                inventory: hello.inventory,
-                sample: None,
-                details,
-                events: hello.events,
-                alerts: hello.alerts,
-            });
-            return hello
-                .sample
-                .is_some_and(|sample| self.ingest(ServerFrame::Sample(sample)));
+        if let ServerFrame::Hello(mut hello) = frame {
+            let sample = hello.sample.take();
+            self.known = Some(hello);
+            return sample.is_some_and(|sample| self.ingest(ServerFrame::Sample(sample)));
         }
         let Some(known) = &mut self.known else {
             return false;
         };
         match frame {
             ServerFrame::Inventory(inventory) => known.inventory = Some(inventory),
-            ServerFrame::Details(details) => drop(known.details.insert(details.index, details)),
+            ServerFrame::Details(details) => {
+                known.details.retain(|known| known.index != details.index);
+                known.details.push(details);
+                known.details.sort_by_key(|details| details.index);
+            }
             ServerFrame::Event(event) => known.events.push(event),
             ServerFrame::Collector(collector) => {
                 let was_running = known.collector.state == CollectorState::Running;
@@ -272,7 +248,7 @@ impl Follower {
             collector: known.collector.clone(),
             inventory: inventory.clone(),
             sample: sample.clone(),
-            details: known.details.values().cloned().collect(),
+            details: known.details.clone(),
             events: std::mem::take(&mut known.events),
             alerts: known.alerts.clone(),
             past: self.past.clone(),
