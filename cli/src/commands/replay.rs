@@ -5,14 +5,11 @@ use std::{iter, net::SocketAddr, path::PathBuf, sync::Arc};
 use gpumon_probe::local_time::time_zone;
 use gpumon_recording::{BadRecording, Player, Recording};
 use gpumon_server::{
-    Live, Readings, Settings,
-    alerts::AlertSettings,
+    Readings, Settings,
     auth::Doors,
     listen::{Listener, Purpose},
-    runs::RunSettings,
     view::ShowProcesses,
 };
-use gpumon_workload::parent::WorkerCommand;
 
 use super::{
     serve::{asked_to_end, in_runtime, parse_address},
@@ -21,6 +18,7 @@ use super::{
 use crate::{
     config::Resolved,
     exit::{Failure, Result, say, usage},
+    fleet::served::default_settings,
     moment::{Beside, Moment, shown},
     options::SourceArgs,
     top,
@@ -118,21 +116,9 @@ async fn serve(
     tracing::info!("replaying at {}", door.address(&doors));
     let settings = Settings {
         readings: Readings::Recording(Box::new(player)),
-        live: Live::default().fixed(),
-        join: None,
         doors,
         show_processes: ShowProcesses::Names,
-        // None is started: the server refuses what changes anything.
-        runs: RunSettings {
-            worker: WorkerCommand {
-                program: "gpumon".into(),
-                arguments: Vec::new(),
-            },
-        },
-        history: None,
-        alerts: AlertSettings::default(),
-        kubelet: None,
-        fleet: None,
+        ..default_settings()
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())

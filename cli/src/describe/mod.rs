@@ -8,7 +8,6 @@ mod device_name;
 mod engines;
 mod event;
 mod load;
-mod notebook_names;
 
 use anstyle::Style;
 use gpumon_probe::{
@@ -21,14 +20,13 @@ use gpumon_workload::protocol::FrameworkRun;
 
 pub(crate) use self::{
     condition::{Level, Phrase, without_readings},
-    device_name::{LONGEST, capital, device, fitted, full_name},
+    device_name::{LONGEST, NotebookNames, capital, device, fitted, full_name, notebook_path},
     engines::{format_codec, format_pcie_link},
     event::of_event,
     load::{
         BUSY_WIDTH, BUSY_WIDTH_WITH_SM, Load, Loads, Thresholds, Total, add_up_gpus, busy, draw_of,
         is_sm_activity, of_part, share, total, used, used_of,
     },
-    notebook_names::{NotebookNames, notebook_path},
 };
 use crate::terminal::{
     columns::format_number,

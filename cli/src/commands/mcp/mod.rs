@@ -10,7 +10,6 @@ mod answer;
 mod history;
 mod now;
 mod sources;
-mod usage;
 
 use std::{
     io::{self, IsTerminal as _},
@@ -41,10 +40,9 @@ use tokio::{
 
 use self::{
     answer::{select_keys, select_schema},
-    history::History,
+    history::{History, UsageOf},
     now::{Events, Processes, Status},
     sources::Sources,
-    usage::UsageOf,
 };
 use crate::{
     background::spawn,

@@ -195,96 +195,71 @@ impl Measurements {
 /// The driver's records come within two seconds, where they come.
 const RECORDS_COME_WITHIN: Duration = Duration::from_secs(3);
 
-enum Measurement {
-    Open {
-        meter: Box<CostMeter>,
-        /// The root of the tree of processes.
-        root: u32,
-        /// Since when it is over, by this process's clock.
-        ended: Option<Instant>,
-    },
-    Done(Box<Cost>),
+struct Measurement {
+    /// `None` once it is done.
+    meter: Option<Box<CostMeter>>,
+    /// The root of the tree of processes.
+    root: u32,
+    /// When it ended, by this process's clock.
+    ended: Option<Instant>,
+    /// The cost of a measurement that is done.
+    cost: Box<Cost>,
 }
 
 impl Measurement {
     fn new(name: Option<String>, root: u32, at_ms: f64) -> Self {
-        Self::Open {
-            meter: Box::new(CostMeter::new(name, at_ms)),
+        Self {
+            meter: Some(Box::new(CostMeter::new(name, at_ms))),
             root,
             ended: None,
+            cost: Box::default(),
         }
     }
 
     fn is_running(&self) -> bool {
-        matches!(self, Self::Open { ended: None, .. })
+        self.ended.is_none()
     }
 
+    /// Returns the root of its tree of processes until it is done.
     fn root(&self) -> Option<u32> {
-        match self {
-            Self::Open { root, .. } => Some(*root),
-            Self::Done(_) => None,
-        }
+        self.meter.as_ref().map(|_| self.root)
     }
 
     fn end(&mut self, at_ms: f64) {
-        if let Self::Open {
-            meter,
-            ended: ended @ None,
-            ..
-        } = self
-        {
+        if let (Some(meter), None) = (&mut self.meter, self.ended) {
             meter.end(at_ms);
-            *ended = Some(Instant::now());
+            self.ended = Some(Instant::now());
         }
     }
 
     fn push(&mut self, record: &Record, tree: &mut ProcessTree) {
-        if let Self::Open { meter, .. } = self {
+        if let Some(meter) = &mut self.meter {
             tree.measure(meter, record);
         }
     }
 
-    fn meter(&mut self) -> Option<&mut CostMeter> {
-        match self {
-            Self::Open { meter, .. } => Some(meter),
-            Self::Done(_) => None,
-        }
-    }
-
-    /// When it is done with what is known by then; `None` where it goes on, or is done.
+    /// Returns when it is done with the values that are known by then; `None` while it runs, or if
+    /// it is done.
     fn due(&self) -> Option<Instant> {
-        match self {
-            Self::Open {
-                ended: Some(ended), ..
-            } => Some(*ended + RECORDS_COME_WITHIN),
-            _ => None,
-        }
+        let ended = self.ended.filter(|_| self.meter.is_some());
+        ended.map(|ended| ended + RECORDS_COME_WITHIN)
     }
 
-    /// Makes it done where everything is known that will be. `is_over` says that no more will be.
+    /// Makes it done if nothing more will be known. `is_over` means that no more records arrive.
     fn finish(&mut self, gpus: &[Gpu], is_over: bool) {
-        let Self::Open {
-            meter,
-            ended: Some(_),
-            ..
-        } = self
-        else {
-            return;
-        };
-        if is_over || meter.is_final() || self.due().is_some_and(|due| due <= Instant::now()) {
-            let Self::Open { meter, .. } = std::mem::replace(self, Self::Done(Box::default()))
-            else {
-                return;
-            };
-            *self = Self::Done(Box::new(meter.into_cost(gpus)));
+        let Some(due) = self.due() else { return };
+        let is_done =
+            |meter: &mut Box<CostMeter>| is_over || meter.is_final() || due <= Instant::now();
+        if let Some(meter) = self.meter.take_if(is_done) {
+            *self.cost = meter.into_cost(gpus);
         }
     }
 
-    /// What it has found so far.
-    fn cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
-        match self {
-            Self::Open { meter, .. } => meter.cost(now_ms, gpus),
-            Self::Done(cost) => (**cost).clone(),
+    /// Returns the cost up to now.
+    fn find_cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
+        match &mut self.meter {
+            Some(meter) => meter.cost(now_ms, gpus),
+            None => (*self.cost).clone(),
         }
     }
 }

@@ -201,7 +201,7 @@ impl Session {
         for (_, record) in &self.recent {
             measurement.push(record, tree);
         }
-        if let Some(meter) = measurement.meter() {
+        if let Some(meter) = &mut measurement.meter {
             if let Some(problem) = &self.problem {
                 meter.lose(problem);
             }
@@ -225,7 +225,7 @@ impl Session {
         };
         self.measurements
             .all()
-            .filter_map(Measurement::meter)
+            .filter_map(|one| one.meter.as_mut())
             .for_each(|meter| meter.add_mark(mark.clone()));
         if self.asks_server() {
             self.forwarder.send(&mark);
@@ -303,7 +303,7 @@ impl Session {
         write(&json!({ "remark": remark }));
         self.measurements
             .all()
-            .filter_map(Measurement::meter)
+            .filter_map(|one| one.meter.as_mut())
             .for_each(|meter| meter.lose(remark));
     }
 
@@ -314,7 +314,7 @@ impl Session {
         write(&json!({ "failed": problem }));
         self.measurements
             .all()
-            .filter_map(Measurement::meter)
+            .filter_map(|one| one.meter.as_mut())
             .for_each(|meter| meter.lose(&problem));
         self.problem = Some(problem);
     }
@@ -337,7 +337,7 @@ impl Session {
             if measurement.due().is_some() {
                 return true;
             }
-            let cost = measurement.cost(now_ms() as f64, gpus);
+            let cost = measurement.find_cost(now_ms() as f64, gpus);
             answer(
                 Some(*id),
                 json!({ "cost": cost, "stored": StoredCost::new(&cost) }),

@@ -5,7 +5,6 @@
 
 mod environment;
 mod scrub;
-mod versions;
 
 use std::{
     collections::BTreeMap,
@@ -171,7 +170,7 @@ fn files(
     }
     let system_files = read_system_files(machine, &mut scrubber);
     let mut objects = [
-        versions::versions(machine, driver, environment),
+        environment::versions(machine, driver, environment),
         sample(driver),
         state(server),
     ];
