@@ -76,7 +76,7 @@ impl PastArgs {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub(crate) fn jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>> {
+    pub(crate) fn list_jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>> {
         match &self.data_dir {
             None => {
                 let id = called
@@ -95,7 +95,7 @@ impl PastArgs {
     pub(crate) fn usage(&self, span: Option<&Range<u64>>) -> Result<String> {
         let Some(folder) = &self.data_dir else {
             let span = span.map(|span| format!("?from_ms={}&to_ms={}", span.start, span.end));
-            return body(
+            return fetch_body(
                 &self.server,
                 &format!("/api/v1/usage{}", span.unwrap_or_default()),
                 "usage",
@@ -141,13 +141,13 @@ fn from_disk<T>(
 }
 
 fn from_server<T: DeserializeOwned>(server: &ServerArgs, target: &str, what: &str) -> Result<T> {
-    let body = body(server, target, what)?;
+    let body = fetch_body(server, target, what)?;
     serde_json::from_str(&body)
         .context("the server is of another version; restart it")
         .map_err(Failure::from)
 }
 
-fn body(server: &ServerArgs, target: &str, what: &str) -> Result<String> {
+fn fetch_body(server: &ServerArgs, target: &str, what: &str) -> Result<String> {
     let reply = server.request("GET", target, "", &format!("answers no {what}"))?;
     Ok(reply.body)
 }

@@ -33,17 +33,18 @@ use crate::{
 
 /// Compare two recordings, or two spans of the running server's history
 ///
-/// Each is a file of `gpumon record`, or FROM..TO: a span of history in local time, for example 2026-11-23T20:00..22:00,
-/// 'yesterday 20:00..22:00', -2h..-1h or 14:30..now. Utilization, SM active, Tensor active, memory, energy, power and the
-/// share of time with reduced clocks are compared, of all GPUs and of each.
+/// Each is a file of `gpumon record`, or FROM..TO: a span of history in local time, for example
+/// 2026-11-23T20:00..22:00, 'yesterday 20:00..22:00', -2h..-1h or 14:30..now. Utilization, SM
+/// active, Tensor active, memory, energy, power and the share of time with reduced clocks are
+/// compared, of all GPUs and of each.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct CompareArgs {
-    /// What to compare with: a recording, or FROM..TO
+    /// Baseline of the comparison: a recording, or FROM..TO
     #[arg(value_name = "A", allow_hyphen_values = true)]
     first: String,
 
-    /// What is compared: a recording, or FROM..TO
+    /// Subject of the comparison: a recording, or FROM..TO
     #[arg(value_name = "B", allow_hyphen_values = true)]
     second: String,
 
@@ -69,7 +70,7 @@ Exit codes: 0 success, 1 error or no server, 2 invalid argument or not a recordi
 
 /// One side of a comparison.
 struct Side {
-    /// As it was typed.
+    /// The name that was typed.
     name: String,
     from_ms: u64,
     to_ms: u64,
@@ -115,7 +116,7 @@ fn as_json(sides: &[Side; 2]) -> serde_json::Value {
         })
     };
     let [a, b] = sides;
-    let gpus: Vec<_> = pairs(sides)
+    let gpus: Vec<_> = pair_gpus(sides)
         .filter_map(|(name, [a, b])| {
             Some(json!({ "index": name.index, "figures": b?.compare_with(a?).as_json() }))
         })
@@ -139,7 +140,7 @@ impl Side {
 }
 
 /// Each GPU that is on one of the sides, with its figures on both.
-fn pairs([a, b]: &[Side; 2]) -> impl Iterator<Item = (&GpuName, [Option<&Figures>; 2])> {
+fn pair_gpus([a, b]: &[Side; 2]) -> impl Iterator<Item = (&GpuName, [Option<&Figures>; 2])> {
     let mut names: Vec<&GpuName> = a.gpus.iter().chain(&b.gpus).map(|(name, _)| name).collect();
     names.sort_by_key(|name| name.index);
     names.dedup_by_key(|name| name.index);
@@ -174,10 +175,10 @@ fn draw(sides: &[Side; 2], terminal: Option<usize>) -> String {
         );
     }
     let mut rows = Vec::new();
-    if pairs(sides).count() != 1 {
+    if pair_gpus(sides).count() != 1 {
         rows.extend(group("All GPUs", [Some(&a.all), Some(&b.all)]));
     }
-    for (gpu, figures) in pairs(sides) {
+    for (gpu, figures) in pair_gpus(sides) {
         let name = gpu.name.as_deref().map(Vendor::strip_from);
         let name = format!("GPU {} {}", gpu.index, name.unwrap_or_default());
         rows.extend(group(&escaped(name.trim_end()), figures));
@@ -220,7 +221,8 @@ impl<'a> Subject<'a> {
     fn new(text: &'a str) -> Result<Self> {
         if !text.contains("..") || Path::new(text).exists() {
             if !Path::new(text).exists() {
-                let cure = "give a file of `gpumon record`, or a span of history as FROM..TO, for example 20:00..22:00";
+                let cure = "give a file of `gpumon record`, or a span of history as FROM..TO, for \
+                            example 20:00..22:00";
                 return Err(usage!("there is no recording '{text}': {cure}"));
             }
             return Ok(Self::Recording(text));
@@ -267,7 +269,7 @@ fn of_recording(file: &str) -> Result<Side> {
             Ok(())
         },
     )?;
-    Ok(measured.side(file))
+    Ok(measured.into_side(file))
 }
 
 impl Measured {
@@ -320,7 +322,7 @@ impl Measured {
         }
     }
 
-    fn side(self, name: &str) -> Side {
+    fn into_side(self, name: &str) -> Side {
         // The newest inventory knows the most.
         let known = self
             .inventory
@@ -357,10 +359,10 @@ fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side> {
         let from = crate::moment::shown(span.from_ms, &Beside::now(0).zone);
         say(&format!("{text}: nothing is known before {from}"));
     }
-    Ok(side(text, &span))
+    Ok(measure_span(text, &span))
 }
 
-fn side(text: &str, span: &HistorySpan) -> Side {
+fn measure_span(text: &str, span: &HistorySpan) -> Side {
     let times = &span.times_ms;
     let mut memory = vec![Window::default(); times.len()];
     let gpus: Vec<_> = span

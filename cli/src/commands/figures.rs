@@ -3,7 +3,7 @@
 use gpumon_probe::stat::Window;
 use serde_json::{Map, Number, Value};
 
-use super::show::csv::rounded;
+use super::show::csv::format_rounded;
 use crate::terminal::{
     columns::Column,
     units::{gib_in_column, priced_energy},
@@ -217,7 +217,7 @@ pub(super) fn divide(first: f64, second: f64) -> Option<f64> {
 fn object(values: &[Option<f64>; COUNT], key: impl Fn(&Figure) -> String) -> Value {
     let number = |value: Option<f64>| {
         let value = value
-            .and_then(|value| rounded(value).parse().ok())
+            .and_then(|value| format_rounded(value).parse().ok())
             .and_then(Number::from_f64);
         value.map_or(Value::Null, Value::Number)
     };

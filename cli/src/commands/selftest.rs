@@ -21,12 +21,13 @@ use crate::{
 
 /// Verify gpumon's readings against known GPU loads
 ///
-/// The loads hold memory, keep half of the multiprocessors busy, run kernels half of the time, read memory, multiply
-/// matrices, and copy over PCIe and NVLink, for five seconds each. What a load does is counted independently of the
-/// driver: by bytes, operations, and host and device clocks. Each reading of the probe is compared with that count.
+/// The loads hold memory, keep half of the multiprocessors busy, run kernels half of the time, read
+/// memory, multiply matrices, and copy over PCIe and NVLink, for five seconds each. What a load
+/// does is counted independently of the driver: by bytes, operations, and host and device clocks.
+/// Each reading of the probe is compared with that count.
 ///
-/// The self-test takes about 75 seconds per GPU and up to 8 GiB beside the matrices. It refuses a GPU on which another
-/// user computes.
+/// The self-test takes about 75 seconds per GPU and up to 8 GiB in addition to the matrices. It
+/// refuses a GPU on which another user computes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct SelftestArgs {
@@ -52,15 +53,17 @@ const NOTES: &str = "\
 Examples:
   gpumon selftest
       Test GPU 0 and its links to the next GPU.
-  gpumon selftest --device all --json | jq -r 'select(.verdict == \"mismatch\") | [.gpu, .load, .reading] | @tsv'
+  gpumon selftest --device all --json | jq -r 'select(.verdict == \"mismatch\") \
+| [.gpu, .load, .reading] | @tsv'
       List the mismatches.
 
 Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
   GPUMON_NVML_LIB  path of the NVML library, if the loader does not find libnvidia-ml.so.1
 
-Exit codes: 0 all readings verified, 1 mismatch, a load failed or nothing could be compared, 2 invalid argument, \
-3 no such GPU or no driver, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
+Exit codes: 0 all readings verified, 1 mismatch, a load failed or nothing could be compared, \
+2 invalid argument, 3 no such GPU or no driver, 5 refused (not enough memory, or GPU in use by \
+another user), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failure> {
     source.source.check()?;

@@ -5,12 +5,12 @@ use gpumon_workload::{
     tutorials::CASES,
 };
 
-use super::bench::{beside, count, median, remarks, time, verdict};
+use super::bench::{count, format_framework, format_remarks, format_verdict, median, time};
 use crate::{
     describe,
     exit::Failure,
     options::SourceArgs,
-    run::{self, BesideArgs, ForPeople, WhereArgs},
+    run::{self, ForPeople, FrameworkArgs, WhereArgs},
     terminal::{
         columns::{Column, Columns, terminal_columns},
         style::{ALARM, DIM, NOTICE, PLAIN, STRONG, WELL, paint},
@@ -19,10 +19,10 @@ use crate::{
 
 /// Run tutorial benchmarks in several variants, and compare them with frameworks
 ///
-/// The cases come from the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products, sums, training,
-/// transfers, fused operations, batches, devices. Each variant is timed by the GPU and by the host, its result is
-/// verified. Beside it stands the time of a framework on an H200, or on CPU cores of its host; on such a device, the host
-/// times are compared.
+/// The cases come from the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products,
+/// sums, training, transfers, fused operations, batches, devices. Each variant is timed by the GPU
+/// and by the host, its result is verified. Next to it is the time of a framework on an H200, or
+/// on CPU cores of its host; on such a device, the host times are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct TutorialsArgs {
@@ -34,10 +34,10 @@ pub(crate) struct TutorialsArgs {
     place: WhereArgs,
 
     #[command(flatten)]
-    beside: BesideArgs,
+    beside: FrameworkArgs,
 
-    /// Use small arrays, whose sizes the table names, measure each variant for 0.2 seconds, and skip the comparison with
-    /// known figures of frameworks
+    /// Use small arrays, whose sizes the table names, measure each variant for 0.2 seconds, and
+    /// skip the comparison with known figures of frameworks
     #[arg(long)]
     quick: bool,
 
@@ -54,14 +54,15 @@ Examples:
       Measure what copies between host and device cost.
   gpumon tutorials --beside --python ~/venv/bin/python3
       Compare with the frameworks that are installed there.
-  gpumon tutorials --json | jq -r 'select(.framework.same_device and .share_of_framework > 1) | [.row, .variant] | @tsv'
+  gpumon tutorials --json | jq -r 'select(.framework.same_device and .share_of_framework > 1) \
+| [.row, .variant] | @tsv'
       List the variants that are slower than a framework.
 
 Environment:
   GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
 
-Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU or no driver although requested, \
-5 refused (not enough memory), 130 interrupted";
+Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU or no \
+driver although requested, 5 refused (not enough memory), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
     source.source.check()?;
@@ -80,7 +81,7 @@ pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failu
     )
 }
 
-/// What can stand for [`TutorialsArgs::cases`].
+/// Returns the values of [`TutorialsArgs::cases`].
 pub(crate) fn names() -> Vec<&'static str> {
     CASES.iter().map(|case| case.id).collect()
 }
@@ -177,13 +178,13 @@ impl Text {
             );
         }
         text.push('\n');
-        text += &remarks(&self.columns, 2 * INDENT, outcome, None);
+        text += &format_remarks(&self.columns, 2 * INDENT, outcome, None);
         for run in &report.beside {
-            text += &beside(&self.columns, 2 * INDENT, run, outcome, |of_run| {
+            text += &format_framework(&self.columns, 2 * INDENT, run, outcome, |of_run| {
                 let line = self.line(of_run.id.to_string(), of_run);
                 format!(
                     "{line}\n{}",
-                    remarks(&self.columns, 3 * INDENT, of_run, None)
+                    format_remarks(&self.columns, 3 * INDENT, of_run, None)
                 )
             });
         }
@@ -194,7 +195,7 @@ impl Text {
         let [device, host] =
             [&outcome.device_time, &outcome.host_time].map(|times| median(times.as_ref()));
         self.columns
-            .line(&[name, count(outcome), device, host, verdict(outcome)])
+            .line(&[name, count(outcome), device, host, format_verdict(outcome)])
     }
 }
 

@@ -84,7 +84,7 @@ const WITHOUT: [&str; 6] = [
 /// Reads a command line, `words` with the name of the program.
 pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved, Refusal> {
     let (prepared, typed, is_complete) =
-        typed(prepared(command.clone()), words).map_err(Refusal::Arguments)?;
+        match_typed(prepare(command.clone()), words).map_err(Refusal::Arguments)?;
     let path = path(&typed);
     let arguments = arguments(command, &path);
     let command = prepared;
@@ -297,17 +297,15 @@ fn contradiction(error: &clap::Error, files: &[SettingsFile]) -> String {
     )
 }
 
-/// The same command, of which a variable that is set to nothing sets nothing, and whose switches can be switched off, as
-/// by `--allow-runs=false`.
-fn prepared(command: Command) -> Command {
-    command
-        .mut_args(prepared_argument)
-        .mut_subcommands(prepared)
+/// Returns the command such that a variable that is set to nothing sets nothing, and that switches
+/// can be switched off, as by `--allow-runs=false`.
+fn prepare(command: Command) -> Command {
+    command.mut_args(prepared_argument).mut_subcommands(prepare)
 }
 
 fn prepared_argument(arg: Arg) -> Arg {
     let is_switch = arg.get_env().is_some() && matches!(arg.get_action(), ArgAction::SetTrue);
-    // What is switched off contradicts nothing.
+    // A switch that is off contradicts nothing.
     let is_unset = |value: OsString| value.is_empty() || is_switch && value == "false";
     let arg = if arg.get_env().and_then(env::var_os).is_some_and(is_unset) {
         arg.env(Resettable::Reset)
@@ -324,9 +322,9 @@ fn prepared_argument(arg: Arg) -> Arg {
         .default_value("false")
 }
 
-/// What variables and flags say, and whether nothing is missing. A variable is left out where a flag is typed that it
-/// cannot be used with.
-pub(super) fn typed(
+/// Returns the matches of variables and flags, and whether nothing is missing. A variable is left
+/// out if a flag is typed that it cannot be used with.
+pub(super) fn match_typed(
     command: Command,
     words: &[OsString],
 ) -> Result<(Command, ArgMatches, bool), clap::Error> {

@@ -140,7 +140,7 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Effective {
     pub(crate) key: Key,
-    /// As it would stand in a file; `None` where it has no value.
+    /// The value in the form of a file; `None` if there is none.
     pub(crate) value: Option<String>,
     pub(crate) origin: Origin,
 }
@@ -197,7 +197,7 @@ fn is_set(key: &Key) -> bool {
     env::var_os(key.variable()).is_some_and(|value| !value.is_empty())
 }
 
-/// Whether a flag was typed that the variable cannot be used with.
+/// Returns whether a flag was typed that the variable cannot be used with.
 fn is_overruled(key: &Key, typed: &ArgMatches) -> bool {
     key.wanted() != super::Wanted::Switch
         && typed.value_source(key.arg.get_id().as_str()) != Some(ValueSource::EnvVariable)

@@ -1,8 +1,8 @@
 //! Settings: one table of keys, and the files, variables and flags that set them.
 //!
-//! - [`keys`] is the table, made of the definitions of the command line: an option with a variable is a key. It also
-//!   says where the value of each key comes from.
-//! - [`parse`] is what one file says, [`value`] what a single value is to the command line.
+//! - [`keys`] is the table, made of the definitions of the command line: an option with a variable
+//!   is a key. It also finds the origin of each value.
+//! - [`parse`] reads one file, [`value`] makes arguments of a single value.
 //! - [`command_line`] reads a command line with what files set, and without.
 //! - [`edit`] writes values into a file and keeps the rest of it.
 //!
@@ -84,17 +84,17 @@ pub(crate) fn written_path(named: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Of each key the last, without what cannot be used with a key of a later file.
+/// Returns the last entry of each key, without those that a later file contradicts.
 fn merge(files: impl IntoIterator<Item = Vec<Entry>>) -> Vec<Entry> {
     let mut held: Vec<Entry> = Vec::new();
     for entries in files {
-        held.retain(|before| !entries.iter().any(|entry| replaces(entry, before)));
+        held.retain(|before| !entries.iter().any(|entry| is_replaced(entry, before)));
         held.extend(entries);
     }
     held
 }
 
-fn replaces(entry: &Entry, before: &Entry) -> bool {
+fn is_replaced(entry: &Entry, before: &Entry) -> bool {
     let is_same = entry.key.full_name() == before.key.full_name();
     is_same
         || !entry.is_switched_off()
@@ -117,7 +117,7 @@ pub(crate) struct SettingsFile {
 
 /// A file that is there and is not used.
 #[derive(Debug, Error)]
-#[error("{cause}{}", cure(cause))]
+#[error("{cause}{}", find_cure(cause))]
 pub(crate) struct Unreadable {
     path: PathBuf,
     cause: FileError,
@@ -136,8 +136,8 @@ pub(crate) fn usual_path() -> Option<PathBuf> {
     Some(folder.join("gpumon").join("config.toml"))
 }
 
-/// The files that hold, the later over the earlier: the one that was named, or else those of system and user that are
-/// there. Of these, one that cannot be read keeps nobody from the other.
+/// The files that hold, the later over the earlier: the one that was named, or else those of system
+/// and user that are there. Of these, one that cannot be read keeps nobody from the other.
 pub(crate) fn find(named: Option<&Path>) -> (Vec<SettingsFile>, Vec<Unreadable>) {
     match named.filter(|path| !path.as_os_str().is_empty()) {
         Some(path) if path == Path::new(NONE) => Default::default(),
@@ -168,8 +168,8 @@ fn read_all(paths: impl Iterator<Item = (PathBuf, bool)>) -> (Vec<SettingsFile>,
     (files, unreadable)
 }
 
-/// Whether there is no such file, as far as this user can know: another user's home directory, which `sudo -u` may leave in
-/// the environment, stops nothing.
+/// Returns whether there is no such file, as far as this user can know: another user's home
+/// directory, which `sudo -u` may leave in the environment, stops nothing.
 fn is_out_of_reach(path: &Path, cause: io::ErrorKind) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(cause, NotFound | NotADirectory)
@@ -181,7 +181,7 @@ fn read_text(path: &Path) -> Result<String, FileError> {
     Ok(PrivateFile::read(path, Secrecy::Public)?.text().to_owned())
 }
 
-fn cure(cause: &FileError) -> &'static str {
+fn find_cure(cause: &FileError) -> &'static str {
     let cause = match cause {
         FileError::Unreadable(_, cause) => cause,
         FileError::OfAnother { .. } => return ", or use no file with --config none",
@@ -197,13 +197,16 @@ fn cure(cause: &FileError) -> &'static str {
 }
 
 impl Unreadable {
-    /// Whether it was named, is not there, and could be made there.
+    /// Returns whether it was named, is not there, and could be made there.
     pub(crate) fn can_be_made(&self) -> bool {
         let folder = self
             .path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
-        let is_missing = matches!(&self.cause, FileError::Unreadable(_, cause) if cause.kind() == io::ErrorKind::NotFound);
+        let is_missing = matches!(
+            &self.cause,
+            FileError::Unreadable(_, cause) if cause.kind() == io::ErrorKind::NotFound
+        );
         self.is_named && is_missing && folder.is_none_or(Path::is_dir)
     }
 }

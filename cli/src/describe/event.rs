@@ -5,7 +5,7 @@ use gpumon_probe::{
     units::duration,
 };
 
-use super::condition::Level;
+use super::phrase::Level;
 
 pub(crate) fn of_event(event: &Event) -> (Level, String) {
     fn say(level: Level, text: impl Into<String>) -> (Level, String) {

@@ -66,7 +66,7 @@ impl HostsArgs {
     ///
     /// # Errors
     /// Where one is no host, or a file cannot be read.
-    pub(crate) fn hosts(&self, most: usize) -> Result<Option<HostList>> {
+    pub(crate) fn read_hosts(&self, most: usize) -> Result<Option<HostList>> {
         let usage = |error: anyhow::Error| Failure::usage(error);
         let listed = self
             .list()
@@ -90,7 +90,7 @@ impl HostsArgs {
 
     /// The fleet of them, to which nobody has connected yet.
     pub(super) fn settings(&self) -> Result<Option<FleetSettings>> {
-        let Some(hosts) = self.hosts(MOST_HOSTS)? else {
+        let Some(hosts) = self.read_hosts(MOST_HOSTS)? else {
             return Ok(None);
         };
         let config = self

@@ -179,12 +179,12 @@ impl std::error::Error for NoServer {}
 /// A server sends something every few seconds, be it that nothing has happened.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// What a server tells, as it happens.
+/// The stream of a server.
 pub(crate) struct Frames(WebSocket<UnixStream>);
 
 impl Server {
-    /// Asks for a sample per `interval`, as near to it as the server goes, and for everything that happens.
-    /// `traces` says whether to send what the driver itself recorded, too.
+    /// Asks for a sample per `interval`, as near to it as the server goes, and for everything that
+    /// happens. With `traces`, it also sends the records of the driver.
     pub(crate) fn stream(self, interval: Duration, traces: bool) -> io::Result<Frames> {
         self.stream.set_read_timeout(Some(SILENCE))?;
         self.stream.set_write_timeout(Some(SILENCE))?;

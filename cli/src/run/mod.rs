@@ -59,20 +59,20 @@ pub(crate) fn follow(
     source: &SourceArgs,
     job: &Job,
     limit: Option<Duration>,
-    beside: Option<&BesideArgs>,
+    beside: Option<&FrameworkArgs>,
     view: &mut dyn View,
 ) -> Result<u8> {
     let interrupted = install_signal_handlers()?;
     let limit = limit.unwrap_or_else(|| {
-        job.usual_limit() + beside.map(BesideArgs::usual_time).unwrap_or_default()
+        job.usual_limit() + beside.map(FrameworkArgs::usual_time).unwrap_or_default()
     });
     let program = env::current_exe().context("cannot find gpumon's own program")?;
-    let beside = beside.map(BesideArgs::to_arguments).unwrap_or_default();
+    let frameworks = beside.map(FrameworkArgs::to_arguments).unwrap_or_default();
     let arguments = source
         .to_arguments()
         .into_iter()
         .chain(["work".into()])
-        .chain(beside)
+        .chain(frameworks)
         .collect();
     let command = WorkerCommand { program, arguments };
     let mut terminal = Terminal {
@@ -169,7 +169,7 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-/// Where to work, and for how long at most.
+/// The device of a run, and its time limit.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WhereArgs {
     /// Backend to run on
@@ -185,7 +185,8 @@ pub(crate) struct WhereArgs {
     #[arg(long)]
     share: bool,
 
-    /// Stop after this time, for example 30s or 2h; by default, ten minutes beyond the requested duration
+    /// Stop after this time, for example 30s or 2h; by default, ten minutes beyond the requested
+    /// duration
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) time_limit: Option<Duration>,
 }
@@ -212,24 +213,31 @@ pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "not a share of at most 1, such as 0.9 or 90%".to_owned())
 }
 
-/// How much longer a run may take with frameworks: each is imported, compiles, and is measured for as long as a workload.
+/// How much longer a run may take with frameworks: each is imported, compiles, and is measured for
+/// as long as a workload.
 const USUAL_TIME: Duration = Duration::from_mins(20);
 
-/// Whether frameworks run, too, and those of which interpreter.
+/// The frameworks that run for comparison.
 #[derive(Debug, clap::Args)]
-pub(crate) struct BesideArgs {
-    /// Run each operation also by NumPy, Numba, CuPy, PyTorch and JAX, where they are installed and have it: on the same
-    /// data, with the same verification; the time limit is half an hour by default
+pub(crate) struct FrameworkArgs {
+    /// Run each operation also by NumPy, Numba, CuPy, PyTorch and JAX, where they are installed and
+    /// have it: on the same data, with the same verification; the time limit is half an hour by
+    /// default
     #[arg(long)]
     pub(crate) beside: bool,
 
-    /// Python interpreter for --beside; by default, that of the active environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), or
-    /// python3 in PATH
-    #[arg(long, value_name = "PATH", requires = "beside", value_hint = clap::ValueHint::ExecutablePath)]
+    /// Python interpreter for `--beside`; by default, that of the active environment
+    /// (`VIRTUAL_ENV`, `CONDA_PREFIX`), or python3 in PATH
+    #[arg(
+        long,
+        value_name = "PATH",
+        requires = "beside",
+        value_hint = clap::ValueHint::ExecutablePath
+    )]
     python: Option<PathBuf>,
 }
 
-impl BesideArgs {
+impl FrameworkArgs {
     /// Beyond the usual limit of a run.
     fn usual_time(&self) -> Duration {
         if self.beside {
@@ -317,7 +325,8 @@ fn stream(server: Server, lines: &Receiver<String>) -> io::Result<()> {
     write!(
         stream,
         "POST /api/v1/runs/announced HTTP/1.1\r\nHost: localhost\r\nX-Gpumon-Run: {id:016x}\r\n\
-         Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+         Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\
+         Connection: close\r\n\r\n"
     )?;
     for line in lines {
         write!(stream, "{:x}\r\n{line}\r\n", line.len())?;

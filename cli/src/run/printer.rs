@@ -10,7 +10,7 @@ use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::{Job, Line, Phase, Report};
 use serde::Serialize;
 
-use super::{BesideArgs, View, follow};
+use super::{FrameworkArgs, View, follow};
 use crate::{
     exit::{Failure, Result, say},
     options::SourceArgs,
@@ -53,7 +53,7 @@ pub(crate) fn print(
     source: &SourceArgs,
     job: &Job,
     limit: Option<Duration>,
-    beside: Option<&BesideArgs>,
+    beside: Option<&FrameworkArgs>,
     text: &mut impl ForPeople,
     for_programs: bool,
 ) -> Result {
@@ -151,7 +151,7 @@ impl ProgressLine {
             Report::Phase {
                 step, id, phase, ..
             } => {
-                (self.step, self.what) = (*step, format!("{id}: {}", doing(*phase)));
+                (self.step, self.what) = (*step, format!("{id}: {}", describe_phase(*phase)));
                 (self.share, self.text) = (None, String::new());
             }
             Report::Progress { share, text, .. } => {
@@ -192,7 +192,7 @@ impl ProgressLine {
     }
 }
 
-fn doing(phase: Phase) -> &'static str {
+fn describe_phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Preparing => "preparing",
         Phase::Checking => "verifying the first result",
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_what_how_far_and_since_when() {
+    fn line_has_work_progress_and_time() {
         let mut status = ProgressLine::new();
         status.is_shown = false;
         let mut line_after = |report: Report| {

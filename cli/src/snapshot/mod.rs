@@ -249,8 +249,8 @@ impl Snapshot {
 
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// A server keeps the command lines of other users to itself, for it does not know who asks. This user may look them up,
-/// as `ps` does.
+/// A server keeps the command lines of other users to itself, for it does not know who asks. This
+/// user may look them up, as `ps` does.
 pub(crate) struct Hidden(Resolver);
 
 impl Hidden {
@@ -260,9 +260,9 @@ impl Hidden {
 
     /// Fills in the commands and names that are hidden and can be looked up.
     pub(crate) fn fill_in(&mut self, sample: &mut Sample) {
-        let mut found: Vec<Process> = hidden(sample).map(|process| process.clone()).collect();
+        let mut found: Vec<Process> = list_hidden(sample).map(|process| process.clone()).collect();
         self.0.fill(&mut found, PATIENCE);
-        for process in hidden(sample) {
+        for process in list_hidden(sample) {
             // The server may live in another PID namespace, where the number means another process.
             let same = found
                 .iter()
@@ -275,7 +275,7 @@ impl Hidden {
     }
 }
 
-fn hidden(sample: &mut Sample) -> impl Iterator<Item = &mut Process> {
+fn list_hidden(sample: &mut Sample) -> impl Iterator<Item = &mut Process> {
     let gpus = sample.gpus.iter_mut();
     let processes = gpus.filter_map(|gpu| gpu.processes.value_mut());
     processes
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_command_is_looked_up_where_it_is_the_same_process() {
+    fn hidden_command_of_same_process_is_found() {
         let mut known = vec![examples::process(std::process::id(), "ana", 1.0, "")];
         Resolver::new("/proc", CommandLines::All).fill(&mut known, Duration::from_secs(20));
         let hidden = |started_ms: Reading<u64>| {

@@ -6,14 +6,14 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::{columns::terminal_columns, text::for_locale};
-use crate::exit::Result;
+use crate::exit::Failure;
 
 /// Prints text. Its styles are left out if standard output shows none, and its characters are those
 /// of the locale.
 ///
 /// # Errors
 /// If it cannot be written.
-pub(crate) fn print(text: &str) -> Result {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     out.write_all(for_locale(text).as_bytes())?;
     out.flush()?;
@@ -29,7 +29,7 @@ pub(crate) fn print_report<J: Serialize>(
     is_json: bool,
     json: impl FnOnce() -> J,
     text: impl FnOnce(Option<usize>) -> String,
-) -> Result {
+) -> Result<(), Failure> {
     if is_json {
         print_json(&json())
     } else {
@@ -41,7 +41,7 @@ pub(crate) fn print_report<J: Serialize>(
 ///
 /// # Errors
 /// If it cannot be written.
-pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> Result {
+pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
     let json = serde_json::to_string(value).context("cannot write JSON")?;
     print_raw(&(json + "\n"))
 }
@@ -50,7 +50,7 @@ pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> Result {
 ///
 /// # Errors
 /// If it cannot be written.
-pub(crate) fn print_raw(text: &str) -> Result {
+pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;

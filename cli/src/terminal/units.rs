@@ -18,7 +18,7 @@ const WH_JOULES: f64 = 3_600.0;
 pub(crate) const ABSENT: &str = "-";
 
 /// Returns a number with a noun: `1 key`, `2 keys`.
-pub(crate) fn counted(number: impl Into<u64>, noun: &str) -> String {
+pub(crate) fn format_count(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

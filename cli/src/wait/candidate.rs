@@ -279,7 +279,7 @@ impl Choice {
             let ids = visible
                 .list_allowed(&inventory.gpus)
                 .map_err(|why| usage!(why))?;
-            candidates.retain(|candidate| ids.iter().any(|id| holds(*id, candidate)));
+            candidates.retain(|candidate| ids.iter().any(|id| is_part_of(*id, candidate)));
         }
         if self.named.is_empty() {
             // Programs are built for one vendor.
@@ -295,7 +295,7 @@ impl Choice {
             {
                 ids.extend(device_id::find(name, &inventory.gpus)?);
             }
-            candidates.retain(|candidate| ids.iter().any(|id| holds(*id, candidate)));
+            candidates.retain(|candidate| ids.iter().any(|id| is_part_of(*id, candidate)));
         }
         match (&self.visible, candidates.is_empty()) {
             (Some(visible), true) => Err(usage!(
@@ -306,7 +306,7 @@ impl Choice {
     }
 }
 
-fn holds(id: DeviceId, candidate: &Candidate) -> bool {
+fn is_part_of(id: DeviceId, candidate: &Candidate) -> bool {
     id.gpu == candidate.gpu && (id.mig.is_none() || id.mig == candidate.mig)
 }
 

@@ -222,7 +222,7 @@ fn is_used(state: &State) -> Option<String> {
     }
 }
 
-/// What counts as nothing: drivers show 1 % now and then on a GPU that rests.
+/// The utilization that counts as none: drivers show 1 % now and then on an idle GPU.
 const IDLE_PERCENT: f64 = 1.0;
 
 /// A longer time than this between two readings, and nobody knows what ran in between.
@@ -239,7 +239,8 @@ struct Clock {
 }
 
 impl IdleClocks {
-    /// Takes in a reading, and says for how long nothing has run; `None` where something does, or it is not known.
+    /// Takes in a reading, and returns for how long nothing has run; `None` if something runs, or
+    /// if it is not known.
     pub(super) fn update(&mut self, candidate: &Candidate, interval: Duration) -> Option<Duration> {
         let uuid = candidate.uuid.as_ref()?;
         let busy = candidate
@@ -450,7 +451,7 @@ mod tests {
         assert_eq!(all().judge(&candidate(Ok(blind)), None), said);
     }
 
-    fn at(at_ms: u64, busy_percent: Reading<f64>) -> Candidate {
+    fn make_candidate(at_ms: u64, busy_percent: Reading<f64>) -> Candidate {
         let absent = || Reading::Absent(Absence::Unknown);
         let state = Ok(State {
             free_bytes: absent(),
@@ -477,30 +478,40 @@ mod tests {
                 .update(candidate, Duration::from_secs(1))
                 .map(|idle| idle.as_millis())
         };
-        assert_eq!(look(&at(1_000, Reading::Now(0.0))), Some(0));
-        assert_eq!(look(&at(3_000, Reading::Now(1.0))), Some(2_000));
-        assert_eq!(look(&at(4_000, Reading::Now(2.0))), None, "something ran");
-        assert_eq!(look(&at(5_000, Reading::Now(0.0))), Some(0));
-        assert_eq!(look(&at(15_000, Reading::Now(0.0))), Some(10_000));
+        assert_eq!(look(&make_candidate(1_000, Reading::Now(0.0))), Some(0));
+        assert_eq!(look(&make_candidate(3_000, Reading::Now(1.0))), Some(2_000));
         assert_eq!(
-            look(&at(25_001, Reading::Now(0.0))),
+            look(&make_candidate(4_000, Reading::Now(2.0))),
+            None,
+            "something ran"
+        );
+        assert_eq!(look(&make_candidate(5_000, Reading::Now(0.0))), Some(0));
+        assert_eq!(
+            look(&make_candidate(15_000, Reading::Now(0.0))),
+            Some(10_000)
+        );
+        assert_eq!(
+            look(&make_candidate(25_001, Reading::Now(0.0))),
             Some(0),
             "the machine slept"
         );
         assert_eq!(
-            look(&at(25_000, Reading::Now(0.0))),
+            look(&make_candidate(25_000, Reading::Now(0.0))),
             Some(0),
             "the clock was set back"
         );
-        assert_eq!(look(&at(26_000, Reading::Absent(Absence::Unknown))), None);
-        let mut hung = at(27_000, Reading::Now(0.0));
+        assert_eq!(
+            look(&make_candidate(26_000, Reading::Absent(Absence::Unknown))),
+            None
+        );
+        let mut hung = make_candidate(27_000, Reading::Now(0.0));
         hung.state = Err(Trouble {
             what: "hung".into(),
             gone: false,
         });
         assert_eq!(look(&hung), None);
         assert_eq!(
-            look(&at(28_000, Reading::Now(0.0))),
+            look(&make_candidate(28_000, Reading::Now(0.0))),
             Some(0),
             "nobody knows what ran meanwhile"
         );

@@ -211,7 +211,7 @@ impl Collector {
                 .flat_map(|output| BufReader::new(output).lines())
                 .map_while(Result::ok)
             {
-                // A line that is none of ours tells nothing; the next may.
+                // A line that is no record is left out.
                 if let Ok(record) = Record::decode(&line)
                     && sender.send(record).is_err()
                 {
@@ -299,7 +299,7 @@ impl Collector {
         false
     }
 
-    /// The code with which it failed at once; one that has told something may do so again.
+    /// Returns the code with which it failed at once; `None` if it had sent a sample before.
     fn exit_code(&mut self) -> Option<u8> {
         let status = self.child.wait().ok()?;
         let code = status

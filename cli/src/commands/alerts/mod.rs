@@ -140,7 +140,7 @@ fn check_file(file: &Path) -> Result {
             file.display()
         ));
     }
-    // What may be meant so, or may be otherwise where the server runs.
+    // Remarks on what may be intended, or differ where the server runs.
     for rule in rules.iter().filter(|rule| rule.notify.is_empty()) {
         say(&format!(
             "{}: no receiver is notified; its alerts are shown on the page and in JupyterLab",
@@ -156,7 +156,8 @@ fn check_file(file: &Path) -> Result {
     if has_secret(&receivers) && is_open(file) {
         let path = file.display();
         say(&format!(
-            "{path} can be read by every user and may have the address of a webhook: run `chmod o-r {path}`, or use url_file"
+            "{path} can be read by every user and may have the address of a webhook: \
+             run `chmod o-r {path}`, or use url_file"
         ));
     }
     Ok(())
@@ -233,11 +234,12 @@ fn list_rules(server: &ServerArgs, json: bool) -> Result {
         return print_raw(&format!("{}\n", reply.body.trim()));
     }
     let status: AlertStatus = reply.parse()?;
-    print(&table(&status, now_ms()))
+    print(&format_status(&status, now_ms()))
 }
 
-/// A line for each rule, with a line below it for each place where it is not inactive, and one for each receiver.
-fn table(status: &AlertStatus, now_ms: u64) -> String {
+/// A line for each rule, with a line below it for each place where it is not inactive, and one for
+/// each receiver.
+fn format_status(status: &AlertStatus, now_ms: u64) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     for RuleStatus {
@@ -354,10 +356,10 @@ receiver  slack: webhook (slack); 2 sent, 0 failed, 1 waiting
           the webhook answers with status 503
           not delivered: Warning: hot: GPU 0: Temperature 87 °C: given up after 20 attempts
 ";
-        assert_eq!(table(&status, 46_000), expected);
-        assert!(table(&AlertStatus::default(), 0).contains("--alerts FILE"));
+        assert_eq!(format_status(&status, 46_000), expected);
+        assert!(format_status(&AlertStatus::default(), 0).contains("--alerts FILE"));
         assert!(
-            table(
+            format_status(
                 &AlertStatus {
                     has_file: true,
                     ..AlertStatus::default()

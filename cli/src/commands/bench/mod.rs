@@ -1,7 +1,7 @@
 //! `gpumon bench`: real work, measured and verified, on GPUs and on the CPU, by a worker.
 //!
-//! [`results`] prints what comes, in a [`table`] and between GPUs as a matrix; [`compare`] holds it against earlier
-//! results, [`baseline`] stores them as those of their GPU.
+//! [`results`] prints what comes, in a [`table`] and between GPUs as a matrix; [`compare`] holds it
+//! against earlier results, [`baseline`] stores them as those of their GPU.
 
 mod baseline;
 mod compare;
@@ -19,17 +19,19 @@ use gpumon_workload::{
 };
 
 #[cfg(test)]
-pub(super) use self::fuzzing::outcome as sample_outcome;
+pub(super) use self::fuzzing::make_outcome as sample_outcome;
 use self::{baseline::BaselineArgs, compare::Earlier};
 pub(super) use self::{
-    baseline::dated,
+    baseline::format_dated,
     results::Results,
-    table::{Layout, Subject, beside, count, median, remarks, time, verdict},
+    table::{
+        Layout, Subject, count, format_framework, format_remarks, format_verdict, median, time,
+    },
 };
 use crate::{
     exit::{Failure, say},
     options::SourceArgs,
-    run::{self, BesideArgs, WhereArgs, parse_share},
+    run::{self, FrameworkArgs, WhereArgs, parse_share},
 };
 
 const BELOW: u8 = 4;
@@ -76,7 +78,7 @@ pub(crate) struct BenchArgs {
     pairs: bool,
 
     #[command(flatten)]
-    beside: BesideArgs,
+    beside: FrameworkArgs,
 
     /// Measure each workload for 0.2 seconds
     #[arg(long)]
@@ -257,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_and_bytes_are_told_apart() {
+    fn elements_and_bytes_are_distinguished() {
         for (text, amount) in [
             ("4096", Amount::Count(4096)),
             ("1e7", Amount::Count(10_000_000)),

@@ -7,7 +7,7 @@ use gpumon_workload::protocol::{DeviceName, Line, Load, Outcome, Report};
 use serde_json::json;
 
 use super::{
-    baseline::{Store, dated},
+    baseline::{Store, format_dated},
     compare::{Compared, Earlier},
     table::{Layout, Table, name, time},
 };
@@ -119,7 +119,7 @@ impl Results {
                     name(outcome),
                     outcome.dtype,
                     time(before_us / ratio),
-                    dated(before_us, before_ms),
+                    format_dated(before_us, before_ms),
                 )),
                 None => self.slower.push(format!("{} {ratio:.2}x", name(outcome))),
             }
@@ -157,11 +157,9 @@ impl ForPeople for Results {
                 self.has_lines = true;
                 let table = self.table.as_mut()?;
                 let lines = table.lines(outcome, load.as_ref(), compared);
-                Some(
-                    beside
-                        .iter()
-                        .fold(lines, |lines, run| lines + &table.beside(run, outcome)),
-                )
+                Some(beside.iter().fold(lines, |lines, run| {
+                    lines + &table.format_framework(run, outcome)
+                }))
             }
             // One of several is a line among theirs.
             Report::Failed { id, gpu, error, .. } if self.steps > 1 => {
@@ -273,7 +271,7 @@ impl Pairs {
         };
         let rate = outcome.rate.bytes_per_second;
         let time_us = outcome.device_time.as_ref().map(|times| times.median_us);
-        // What moves nothing is about the time that it takes.
+        // A workload that moves nothing is about its time.
         let (unit, number) = match outcome.cost.moved_bytes {
             0 => ("us", time_us),
             _ => ("GB/s", rate.map(|rate| rate / 1e9)),
@@ -316,12 +314,12 @@ impl Matrix {
             .flat_map(|(from, to)| [*from, *to])
             .collect();
         let line = |first: String, cells: Vec<String>| format!("{first:22}{}", cells.concat());
-        let columns = gpus.iter().map(|to| aligned(&format!("to {to}"))).collect();
+        let columns = gpus.iter().map(|to| align(&format!("to {to}"))).collect();
         let heading = paint(DIM, &line(format!("{}, {}", self.id, self.unit), columns));
         let row = |from: &u32| {
             line(
                 format!("  from GPU {from}"),
-                gpus.iter().map(|to| self.cell(*from, *to)).collect(),
+                gpus.iter().map(|to| self.format_cell(*from, *to)).collect(),
             )
         };
         let lines: Vec<_> = std::iter::once(heading)
@@ -330,22 +328,22 @@ impl Matrix {
         format!("\n{}\n", lines.join("\n"))
     }
 
-    fn cell(&self, from: u32, to: u32) -> String {
+    fn format_cell(&self, from: u32, to: u32) -> String {
         match self.cells.get(&(from, to)) {
-            Some(Cell::Number(number)) => aligned(&three_digits(*number)),
-            Some(Cell::Wrong) => paint(ALARM, &aligned("mismatch")),
-            Some(Cell::Unknown) | None => aligned(ABSENT),
+            Some(Cell::Number(number)) => align(&three_digits(*number)),
+            Some(Cell::Wrong) => paint(ALARM, &align("mismatch")),
+            Some(Cell::Unknown) | None => align(ABSENT),
         }
     }
 }
 
-fn aligned(cell: &str) -> String {
+fn align(cell: &str) -> String {
     format!("{cell:>WIDTH$}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{fuzzing::outcome, table::Subject};
+    use super::super::{fuzzing::make_outcome, table::Subject};
     use crate::terminal::style::plain;
 
     use super::*;
@@ -364,7 +362,7 @@ mod tests {
             }
             results.is_below()
         };
-        let good = outcome("GPU-a", 100.0);
+        let good = make_outcome("GPU-a", 100.0);
         assert!(!below(std::slice::from_ref(&good), 0.87));
         assert!(below(std::slice::from_ref(&good), 0.88));
         assert!(below(&[], 0.1), "what was not judged has not passed");
@@ -374,8 +372,8 @@ mod tests {
         assert!(!below(&[unknown, good], 0.1));
     }
 
-    fn between(from: u32, to: u32, us: f64) -> Outcome {
-        let mut outcome = outcome("GPU-a", us);
+    fn make_transfer(from: u32, to: u32, us: f64) -> Outcome {
+        let mut outcome = make_outcome("GPU-a", us);
         let name = outcome.device.clone();
         outcome.id = "peer".into();
         outcome.device.index = Some(from);
@@ -388,21 +386,21 @@ mod tests {
     }
 
     #[test]
-    fn each_pair_has_its_place_and_what_is_missing_or_wrong_says_so() {
+    fn matrix_marks_missing_and_wrong_pairs() {
         let mut pairs = Pairs::default();
-        pairs.take(&outcome("GPU-a", 5.0));
-        pairs.take(&between(0, 1, 395.2));
+        pairs.take(&make_outcome("GPU-a", 5.0));
+        pairs.take(&make_transfer(0, 1, 395.2));
         assert_eq!(
             pairs.text(),
             "",
             "one pair is no matrix, and one GPU no pair"
         );
-        let mut wrong = between(2, 0, 7.0);
+        let mut wrong = make_transfer(2, 0, 7.0);
         wrong.verify.wrong = 1;
         pairs.take(&wrong);
         let mut latency = Outcome {
             id: "peer-latency".into(),
-            ..between(0, 2, 1.66)
+            ..make_transfer(0, 2, 1.66)
         };
         latency.cost.moved_bytes = 0;
         pairs.take(&latency);

@@ -91,7 +91,7 @@ impl Table {
     }
 
     /// The line of a framework that ran beside this.
-    pub(super) fn beside(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
+    pub(super) fn format_framework(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
         let line = |outcome: &Outcome| {
             self.line(&Row {
                 outcome,
@@ -99,7 +99,7 @@ impl Table {
                 compared: None,
             })
         };
-        beside(&self.columns, 2, run, outcome, line)
+        format_framework(&self.columns, 2, run, outcome, line)
     }
 
     fn line(&self, row: &Row<'_>) -> String {
@@ -107,7 +107,7 @@ impl Table {
         format!(
             "{}\n{}",
             self.columns.line(&cells),
-            remarks(&self.columns, 2, row.outcome, row.load)
+            format_remarks(&self.columns, 2, row.outcome, row.load)
         )
     }
 
@@ -257,7 +257,7 @@ fn fields(
         });
     }
     add(Column::align_left("result", 0).at_least(8), |row| {
-        verdict(row.outcome)
+        format_verdict(row.outcome)
     });
     fields
 }
@@ -386,7 +386,7 @@ fn limit_of(outcome: &Outcome, load: Option<&Load>) -> String {
 }
 
 /// Whether it was verified.
-pub(crate) fn verdict(outcome: &Outcome) -> String {
+pub(crate) fn format_verdict(outcome: &Outcome) -> String {
     match outcome.stopped {
         _ if outcome.verify.wrong > 0 => paint(ALARM, "mismatch"),
         Stopped::Interrupted => paint(NOTICE, "interrupted"),
@@ -396,7 +396,7 @@ pub(crate) fn verdict(outcome: &Outcome) -> String {
 }
 
 /// What has no place in the line, in lines below it.
-pub(crate) fn remarks(
+pub(crate) fn format_remarks(
     columns: &Columns,
     indent: usize,
     outcome: &Outcome,
@@ -426,7 +426,7 @@ pub(crate) fn remarks(
 }
 
 /// The line of a framework that ran beside this, so many columns from the left; `line` is how a table writes an outcome.
-pub(crate) fn beside(
+pub(crate) fn format_framework(
     columns: &Columns,
     indent: usize,
     run: &FrameworkRun,
@@ -466,7 +466,7 @@ mod tests {
 
     use gpumon_workload::protocol::Verification;
 
-    use super::{super::fuzzing::outcome, *};
+    use super::{super::fuzzing::make_outcome, *};
     use crate::terminal::style::plain;
 
     fn layout(subject: Subject) -> Layout {
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn a_line_says_all_in_120_columns_and_what_matters_most_in_80() {
-        let outcome = outcome("GPU-a", 500.0);
+        let outcome = make_outcome("GPU-a", 500.0);
         let devices = [outcome.device.clone()];
         let lines =
             |columns| {
@@ -524,9 +524,9 @@ mod tests {
 
     #[test]
     fn a_table_has_its_headings_once_and_a_group_for_each_device() {
-        let mut other = outcome("GPU-b", 400.0);
+        let mut other = make_outcome("GPU-b", 400.0);
         other.device.index = Some(1);
-        let first = outcome("GPU-a", 500.0);
+        let first = make_outcome("GPU-a", 500.0);
         let mut table = Table::with_room(
             layout(Subject::Workloads),
             &[first.device.clone(), other.device.clone()],
@@ -571,7 +571,7 @@ mod tests {
 
     #[test]
     fn devices_that_burn_have_a_line_each() {
-        let mut outcome = outcome("GPU-a", 500.0);
+        let mut outcome = make_outcome("GPU-a", 500.0);
         (outcome.device_time, outcome.host_time) = (None, None);
         outcome.verify.wrong = 3;
         let mut table = Table::with_room(
@@ -594,7 +594,7 @@ mod tests {
 
     #[test]
     fn a_framework_has_a_line_of_the_same_table_with_the_host_s_time() {
-        let outcome = outcome("GPU-a", 500.0);
+        let outcome = make_outcome("GPU-a", 500.0);
         let run: FrameworkRun = serde_json::from_str(
             r#"{"name":"CuPy","version":"14.0+cu13","host_time":{"median_us":1020,"low_us":1,"high_us":2,"p5_us":1,
             "p95_us":2,"min_us":1,"n":10},"verify":{"ok":true,"checked":5,"wrong":0,"largest_error":0,"tolerance":1},
@@ -629,7 +629,7 @@ mod tests {
             plain(
                 &(first
                     + &[&run, &wrong, &failed]
-                        .map(|run| table.beside(run, &outcome))
+                        .map(|run| table.format_framework(run, &outcome))
                         .concat()),
             )
         };
@@ -653,7 +653,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_or_was_not_alone_is_told_below() {
-        let mut wrong = outcome("GPU-a", 500.0);
+        let mut wrong = make_outcome("GPU-a", 500.0);
         let mut table = Table::with_room(
             layout(Subject::Compared),
             std::slice::from_ref(&wrong.device),

@@ -164,20 +164,20 @@ fn add(shell: Shell, script: &str, own: &[String]) -> String {
             let before = before.replacen("\n_gpumon() {", "\n_gpumon_own() {", 1);
             format!(
                 "{before}\n{}{}",
-                words(&commands, own),
+                fill_words(&commands, own),
                 include_str!("smi.zsh")
             )
         }
-        Shell::Fish => format!("{script}{}", fish(&commands, own)),
+        Shell::Fish => format!("{script}{}", format_fish(&commands, own)),
         _ => format!(
             "{script}\n{}{}",
-            words(&commands, own),
+            fill_words(&commands, own),
             include_str!("smi.bash")
         ),
     }
 }
 
-fn words(commands: &[CommandSpec], own: &[String]) -> String {
+fn fill_words(commands: &[CommandSpec], own: &[String]) -> String {
     let either = |words: &[&str]| words.join("|");
     let own: Vec<&str> = own
         .iter()
@@ -188,7 +188,7 @@ fn words(commands: &[CommandSpec], own: &[String]) -> String {
         .replace("@COMMANDS@", &either(&names_of_smi(commands)))
         .replace("@OWN@", &either(&own))
         .replace("@PASSTHROUGH@", &either(&passthrough(commands)))
-        .replace("@OPTIONS@", &options(commands))
+        .replace("@OPTIONS@", &list_options(commands))
         .replace("@VALUES@", &values(commands))
 }
 
@@ -205,7 +205,7 @@ fn passthrough(commands: &[CommandSpec]) -> Vec<&'static str> {
 }
 
 /// A case for each command: a line for each spelling, as `-L:Every GPU`.
-fn options(commands: &[CommandSpec]) -> String {
+fn list_options(commands: &[CommandSpec]) -> String {
     let case = |name: &str, lines: Vec<String>| {
         format!(
             "        {name}) printf '%s\\n' \\\n            {} ;;",
@@ -215,7 +215,7 @@ fn options(commands: &[CommandSpec]) -> String {
     let lines = |option: &OptionSpec, spellings: &[&str]| {
         spellings
             .iter()
-            .map(|spelling| quoted(&format!("{spelling}:{}", option.about)))
+            .map(|spelling| quote(&format!("{spelling}:{}", option.about)))
             .collect::<Vec<_>>()
     };
     let passthrough = commands[0]
@@ -225,7 +225,7 @@ fn options(commands: &[CommandSpec]) -> String {
         .collect();
     let subcommands = commands[1..]
         .iter()
-        .map(|command| quoted(&format!("{}:{}", command.name, command.about)))
+        .map(|command| quote(&format!("{}:{}", command.name, command.about)))
         .collect();
     let of_each = commands.iter().map(|command| {
         case(
@@ -269,23 +269,23 @@ fn values(commands: &[CommandSpec]) -> String {
             cases.push(format!(
                 "        {}) echo {} ;;",
                 keys.join("|"),
-                quoted(&text)
+                quote(&text)
             ));
         }
     }
     cases.join("\n")
 }
 
-/// As a word of any shell: fish takes a quote out of single quotes as the others do.
-fn quoted(text: &str) -> String {
+/// Quotes a word for any shell: fish leaves single quotes for a quote as the others do.
+fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn fish(commands: &[CommandSpec], own: &[String]) -> String {
+fn format_fish(commands: &[CommandSpec], own: &[String]) -> String {
     let mut lines =
         vec!["complete -c gpumon -n 'not __fish_gpumon_smi_is own open start' -f".to_owned()];
     for command in &commands[1..] {
-        let about = quoted(&command.about);
+        let about = quote(&command.about);
         lines.push(format!(
             "complete -c gpumon -n '__fish_gpumon_smi_is start smi-start' -f -a {} -d {about}",
             command.name
@@ -340,7 +340,7 @@ fn fish_line(condition: &str, option: &OptionSpec, spellings: &[&str]) -> String
             format!(" -x -a '(__fish_gpumon_smi_letters {})'", letters.join(" "))
         }
     };
-    let (flags, about) = (flags.join(" "), quoted(&option.about));
+    let (flags, about) = (flags.join(" "), quote(&option.about));
     format!("complete -c gpumon -n '__fish_gpumon_smi_is {condition}' {flags} -d {about}{values}")
 }
 
@@ -370,8 +370,9 @@ mod tests {
     }
 
     #[test]
-    fn claps_function_for_zsh_becomes_one_that_ours_calls() {
-        let script = "#compdef gpumon\n\n_gpumon() {\n    own\n}\n\nif [ \"$funcstack[1]\" = \"_gpumon\" ]; then\nfi\n";
+    fn function_of_clap_for_zsh_is_renamed() {
+        let script = "#compdef gpumon\n\n_gpumon() {\n    own\n}\n\n\
+                      if [ \"$funcstack[1]\" = \"_gpumon\" ]; then\nfi\n";
         let all = add(Shell::Zsh, script, &[]);
         assert!(
             all.starts_with("#compdef gpumon\n\n_gpumon_own() {\n    own\n}\n"),
@@ -398,6 +399,6 @@ mod tests {
 
     #[test]
     fn a_quote_stays_one() {
-        assert_eq!(quoted("NVIDIA's"), r"'NVIDIA'\''s'");
+        assert_eq!(quote("NVIDIA's"), r"'NVIDIA'\''s'");
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result {
     }
 }
 
-/// What is wrong, and where.
+/// A mistake with its place.
 #[derive(Debug, Serialize)]
 struct Mistake {
     /// `null` where it is not in one place of one file.
@@ -149,7 +149,7 @@ fn report(named: Option<&Path>) -> Report {
                 .map(PathBuf::from),
         );
     }
-    // What cannot be said of one file alone.
+    // Contradictions of several files.
     if mistakes.is_empty() {
         mistakes.extend(
             TABLES
@@ -229,7 +229,8 @@ fn print_mistakes(report: &Report) -> io::Result<()> {
 const HEAD: &str = "\
 # Settings of gpumon: /etc/gpumon/config.toml for every user, ~/.config/gpumon/config.toml for one.
 #
-# Each line that is commented out shows the default, or the kind of value where there is none. Environment variables and
+# Each line that is commented out shows the default, or the kind of value where there is none. \
+Environment variables and
 # options go before what stands here. Check with
 #
 #     gpumon config check
@@ -239,11 +240,11 @@ const HEAD: &str = "\
 const WIDTH: usize = 118;
 
 fn print_example() -> Result {
-    io::stdout().write_all(example().as_bytes())?;
+    io::stdout().write_all(format_example().as_bytes())?;
     Ok(())
 }
 
-pub(crate) fn example() -> String {
+pub(crate) fn format_example() -> String {
     let keys = Keys::new();
     let mut text = HEAD.to_owned();
     for table in [None].into_iter().chain(TABLES.map(Some)) {
@@ -253,7 +254,7 @@ pub(crate) fn example() -> String {
         }
         for key in keys.of(table) {
             text.push('\n');
-            wrapped(
+            push_wrapped(
                 &mut text,
                 &format!("{} (--{}, {})", key.help(), key.name(), key.variable()),
             );
@@ -263,7 +264,7 @@ pub(crate) fn example() -> String {
     text
 }
 
-fn wrapped(text: &mut String, paragraph: &str) {
+fn push_wrapped(text: &mut String, paragraph: &str) {
     let mut line = String::from("#");
     for word in paragraph.split_whitespace() {
         if line.chars().count() + word.chars().count() >= WIDTH {
@@ -275,9 +276,9 @@ fn wrapped(text: &mut String, paragraph: &str) {
     text.extend([line.as_str(), "\n"]);
 }
 
-/// `command` is a command line, of which only the settings are shown; all settings where it is empty.
+/// Shows the settings of `command`, which is a command line; all settings if it is empty.
 fn show_settings(command: &[OsString], json: bool) -> Result {
-    let settings = match settings(command) {
+    let settings = match read_settings(command) {
         Ok(settings) => settings,
         Err(refusal) => {
             refuse(refusal);
@@ -286,7 +287,7 @@ fn show_settings(command: &[OsString], json: bool) -> Result {
     };
     print_report(
         json,
-        || json!({ "settings": settings.iter().map(object).collect::<Vec<_>>() }),
+        || json!({ "settings": settings.iter().map(describe_setting).collect::<Vec<_>>() }),
         |_| format_settings(&settings),
     )
 }
@@ -312,9 +313,9 @@ fn format_settings(settings: &[Effective]) -> String {
     lines.collect()
 }
 
-fn settings(command: &[OsString]) -> Result<Vec<Effective>, Refusal> {
+fn read_settings(command: &[OsString]) -> Result<Vec<Effective>, Refusal> {
     let all: Vec<OsString> = env::args_os().skip(1).collect();
-    // What was typed before, for all commands.
+    // Options before the command, which are those of all commands.
     let (general, _) = SourceArgs::told_apart(&all[..all.len().saturating_sub(command.len())]);
     let begun = [vec![OsString::from("gpumon")], general].concat();
     if !command.is_empty() {
@@ -342,7 +343,7 @@ fn describe_origin(origin: &Origin) -> String {
     }
 }
 
-fn object(setting: &Effective) -> Value {
+fn describe_setting(setting: &Effective) -> Value {
     let value = setting
         .value
         .as_ref()
@@ -372,8 +373,8 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_right_and_so_is_each_default_in_it() {
-        let example = example();
+    fn example_and_its_defaults_are_valid() {
+        let example = format_example();
         let parsed = read(example.clone());
         assert!(
             parsed.mistakes.is_empty() && parsed.entries.is_empty(),

@@ -5,9 +5,9 @@ use std::path::Path;
 use gpumon_probe::benchmarks::{self, Benchmarks, FILE, Measurement};
 
 use super::{
-    super::bench::{dated, time},
+    super::bench::{format_dated, time},
+    finding::Finding,
     gpus::name,
-    report::Finding,
 };
 use crate::driver::Answer;
 
@@ -36,12 +36,12 @@ pub(super) fn check(answer: &Answer, data_dir: Option<&Path>) -> Vec<Finding> {
 
 fn of_one(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
     let took = |result: &Measurement| {
-        let took = dated(result.time.median_us, result.at_ms);
+        let took = format_dated(result.time.median_us, result.at_ms);
         format!("{} ({}) took {took}", result.workload, result.dtype)
     };
     let slower = known.below_baseline(uuid).map(|below| {
         let (latest, before) = (took(&below.latest), &below.baseline);
-        let before = dated(before.time.median_us, before.at_ms);
+        let before = format_dated(before.time.median_us, before.at_ms);
         let ratio = below.ratio;
         format!("below its baseline: {latest}, and {before} at its baseline ({ratio:.2}x)")
     });
@@ -64,7 +64,7 @@ fn of_one(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
 mod tests {
     use gpumon_probe::benchmarks::Interval;
 
-    use super::{super::report::Verdict, *};
+    use super::{super::finding::Verdict, *};
 
     #[test]
     fn what_is_below_its_baseline_or_its_siblings_is_told_with_both_figures() {

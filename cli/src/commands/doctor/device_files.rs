@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{machine::Machine, report::Finding};
+use super::{finding::Finding, machine::Machine};
 
 /// What CUDA programs need beside the GPUs' own files; gpumon does not.
 const UVM: &str = "nvidia-uvm";
@@ -205,7 +205,7 @@ fn windows(machine: &Machine) -> Finding {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::{super::report::Verdict, *};
+    use super::{super::finding::Verdict, *};
 
     #[test]
     fn closed_device_cure_depends_on_surroundings() {

@@ -7,8 +7,8 @@ use gpumon_probe::{
 
 use super::{
     device_files,
+    finding::{Finding, Verdict},
     machine::Machine,
-    report::{Finding, Verdict},
 };
 use crate::driver::Answer;
 

@@ -9,7 +9,7 @@ use gpumon_probe::{
 };
 use gpumon_smi::{NEWEST_KNOWN, OLDEST_KNOWN};
 
-use super::{machine::Machine, report::Finding};
+use super::{finding::Finding, machine::Machine};
 use crate::driver::Driver;
 
 const KERNEL_DRIVER: &str = "/proc/driver/nvidia/version";
@@ -177,9 +177,9 @@ pub(super) fn check_package(machine: &Machine) -> Option<Finding> {
 /// Finds the package called gpumon, which is another program, in the environment that this program
 /// is installed in.
 ///
-/// It also has `gpumon/__init__.py` and a command `gpumon`. The package that is installed last
-/// replaces these files of the other, and uninstalling either package removes them. The package of
-/// this program is called jupyterlab-gpumon.
+/// The other package also has `gpumon/__init__.py` and a command `gpumon`. The package that is
+/// installed last replaces these files of the other, and uninstalling either package removes them.
+/// The package of this program is called jupyterlab-gpumon.
 fn other_package(machine: &Machine, program: &Path) -> Option<Finding> {
     let environment = program.parent()?.parent()?.to_str()?;
     let (folder, version) =
@@ -193,9 +193,11 @@ fn other_package(machine: &Machine, program: &Path) -> Option<Finding> {
                     .map(|version| (folder, version))
             })?;
     let text = format!(
-        "the Python package gpumon {version} in {folder} is another program, with files of the same names as this one"
+        "the Python package gpumon {version} in {folder} is another program, with files of the \
+         same names as this one"
     );
-    let cure = "run `pip uninstall gpumon jupyterlab-gpumon`, then install the wheel of this program again, with \
+    let cure = "run `pip uninstall gpumon jupyterlab-gpumon`, then install the wheel of this \
+                program again, with \
                 `pip install jupyterlab_gpumon-*.whl`";
     Some(Finding::warning("package", text, cure))
 }
@@ -229,7 +231,7 @@ fn package_version(name: &str) -> Option<&str> {
 mod tests {
     use std::fs;
 
-    use super::super::report::Verdict;
+    use super::super::finding::Verdict;
 
     use super::*;
 
@@ -297,7 +299,7 @@ mod tests {
     }
 
     /// Returns the finding for an environment with this entry among its packages.
-    fn found(entry: &str) -> Option<Finding> {
+    fn find_package(entry: &str) -> Option<Finding> {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("venv").join(entry)).unwrap();
         other_package(&Machine::below(root.path()), Path::new("/venv/bin/gpumon"))
@@ -305,7 +307,7 @@ mod tests {
 
     #[test]
     fn other_package_in_same_environment_is_warning() {
-        let finding = found("lib/python3.11/site-packages/gpumon-0.0.11.dist-info").unwrap();
+        let finding = find_package("lib/python3.11/site-packages/gpumon-0.0.11.dist-info").unwrap();
         assert_eq!(finding.verdict, Verdict::Warning);
         assert!(
             finding
@@ -324,7 +326,7 @@ mod tests {
             "lib64/python3/dist-packages/gpumon-0.0.11-py3.9.egg-info",
             "gpumon-1.dist-info",
         ] {
-            assert!(found(entry).is_some(), "{entry}");
+            assert!(find_package(entry).is_some(), "{entry}");
         }
     }
 
@@ -337,7 +339,7 @@ mod tests {
             "gpumonitor-1.dist-info",
         ] {
             assert_eq!(
-                found(&format!("lib/python3.11/site-packages/{name}")),
+                find_package(&format!("lib/python3.11/site-packages/{name}")),
                 None,
                 "{name}"
             );

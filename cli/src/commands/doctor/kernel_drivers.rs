@@ -16,8 +16,8 @@ use rustix::{fs::Access, process::geteuid};
 
 use super::{
     device_files::{Obstacle, find_obstacle},
+    finding::{Finding, Verdict},
     machine::Machine,
-    report::{Finding, Verdict},
 };
 
 pub(super) fn check(machine: &Machine) -> Vec<Finding> {

@@ -1,14 +1,15 @@
 //! `gpumon doctor`: what is the matter with this machine's GPUs and driver, and what to do about it.
 //!
-//! - [`report`] has findings and readings, and prints them.
+//! - [`finding`] is the result of a check; [`report`] prints findings and readings.
 //! - [`machine`] is the file system around the driver.
-//! - The checks: [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`], [`gpus`],
-//!   [`benchmarks`], [`settings`] and [`server`].
+//! - The checks: [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`],
+//!   [`gpus`], [`benchmarks`], [`settings`] and [`server`].
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
 mod benchmarks;
 mod bundle;
 mod device_files;
+mod finding;
 mod gpus;
 mod installation;
 mod kernel_drivers;
@@ -27,8 +28,9 @@ use gpumon_probe::{owner::CommandLines, vendor::SourceChoice};
 
 use self::{
     bundle::{BundleArgs, Collected},
+    finding::Finding,
     machine::Machine,
-    report::{Finding, Readings, Report},
+    report::{Readings, Report},
     server::Response,
     settings::Settings,
 };
@@ -97,7 +99,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
             data_dir.as_deref(),
             &server,
         ),
-        driver.answer().map(Readings::of).unwrap_or_default(),
+        driver.answer().map(Readings::new).unwrap_or_default(),
     );
     if let Some(path) = bundle {
         let scenario = match &source.source {

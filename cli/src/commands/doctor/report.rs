@@ -6,9 +6,10 @@ use gpumon_probe::model::Absence;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::finding::{Finding, Verdict};
 use crate::{
     driver::Answer,
-    terminal::units::counted,
+    terminal::units::format_count,
     terminal::{
         style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint},
         text,
@@ -69,7 +70,7 @@ impl Report {
                 .iter()
                 .filter(|finding| finding.verdict == verdict);
             let count = found.count() as u64;
-            (count > 0).then(|| counted(count, verdict.word()))
+            (count > 0).then(|| format_count(count, verdict.word()))
         };
         match [Verdict::Problem, Verdict::Warning].map(count) {
             [None, None] => paint(WELL, "no problems found"),
@@ -132,89 +133,12 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     text::wrap(&shown, width)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    /// What was looked at, in a word or two.
-    pub(super) check: String,
-    pub(super) verdict: Verdict,
-    /// What was found, in a sentence.
-    #[serde(rename = "finding")]
-    pub(super) text: String,
-    pub(super) cure: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
-    Ok,
-    /// Worth knowing; all is well nevertheless.
-    Note,
-    /// Something works worse than it could, or soon may not.
-    Warning,
-    /// Something does not work.
-    Problem,
-}
-
-impl Verdict {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        }
-    }
-}
-
-impl Finding {
-    pub(super) fn new(check: impl Into<String>, verdict: Verdict, text: impl Into<String>) -> Self {
-        Self {
-            check: check.into(),
-            verdict,
-            text: text.into(),
-            cure: None,
-        }
-    }
-
-    pub(super) fn ok(check: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::new(check, Verdict::Ok, text)
-    }
-
-    pub(super) fn note(check: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::new(check, Verdict::Note, text)
-    }
-
-    pub(super) fn warning(
-        check: impl Into<String>,
-        text: impl Into<String>,
-        cure: impl Into<String>,
-    ) -> Self {
-        Self::new(check, Verdict::Warning, text).with_cure(cure)
-    }
-
-    pub(super) fn problem(
-        check: impl Into<String>,
-        text: impl Into<String>,
-        cure: impl Into<String>,
-    ) -> Self {
-        Self::new(check, Verdict::Problem, text).with_cure(cure)
-    }
-
-    /// The same with something that may be done about it.
-    pub(super) fn with_cure(self, cure: impl Into<String>) -> Self {
-        Self {
-            cure: Some(cure.into()),
-            ..self
-        }
-    }
-}
-
-/// What is there and what is not, of the GPUs that answer.
+/// The readings of the GPUs that answer.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Readings {
     /// Paths in the sample or the details, as `power.draw_watts`, that at least one GPU has.
     pub(super) present: Vec<String>,
-    /// What is missing, those that are for the same reason on the same GPUs together.
+    /// Missing readings, in groups with the same reason and GPUs.
     pub(super) missing: Vec<Missing>,
 }
 
@@ -226,11 +150,11 @@ pub(super) struct Missing {
     pub(super) readings: Vec<String>,
 }
 
-/// What says who, when and how rather than being read.
+/// The keys of identity, time and state, which are no readings.
 const NO_READINGS: [&str; 5] = ["index", "uuid", "at_ms", "health", "conditions"];
 
 impl Readings {
-    pub(super) fn of(answer: &Answer) -> Self {
+    pub(super) fn new(answer: &Answer) -> Self {
         let all = answer.well().map(|(sample, details)| {
             let mut found = Vec::new();
             for value in [json!(sample), json!(details)] {
@@ -355,24 +279,27 @@ mod tests {
         assert!(json["checks"][0]["cure"].is_null());
     }
 
-    fn found(value: &Value) -> Vec<Found> {
+    fn find_all(value: &Value) -> Vec<Found> {
         let mut found = Vec::new();
         walk(value, String::new(), &mut found);
         found
     }
 
     #[test]
-    fn every_reading_is_present_or_missing_for_a_reason() {
+    fn readings_are_present_or_missing_with_reason() {
         let value = json!({
             "index": 0, "uuid": null, "health": {"state": "ok"},
             "power": {"draw_watts": 5.0, "limit_watts": {"value": 7, "at_ms": 1}},
             "fan_percent": {"absent": "not_supported"},
             "processes": [{"name": {"absent": "unknown"}}],
-            "modes": {"ecc": {"current": true, "pending": true}, "mig": {"absent": "driver_error", "code": 999}},
+            "modes": {
+                "ecc": {"current": true, "pending": true},
+                "mig": {"absent": "driver_error", "code": 999}
+            },
         });
         let readings = group(vec![
-            (0, found(&value)),
-            (1, found(&json!({"fan_percent": 30.0}))),
+            (0, find_all(&value)),
+            (1, find_all(&json!({"fan_percent": 30.0}))),
         ]);
         let expected = [
             "fan_percent",

@@ -7,7 +7,7 @@ use gpumon_server::frame::{CollectorState, CollectorStatus};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::report::Finding;
+use super::finding::Finding;
 use crate::local::{Answer, NoServer, ServerArgs};
 
 /// What of `/api/v1/snapshot` matters here; the rest may be of another version.
@@ -133,7 +133,7 @@ fn judge(at: &str, version: &str, collector: &CollectorStatus) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::report::Verdict, *};
+    use super::{super::finding::Verdict, *};
 
     #[test]
     fn a_paused_server_is_no_trouble_and_one_without_a_gpu_is() {

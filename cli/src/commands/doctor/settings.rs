@@ -6,10 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::report::Finding;
+use super::finding::Finding;
 use crate::{
     config::{self, Parsed, Unreadable, Wanted},
-    terminal::units::counted,
+    terminal::units::format_count,
 };
 
 pub(super) struct Settings {
@@ -37,12 +37,12 @@ impl Settings {
                     "settings",
                     format!(
                         "{path} sets {}",
-                        counted(parsed.entries.len() as u64, "key")
+                        format_count(parsed.entries.len() as u64, "key")
                     ),
                 ),
                 mistakes => warning(format!(
                     "{path} has {}",
-                    counted(mistakes as u64, "mistake")
+                    format_count(mistakes as u64, "mistake")
                 )),
             }
         });

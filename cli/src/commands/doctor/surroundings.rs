@@ -9,7 +9,7 @@ use gpumon_probe::{
 };
 use rustix::process::geteuid;
 
-use super::{machine::Machine, report::Finding};
+use super::{finding::Finding, machine::Machine};
 use crate::{
     describe::unlisted_processes,
     driver::{Answer, Driver},
@@ -83,25 +83,33 @@ pub(super) fn check_kernel_log(machine: &Machine, uses_nvidia: bool) -> Finding 
             "kernel log",
             format!("{KERNEL_LOG} cannot be read ({error}), so that {missed} are missed"),
         )
-        .with_cure(cure(machine.surroundings(), &error, geteuid().is_root())),
+        .with_cure(find_log_cure(
+            machine.surroundings(),
+            &error,
+            geteuid().is_root(),
+        )),
     }
 }
 
-fn cure(surroundings: Surroundings, error: &io::Error, is_root: bool) -> &'static str {
+fn find_log_cure(surroundings: Surroundings, error: &io::Error, is_root: bool) -> &'static str {
     match surroundings {
         Surroundings::Docker => {
-            "pass the device to the container, and read it as root: `docker run --device /dev/kmsg --cap-add SYSLOG --user 0`"
+            "pass the device to the container, and read it as root: \
+             `docker run --device /dev/kmsg --cap-add SYSLOG --user 0`"
         }
         Surroundings::Podman => {
-            "pass the device to the container, and read it as root: `podman run --device /dev/kmsg --cap-add SYSLOG --user 0`, \
+            "pass the device to the container, and read it as root: \
+             `podman run --device /dev/kmsg --cap-add SYSLOG --user 0`, \
              started by root"
         }
         Surroundings::Kubernetes => {
-            "mount /dev/kmsg of the node into the pod (hostPath), and run its container as root and privileged"
+            "mount /dev/kmsg of the node into the pod (hostPath), and run its container as root \
+             and privileged"
         }
         Surroundings::Lxc => "pass the device to the container, which must be privileged",
         Surroundings::Apptainer | Surroundings::Enroot => {
-            "mount /dev/kmsg of the host into the container, and set kernel.dmesg_restrict to 0 on the host"
+            "mount /dev/kmsg of the host into the container, and set kernel.dmesg_restrict to 0 on \
+             the host"
         }
         Surroundings::Wsl => "the driver of Windows writes no Xids there",
         Surroundings::Machine if error.kind() == ErrorKind::NotFound => {
@@ -170,13 +178,13 @@ mod tests {
                 "CAP_SYSLOG",
             ),
         ] {
-            let cure = cure(surroundings, &kind.into(), true);
+            let cure = find_log_cure(surroundings, &kind.into(), true);
             assert!(
                 cure.contains(words) && !cure.contains("run gpumon as root"),
                 "{surroundings:?} {kind}: {cure}"
             );
         }
-        let user = cure(
+        let user = find_log_cure(
             Surroundings::Machine,
             &ErrorKind::PermissionDenied.into(),
             false,

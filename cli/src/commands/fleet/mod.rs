@@ -166,7 +166,7 @@ async fn serve(doors: &DoorArgs, fleet: FleetSettings) -> Result {
     let shutdown = asked_to_end(doors.exit_with_parent, None)?;
     let show_processes = doors.show_processes(false)?;
     let open = doors.open(false)?;
-    let door = doors.listener(&open).await?;
+    let door = doors.open_listener(&open).await?;
     tracing::info!("serving the fleet at {}", door.address(&open));
     let live = Live {
         public_origins: doors.public_origin.clone().into(),
@@ -192,17 +192,23 @@ pub(crate) struct TargetsArgs {
     #[command(flatten)]
     hosts: Renamed<HostsArgs, WithoutPrefix>,
 
-    /// File with what `sinfo -N -h -o '%N %G'` or `scontrol show nodes` prints, for the nodes with GPUs; `-` is standard
-    /// input
+    /// File with what `sinfo -N -h -o '%N %G'` or `scontrol show nodes` prints, for the nodes with
+    /// GPUs; `-` is standard input
     #[arg(long, value_name = "FILE")]
     slurm_nodes: Option<PathBuf>,
 
-    /// File to write; it is replaced at once, so that Prometheus never reads a part of it. Without, they are printed
+    /// File to write; it is replaced at once, so that Prometheus never reads a part of it. Without,
+    /// they are printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Port at which they are scraped
-    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = PORT,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
     port: u16,
 
     /// Label of all of them, as cluster=alps; repeatable
@@ -210,12 +216,13 @@ pub(crate) struct TargetsArgs {
     label: Vec<Label>,
 }
 
-/// Where `gpumon serve` is unless it is told otherwise.
+/// The default port of `gpumon serve`.
 pub(crate) const PORT: u16 = 9123;
 
 const TARGETS_NOTES: &str = "\
 Examples:
-  gpumon fleet targets --hosts 'node[01-64]' --label cluster=alps --output /etc/prometheus/gpumon.json
+  gpumon fleet targets --hosts 'node[01-64]' --label cluster=alps \
+--output /etc/prometheus/gpumon.json
       Write a file for file_sd_configs.
   sinfo -N -h -o '%N %G' | gpumon fleet targets --slurm-nodes - --port 9124
       Print the nodes of a Slurm cluster that have GPUs.
@@ -224,7 +231,7 @@ Exit codes: 0 success, 1 error, 2 invalid argument";
 
 fn print_targets(args: &TargetsArgs) -> Result {
     let targets = args.targets()?;
-    let json = written(&groups(&targets, args.port, &args.label))?;
+    let json = format_groups(&groups(&targets, args.port, &args.label))?;
     match &args.output {
         // Everybody may read it, as before.
         Some(file) => safe_file::replace(file, json.as_bytes(), 0o644)
@@ -237,7 +244,7 @@ fn print_targets(args: &TargetsArgs) -> Result {
 impl TargetsArgs {
     fn targets(&self) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
-        if let Some(hosts) = self.hosts.args.hosts(MOST_TARGETS)? {
+        if let Some(hosts) = self.hosts.args.read_hosts(MOST_TARGETS)? {
             targets.extend(hosts.hosts().iter().map(|it| Target {
                 host: it.address().to_owned(),
             }));
@@ -257,6 +264,6 @@ impl TargetsArgs {
     }
 }
 
-fn written(groups: &[TargetGroup]) -> anyhow::Result<String> {
+fn format_groups(groups: &[TargetGroup]) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(groups)? + "\n")
 }

@@ -20,7 +20,7 @@ use crate::{
     terminal::{
         output::print_report,
         style::{STRONG, paint},
-        units::{counted, three_digits},
+        units::{format_count, three_digits},
     },
 };
 
@@ -111,7 +111,7 @@ struct Links {
     pcie_width: Reading<u32>,
     /// That are up.
     nvlinks: Reading<u32>,
-    /// Of all of them together, each way.
+    /// The sum of all links, each way.
     nvlink_bytes_per_second: Reading<f64>,
 }
 
@@ -129,7 +129,8 @@ fn find_links(driver: &Driver, uuid: &str) -> Links {
         Some((gpu, answer.details.get(&gpu.index)))
     });
     let (gpu, details) = (found.map(|found| found.0), found.and_then(|found| found.1));
-    let up: Reading<Vec<NvLink>> = details.map_or_else(unknown, |details| details.nvlinks.clone());
+    let up: Reading<Vec<NvLink>> =
+        details.map_or_else(make_unknown, |details| details.nvlinks.clone());
     let up = up.map(|links| {
         links
             .into_iter()
@@ -137,8 +138,8 @@ fn find_links(driver: &Driver, uuid: &str) -> Links {
             .collect::<Vec<_>>()
     });
     Links {
-        pcie_generation: gpu.map_or_else(unknown, |gpu| gpu.board.pcie_max_generation.clone()),
-        pcie_width: gpu.map_or_else(unknown, |gpu| gpu.board.pcie_max_width.clone()),
+        pcie_generation: gpu.map_or_else(make_unknown, |gpu| gpu.board.pcie_max_generation.clone()),
+        pcie_width: gpu.map_or_else(make_unknown, |gpu| gpu.board.pcie_max_width.clone()),
         // Not `sum`, which is -0 of nothing.
         nvlink_bytes_per_second: up.clone().map(|up| {
             up.iter()
@@ -149,7 +150,7 @@ fn find_links(driver: &Driver, uuid: &str) -> Links {
     }
 }
 
-fn unknown<T>() -> Reading<T> {
+fn make_unknown<T>() -> Reading<T> {
     Reading::Absent(Absence::Unknown)
 }
 
@@ -168,13 +169,13 @@ fn format_machine(machine: &Machine) -> String {
 
 fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
     let info = &gpu.info;
-    let bytes = |reading: &Reading<u64>| say(reading, |bytes| byte_size(*bytes as f64));
-    let clock = say(&info.max_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
-    let memory_clock = say(&info.memory_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
-    let bandwidth = say(&info.memory_bytes_per_second, |rate| {
+    let bytes = |reading: &Reading<u64>| format_reading(reading, |bytes| byte_size(*bytes as f64));
+    let clock = format_reading(&info.max_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
+    let memory_clock = format_reading(&info.memory_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
+    let bandwidth = format_reading(&info.memory_bytes_per_second, |rate| {
         format!("{} TB/s", three_digits(rate / 1e12))
     });
-    let ecc = say(&info.ecc, |on| {
+    let ecc = format_reading(&info.ecc, |on| {
         if *on { "with ECC" } else { "without ECC" }.to_owned()
     });
     let (peaks, at) = info
@@ -189,7 +190,7 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
                 peaks
                     .by_type
                     .iter()
-                    .map(peak)
+                    .map(format_peak)
                     .collect::<Vec<_>>()
                     .join(", "),
                 format!("{:.0} MHz, {of}", peaks.clock_mhz),
@@ -210,7 +211,7 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
         ),
         line(
             "multiprocessors",
-            &format!("{}, up to {clock}", whole(&info.multiprocessors)),
+            &format!("{}, up to {clock}", format_number(&info.multiprocessors)),
         ),
         line(
             "memory",
@@ -220,7 +221,7 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
             "memory bandwidth",
             &format!(
                 "{bandwidth} ({} bit at {memory_clock})",
-                whole(&info.memory_bus_bits)
+                format_number(&info.memory_bus_bits)
             ),
         ),
         line("L2 cache", &bytes(&info.l2_cache_bytes)),
@@ -236,11 +237,11 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
             "threads",
             &format!(
                 "{} a multiprocessor, {} a block",
-                whole(&info.max_threads),
-                whole(&info.max_threads_per_block)
+                format_number(&info.max_threads),
+                format_number(&info.max_threads_per_block)
             ),
         ),
-        line("copy engines", &whole(&info.copy_engines)),
+        line("copy engines", &format_number(&info.copy_engines)),
         line("links", &format_links(&gpu.links)),
         line("TFLOP/s, dense", &peaks),
     ];
@@ -268,9 +269,9 @@ fn block_of_cpu(cpu: &Cpu) -> String {
         line(
             "parallel",
             &[
-                counted(cpu.sockets as u64, "chip"),
-                counted(cpu.cores as u64, "core"),
-                counted(cpu.threads as u64, "thread"),
+                format_count(cpu.sockets as u64, "chip"),
+                format_count(cpu.cores as u64, "core"),
+                format_count(cpu.threads as u64, "thread"),
             ]
             .join(", "),
         ),
@@ -299,7 +300,7 @@ fn format_links(links: &Links) -> String {
 }
 
 /// `bf16 989`.
-fn peak(peak: &Peak) -> String {
+fn format_peak(peak: &Peak) -> String {
     let name = peak.dtype.replace('_', " ");
     format!("{name} {}", three_digits(peak.operations_per_second / 1e12))
 }
@@ -308,10 +309,10 @@ fn line(label: &str, text: &str) -> String {
     format!("  {label:LABEL$}{text}")
 }
 
-fn whole(reading: &Reading<u32>) -> String {
-    say(reading, ToString::to_string)
+fn format_number(reading: &Reading<u32>) -> String {
+    format_reading(reading, ToString::to_string)
 }
 
-fn say<T>(reading: &Reading<T>, words: impl Fn(&T) -> String) -> String {
+fn format_reading<T>(reading: &Reading<T>, words: impl Fn(&T) -> String) -> String {
     reading.value().map_or_else(|| UNKNOWN.to_owned(), words)
 }

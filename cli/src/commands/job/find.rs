@@ -49,7 +49,7 @@ impl FoundJob {
 
 /// The one job that is called so.
 pub(crate) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
-    let all = past.jobs(None)?;
+    let all = past.list_jobs(None)?;
     let mut called: Vec<JobSpan> = all
         .iter()
         .filter(|span| span.is_called(id))
@@ -57,7 +57,7 @@ pub(crate) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
         .collect();
     if called.is_empty() {
         // One of those for which a list of all has no room.
-        called = past.jobs(Some(id))?;
+        called = past.list_jobs(Some(id))?;
     }
     choose(id, called, all, now_ms(), past.cure()).map_err(|why| usage!(why))
 }

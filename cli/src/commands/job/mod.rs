@@ -82,7 +82,7 @@ pub(crate) fn run(args: &JobArgs) -> Result<(), Failure> {
 /// Seen so lately, it still runs: history is written every ten seconds.
 const RUNNING_MS: u64 = 30_000;
 
-/// Where history has less than this of the time, that is said.
+/// The share of the time below which a remark has the part that history covers.
 const KNOWN: f64 = 0.9;
 
 /// So many are listed of a GPU.
@@ -126,7 +126,7 @@ fn draw(job: &FoundJob, measured: &Measured, now_ms: u64, terminal: Option<usize
     let all = COLUMNS
         .into_iter()
         .chain(FIGURES.iter().map(Figure::column));
-    let rows: Vec<_> = measured.devices.iter().map(cells).collect();
+    let rows: Vec<_> = measured.devices.iter().map(format_cells).collect();
     let columns = Columns::new(&all.collect::<Vec<_>>(), &rows, terminal);
     let mut text = head(job, measured, now_ms) + "\n" + &columns.headings();
     for row in &rows {
@@ -216,7 +216,7 @@ const COLUMNS: [Column; 4] = [
     Column::align_right("Idle", 0),
 ];
 
-fn cells(device: &MeasuredDevice) -> Vec<String> {
+fn format_cells(device: &MeasuredDevice) -> Vec<String> {
     let index = if device.is_mig {
         format!("MIG {}", device.index)
     } else {
@@ -313,7 +313,8 @@ fn of_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
         mean(|device| device.figures.0[THROTTLED]).filter(|share| *share >= MUCH_THROTTLED_PERCENT)
     {
         sentences.push(format!(
-            "Clocks were reduced for {throttled:.0} % of the time: see the conditions of each GPU, and tell an administrator \
+            "Clocks were reduced for {throttled:.0} % of the time: see the conditions of each GPU, \
+             and tell an administrator \
              where heat is the reason."
         ));
     }
@@ -322,12 +323,14 @@ fn of_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
         mean(|device| device.idle_percent).filter(|share| *share >= MUCH_IDLE_PERCENT)
     {
         sentences.push(format!(
-            "Nothing ran for {idle:.0} % of the time: let data loading, checkpoints and evaluation run beside the computation, \
+            "Nothing ran for {idle:.0} % of the time: let data loading, checkpoints and evaluation \
+             run beside the computation, \
              and end interactive jobs when they are not used."
         ));
     } else if let Some(percent) = utilization.filter(|percent| *percent < LOW_UTILIZATION_PERCENT) {
         sentences.push(format!(
-            "GPU utilization was {percent:.0} % on average: try larger batches or more data loader workers, or a smaller GPU or \
+            "GPU utilization was {percent:.0} % on average: try larger batches or more data loader \
+             workers, or a smaller GPU or \
              MIG instance."
         ));
     }
@@ -350,7 +353,8 @@ fn of_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
     if let Some(share) = share.filter(|share| *share < LITTLE_MEMORY && !is_shared) {
         let percent = share * 100.0;
         sentences.push(format!(
-            "At most {percent:.0} % of the memory was used: a smaller GPU or a MIG instance is enough, or a larger batch fits."
+            "At most {percent:.0} % of the memory was used: a smaller GPU or a MIG instance is \
+             enough, or a larger batch fits."
         ));
     }
     if sentences.is_empty()

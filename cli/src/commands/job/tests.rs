@@ -2,7 +2,7 @@ use crate::commands::figures::{COUNT, Figures};
 
 use super::*;
 
-fn device(index: u32, idle: f64, values: [f64; COUNT]) -> MeasuredDevice {
+fn make_device(index: u32, idle: f64, values: [f64; COUNT]) -> MeasuredDevice {
     MeasuredDevice {
         uuid: format!("GPU-{index}"),
         index,
@@ -29,7 +29,7 @@ fn advice_on(devices: Vec<MeasuredDevice>) -> String {
 }
 
 #[test]
-fn each_waste_has_its_advice_and_none_has_praise() {
+fn each_waste_has_its_advice() {
     let good = [85.0, 100.0, 80.0, 40.0, 60.0, 1.0, 1.0, 0.0];
     let with = |place: usize, value: f64| {
         let mut values = good;
@@ -38,52 +38,52 @@ fn each_waste_has_its_advice_and_none_has_praise() {
     };
     let nothing = [0.0; COUNT];
     for (devices, told) in [
-        (vec![device(0, 1.0, good)], "The GPUs were used well."),
+        (vec![make_device(0, 1.0, good)], "The GPUs were used well."),
         (
-            vec![device(0, 1.0, good), device(1, 100.0, nothing)],
+            vec![make_device(0, 1.0, good), make_device(1, 100.0, nothing)],
             "GPU 1 was never used: request one GPU.",
         ),
         (
             vec![
-                device(0, 1.0, good),
-                device(1, 0.0, good),
-                device(2, 100.0, nothing),
-                device(3, 100.0, nothing),
+                make_device(0, 1.0, good),
+                make_device(1, 0.0, good),
+                make_device(2, 100.0, nothing),
+                make_device(3, 100.0, nothing),
             ],
             "GPU 2 and GPU 3 were never used: request 2 GPUs.",
         ),
         (
-            vec![device(0, 100.0, nothing)],
+            vec![make_device(0, 100.0, nothing)],
             "GPU 0 was never used: check that the program finds a GPU, or request none.",
         ),
         (
-            vec![device(0, 62.0, with(0, 30.0))],
+            vec![make_device(0, 62.0, with(0, 30.0))],
             "Nothing ran for 62 % of the time:",
         ),
         (
-            vec![device(0, 5.0, with(0, 18.0))],
+            vec![make_device(0, 5.0, with(0, 18.0))],
             "GPU utilization was 18 % on average:",
         ),
         (
-            vec![device(0, 1.0, with(3, 0.0))],
+            vec![make_device(0, 1.0, with(3, 0.0))],
             "Tensor cores were hardly used:",
         ),
         (
-            vec![device(0, 1.0, with(4, 4.0))],
+            vec![make_device(0, 1.0, with(4, 4.0))],
             "At most 5 % of the memory was used:",
         ),
         (
-            vec![device(0, 1.0, with(7, 55.0))],
+            vec![make_device(0, 1.0, with(7, 55.0))],
             "Clocks were reduced for 55 % of the time:",
         ),
         (
             vec![MeasuredDevice {
                 known_ms: 5_000,
-                ..device(0, 0.0, good)
+                ..make_device(0, 0.0, good)
             }],
             "The job has held its GPUs too briefly",
         ),
-        (vec![device(0, 10.0, with(0, 55.0))], ""),
+        (vec![make_device(0, 10.0, with(0, 55.0))], ""),
     ] {
         let advice = advice_on(devices);
         assert!(
@@ -92,8 +92,8 @@ fn each_waste_has_its_advice_and_none_has_praise() {
         );
     }
     let much = advice_on(vec![
-        device(1, 100.0, nothing),
-        device(0, 62.0, [10.0, 1.0, 60.0, 0.0, 4.0, 1.0, 1.0, 55.0]),
+        make_device(1, 100.0, nothing),
+        make_device(0, 62.0, [10.0, 1.0, 60.0, 0.0, 4.0, 1.0, 1.0, 55.0]),
     ]);
     assert_eq!(much.matches(". ").count() + 1, 2, "{much}");
 }

@@ -222,10 +222,12 @@ fn sum_up(id: &str, series: &mut Series) -> Value {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UsageOf {
-    /// A login name, or the ID or name of a batch job, notebook, pod, container or service; everybody if omitted.
+    /// A login name, or the ID or name of a batch job, notebook, pod, container or service;
+    /// everybody if omitted.
     who: Option<String>,
-    /// First moment: a date, a time of day or both in local time, as 2026-11-23T20:00, or a time before now, as -7d; the
-    /// server's start if omitted. Spans are rounded to the quarters of an hour around them.
+    /// First moment: a date, a time of day or both in local time, as 2026-11-23T20:00, or a time
+    /// before now, as -7d; the server's start if omitted. Spans are rounded to the quarters of an
+    /// hour around them.
     since: Option<String>,
     /// First moment that is left out, in the same forms; now if omitted.
     until: Option<String>,
@@ -389,7 +391,7 @@ mod tests {
         past: PastArgs,
     }
 
-    /// Two GPU hours, of which an hour was alone, and a notebook's as much again.
+    /// Two GPU hours, one of them alone, and as many of a notebook.
     fn usage() -> Usage {
         let owner = |user: &str, job, [least, estimate, most]: [f64; 3]| OwnerUsage {
             user: Some(user.to_owned()),
@@ -421,7 +423,7 @@ mod tests {
         }
     }
 
-    fn of(who: Option<&str>) -> Result<Value, String> {
+    fn select_owners(who: Option<&str>) -> Result<Value, String> {
         let folder = tempfile::tempdir().unwrap();
         Database::open(folder.path()).unwrap();
         let past = Typed::parse_from(["mcp", "--data-dir", folder.path().to_str().unwrap()]).past;
@@ -439,7 +441,7 @@ mod tests {
 
     #[test]
     fn usage_is_summed_with_bounds() {
-        let all = of(None).unwrap();
+        let all = select_owners(None).unwrap();
         assert_eq!(all["owners"].as_array().unwrap().len(), 2, "{all}");
         assert_eq!(
             (
@@ -460,7 +462,7 @@ mod tests {
             ("train.ipynb", "bob"),
             (" 0123456789", "bob"),
         ] {
-            let of_one = of(Some(who)).unwrap();
+            let of_one = select_owners(Some(who)).unwrap();
             assert_eq!(
                 of_one["owners"].as_array().unwrap().len(),
                 1,
@@ -469,7 +471,7 @@ mod tests {
             assert_eq!(of_one["owners"][0]["untrusted"]["user"], user, "{who}");
             assert_eq!(of_one["total"]["gpu_seconds"], 7_200.0, "{who}");
         }
-        let nobody = of(Some("carol")).unwrap_err();
+        let nobody = select_owners(Some("carol")).unwrap_err();
         assert!(
             nobody.contains("there is no job 'carol'") && nobody.contains("there are ana, bob"),
             "{nobody}"

@@ -1,6 +1,7 @@
 //! `gpumon measure`: measures what programs ask for, on behalf of the Python package.
 //!
-//! Requests and answers are JSON objects, one a line, on standard input and output. It ends with its input.
+//! Requests and answers are JSON objects, one a line, on standard input and output. It ends with
+//! its input.
 
 mod session;
 
@@ -62,7 +63,7 @@ fn read(happenings: &SyncSender<Happening>) {
     let _ = happenings.send(Happening::EndOfRequests);
 }
 
-/// Writes a line. It fails where whoever asked has ended, which the end of the input tells, too.
+/// Writes a line. An error means that the client has ended, which also ends the input.
 fn write(line: &impl Serialize) {
     let mut out = io::stdout().lock();
     let _ = serde_json::to_writer(&mut out, line)
@@ -72,7 +73,7 @@ fn write(line: &impl Serialize) {
 }
 
 /// Answers a request that wants an answer.
-fn answer(id: Option<u64>, mut answer: Value) {
+fn send_answer(id: Option<u64>, mut answer: Value) {
     if let (Some(id), Value::Object(parts)) = (id, &mut answer) {
         parts.insert("id".to_owned(), id.into());
         write(&answer);
@@ -88,7 +89,7 @@ fn refuse_line(why: &str) {
 /// answer.
 fn refuse(id: Option<u64>, why: &str) {
     match id {
-        Some(_) => answer(id, json!({ "error": why })),
+        Some(_) => send_answer(id, json!({ "error": why })),
         None => write(&json!({ "remark": why })),
     }
 }
@@ -99,11 +100,12 @@ fn refuse(id: Option<u64>, why: &str) {
 struct Request {
     /// The answer has it, too.
     id: Option<u64>,
-    /// Measures from `at_ms` on: the process `pid`, by default the one that has started this, and what it has started.
+    /// Measures from `at_ms` on: the process `pid`, by default the one that has started this, and
+    /// what it has started.
     begin: Option<u64>,
-    /// It was over at `at_ms`.
+    /// Ends this measurement at `at_ms`.
     end: Option<u64>,
-    /// Asks for what a measurement has found: a `Cost`, with the `StoredCost` of notebooks beside it.
+    /// Asks for the result of a measurement: a `Cost`, and the `StoredCost` of notebooks.
     cost: Option<u64>,
     /// Nobody will ask for a measurement any more.
     forget: Option<u64>,
@@ -112,7 +114,7 @@ struct Request {
     /// Asks for the newest sample, with the inventory.
     snapshot: Option<bool>,
     /// Asks for samples, one in so many milliseconds, until it is `null`.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "read_stream")]
     stream: Option<Stream>,
     /// Asks a running server for a span of its history.
     history: Option<HistoryQuery>,
@@ -128,8 +130,10 @@ enum Stream {
     Never,
 }
 
-/// Tells `null` from what is not there.
-fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Stream>, D::Error> {
+/// Distinguishes `null` from an absent key.
+fn read_stream<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Stream>, D::Error> {
     let interval_ms = Option::deserialize(deserializer)?;
     Ok(Some(interval_ms.map_or(Stream::Never, Stream::EveryMs)))
 }
@@ -146,8 +150,8 @@ fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
     serde_json::from_slice(line).map(|RequestId { id }| id)
 }
 
-/// A loop of a thousand steps a second, each of which is measured, is remembered for some seconds; what is kept in a
-/// program for longer was asked for, or is forgotten by then.
+/// The most measurements that are kept. A loop that measures a thousand steps a second is kept for
+/// some seconds; a program that keeps a measurement for longer has asked for it by then.
 const MOST: usize = 20_000;
 
 #[derive(Default)]
@@ -179,15 +183,16 @@ impl Measurements {
         self.0.values_mut()
     }
 
-    /// Whether one goes on.
+    /// Returns whether a measurement still runs.
     fn is_any_running(&self) -> bool {
         self.0.values().any(Measurement::is_running)
     }
 
     /// Why there is none of that number.
-    fn missing(number: u64) -> String {
+    fn explain_missing(number: u64) -> String {
         format!(
-            "measurement {number} is not known: it never began, or was forgotten as one of more than {MOST}"
+            "measurement {number} is not known: it never began, or was forgotten as one of more \
+             than {MOST}"
         )
     }
 }

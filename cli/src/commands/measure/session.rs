@@ -17,7 +17,7 @@ use rustix::{
 use serde_json::json;
 
 use super::{
-    Measurement, Measurements, Request, Stream, answer, parse_id, refuse, refuse_line, write,
+    Measurement, Measurements, Request, Stream, parse_id, refuse, refuse_line, send_answer, write,
 };
 use crate::{
     background::spawn,
@@ -157,7 +157,7 @@ impl Session {
         } else if let Some(number) = request.end {
             match self.measurements.get(number) {
                 Some(measurement) => measurement.end(at_ms),
-                None => refuse(id, &Measurements::missing(number)),
+                None => refuse(id, &Measurements::explain_missing(number)),
             }
         } else if let Some(number) = request.cost {
             self.waiting_for_cost.push((id.unwrap_or_default(), number));
@@ -331,14 +331,14 @@ impl Session {
             .for_each(|measurement| measurement.finish(gpus, is_over));
         self.waiting_for_cost.retain(|(id, number)| {
             let Some(measurement) = self.measurements.get(*number) else {
-                refuse(Some(*id), &Measurements::missing(*number));
+                refuse(Some(*id), &Measurements::explain_missing(*number));
                 return false;
             };
             if measurement.due().is_some() {
                 return true;
             }
             let cost = measurement.find_cost(now_ms() as f64, gpus);
-            answer(
+            send_answer(
                 Some(*id),
                 json!({ "cost": cost, "stored": StoredCost::new(&cost) }),
             );
@@ -346,7 +346,7 @@ impl Session {
         });
         if let (Some(inventory), Some(sample)) = (&self.inventory, &self.sample) {
             for id in self.waiting_for_sample.drain(..) {
-                answer(
+                send_answer(
                     Some(id),
                     json!({ "snapshot": { "inventory": inventory, "sample": sample } }),
                 );
@@ -426,7 +426,7 @@ fn ask_for_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
             _ => Err(asked.body.trim().to_owned()),
         });
         match read {
-            Ok(span) => answer(id, json!({ "history": span })),
+            Ok(span) => send_answer(id, json!({ "history": span })),
             Err(why) => refuse(id, &why),
         }
     };

@@ -115,7 +115,7 @@ fn total(cells: &[CellReport]) -> Option<StoredCost> {
         peak_memory_bytes: costs()
             .filter_map(|cost| cost.peak_memory_bytes)
             .reduce(f64::max),
-        // What a cell frees another may have taken, in a run before.
+        // A cell may free memory that another has taken, in a run before.
         memory_change_bytes: None,
         energy_joules: sum(|cost| cost.energy_joules),
         shared: costs().any(|cost| cost.shared),
@@ -191,7 +191,8 @@ fn draw(notebook: &Notebook, terminal: Option<usize>) -> String {
         text += &columns.format_remark(
             0,
             DIM,
-            "earlier run: the cell was changed, cleared or run again after this was measured. It is not in the sum of all cells.",
+            "earlier run: the cell was changed, cleared or run again after this was measured. It \
+             is not in the sum of all cells.",
         );
     }
     if notebook.cells.iter().any(|cell| cell.cost.shared) {
@@ -207,9 +208,9 @@ fn draw(notebook: &Notebook, terminal: Option<usize>) -> String {
         } else {
             format!("{} more cells keep", notebook.unknown)
         };
-        let told =
+        let remark =
             format!("{cells} a cost in a form that this version does not know: update gpumon.");
-        text += &columns.format_remark(0, DIM, &told);
+        text += &columns.format_remark(0, DIM, &remark);
     }
     text
 }
@@ -271,7 +272,7 @@ mod tests {
         }
     }
 
-    fn notebook() -> Notebook {
+    fn make_notebook() -> Notebook {
         let cost = StoredCost {
             version: 1,
             duration_s: 12.3,
@@ -296,7 +297,8 @@ mod tests {
             shared: true,
             ..cost.clone()
         };
-        let long = "losses = [train_one_epoch(model, optimizer, loader, device) for epoch in range(EPOCHS)]  # slow";
+        let long = "losses = [train_one_epoch(model, optimizer, loader, device) for epoch in \
+                    range(EPOCHS)]  # slow";
         Notebook {
             cells: vec![
                 cell_with(2, "import torch", little),
@@ -309,18 +311,18 @@ mod tests {
     }
 
     #[test]
-    fn the_total_comes_first_and_what_is_not_known_is_a_dash() {
-        insta::assert_snapshot!(plain(&draw(&notebook(), None)));
+    fn total_comes_first_and_unknown_is_dash() {
+        insta::assert_snapshot!(plain(&draw(&make_notebook(), None)));
     }
 
     #[test]
-    fn a_narrow_terminal_has_less_of_the_code_and_no_execution_counts() {
-        insta::assert_snapshot!(plain(&draw(&notebook(), Some(70))));
+    fn narrow_terminal_cuts_code_and_counts() {
+        insta::assert_snapshot!(plain(&draw(&make_notebook(), Some(70))));
     }
 
     #[test]
     fn earlier_runs_are_marked_and_not_summed() {
-        let mut notebook = notebook();
+        let mut notebook = make_notebook();
         notebook.cells[1].is_earlier = true;
         insta::assert_snapshot!(plain(&draw(&notebook, None)));
         let json = as_json(&notebook);
@@ -341,7 +343,7 @@ mod tests {
 
     #[test]
     fn programs_get_the_same() {
-        let json = as_json(&notebook());
+        let json = as_json(&make_notebook());
         assert_eq!(json["total"]["duration_s"], 252.0);
         assert_eq!(json["total"]["energy_joules"], 6440.0);
         assert_eq!(json["total"]["shared"], true);

@@ -151,8 +151,8 @@ const LONGEST: usize = 40;
 fn draw_level(level: &MemoryLevel, columns: usize, rich: bool) -> String {
     let short = format!(
         "{:.1}/{:.1} GiB",
-        gib(level.used_bytes),
-        gib(level.total_bytes)
+        to_gib(level.used_bytes),
+        to_gib(level.total_bytes)
     );
     let text = [level.to_string(), short]
         .into_iter()
@@ -176,20 +176,20 @@ fn draw_level(level: &MemoryLevel, columns: usize, rich: bool) -> String {
     )
 }
 
-fn gib(bytes: u64) -> f64 {
+fn to_gib(bytes: u64) -> f64 {
     bytes as f64 / (1_u64 << 30) as f64
 }
 
 /// Lines are no longer than this, so that they can be read.
 const WIDEST: usize = 100;
-/// What stands before a sentence: when it was said, or what it is about.
+/// The columns before a sentence, for its time or topic.
 const MARGIN: usize = 13;
 
 struct Page {
     /// Whether standard output is a terminal on which a line can be written again.
     is_live: bool,
     begun_ms: u64,
-    /// What the last sentence was about.
+    /// The topic of the last sentence.
     topic: Option<Topic>,
     level: Option<MemoryLevel>,
 }
@@ -224,7 +224,7 @@ impl Page {
                 self.write("")
             }
             Report::Said { topic, text } => {
-                let text = self.sentence(topic, &text, at_ms);
+                let text = self.format_sentence(topic, &text, at_ms);
                 self.write(&text)
             }
             Report::Failed { error, .. } => {
@@ -247,8 +247,9 @@ impl Page {
         }
     }
 
-    /// A sentence with its margin, below an empty line where what it is about is another than before.
-    fn sentence(&mut self, topic: Topic, text: &str, at_ms: u64) -> String {
+    /// A sentence with its margin, below an empty line where what it is about is another than
+    /// before.
+    fn format_sentence(&mut self, topic: Topic, text: &str, at_ms: u64) -> String {
         let is_next = self.topic != Some(topic);
         let is_apart = is_next && self.topic.is_some();
         self.topic = Some(topic);
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_and_what_stays_free_are_told_apart() {
+    fn used_free_and_reserved_parts_differ() {
         let plain = |level, columns| plain(&draw_level(&level, columns, false));
         let half = MemoryLevel {
             used_bytes: 4 << 30,
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_stand_below_each_other_by_what_they_are_about() {
+    fn sentences_are_grouped_by_topic() {
         let mut page = Page {
             is_live: false,
             begun_ms: 1_000,
@@ -367,12 +368,13 @@ mod tests {
         ];
         let text: String = said
             .into_iter()
-            .map(|(topic, text, at_ms)| page.sentence(topic, text, at_ms))
+            .map(|(topic, text, at_ms)| page.format_sentence(topic, text, at_ms))
             .collect();
         let text = plain(&text);
         assert_eq!(
             text,
-            "  0.2 s      It begins.\n 12.5 s      It goes on.\n\nFix          Do this.\n             Or that.\n"
+            "  0.2 s      It begins.\n 12.5 s      It goes on.\n\nFix          Do this.\n\
+             \x20            Or that.\n"
         );
     }
 }

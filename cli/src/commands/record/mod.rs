@@ -150,7 +150,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
         };
         say(&format!(
             "{} in {name}",
-            recorder.progress.summary(recorder.bytes())
+            recorder.progress.summarize(recorder.bytes())
         ));
     }
     followed.and(flushed)
@@ -237,13 +237,13 @@ impl Recorder {
         };
         files
             .write(&block)
-            .map_err(|error| match self.progress.written() {
+            .map_err(|error| match self.progress.describe_written() {
                 Some(until) => {
                     anyhow!("{error}; what was recorded until {until} can be read").into()
                 }
                 None => Failure::from(anyhow::Error::from(error)),
             })?;
-        self.progress.flushed();
+        self.progress.mark_flushed();
         Ok(())
     }
 
@@ -283,11 +283,11 @@ struct Progress {
     line: Option<StatusLine>,
     begun: Instant,
     samples: u64,
-    /// Of those that the server sent; this program was too slow for them.
+    /// Samples of the server for which this program was too slow.
     missed: u64,
     gpus: usize,
     newest_ms: u64,
-    /// As of the last block, which is in the file.
+    /// The newest time in the file, which the last block has.
     written_ms: u64,
 }
 
@@ -321,12 +321,12 @@ impl Progress {
         }
     }
 
-    fn flushed(&mut self) {
+    fn mark_flushed(&mut self) {
         self.written_ms = self.newest_ms;
     }
 
     /// Until when samples are in the file, in words; `None` where there are none.
-    fn written(&self) -> Option<String> {
+    fn describe_written(&self) -> Option<String> {
         (self.written_ms > 0).then(|| shown(self.written_ms, &time_zone()))
     }
 
@@ -365,8 +365,8 @@ impl Progress {
         )
     }
 
-    /// What was recorded, once it has ended.
-    fn summary(&self, bytes: u64) -> String {
+    /// Returns a summary of a recording that has ended.
+    fn summarize(&self, bytes: u64) -> String {
         let each = bytes
             .checked_div(self.samples)
             .map(|each| format!(" ({} a sample)", decimal_size(each as f64)));

@@ -157,7 +157,7 @@ fn exact_now_ms() -> f64 {
     since.map_or(0.0, |since| since.as_secs_f64() * 1e3)
 }
 
-/// Where the command finds its path.
+/// The variable with the path, for the command.
 const MARKS: &str = "GPUMON_MARKS";
 
 /// Bytes of a line; the rest of a longer one is a mark of its own.

@@ -116,7 +116,7 @@ impl DoorArgs {
     }
 
     /// Opens the port, or the socket in its place.
-    pub(crate) async fn listener(&self, doors: &Doors) -> Result<Listener, ListenError> {
+    pub(crate) async fn open_listener(&self, doors: &Doors) -> Result<Listener, ListenError> {
         match &self.socket {
             Some(path) => Listener::unix(path).await,
             None => Listener::tcp(self.listen, Purpose::Everything, doors),
@@ -140,7 +140,7 @@ impl DoorArgs {
 }
 
 impl MetricsDoorArgs {
-    pub(super) fn listener(&self, doors: &Doors) -> Result<Option<Listener>, ListenError> {
+    pub(super) fn open_listener(&self, doors: &Doors) -> Result<Option<Listener>, ListenError> {
         let address = self.metrics_listen.and_then(|Place(address)| address);
         address
             .map(|address| Listener::tcp(address, Purpose::Metrics, doors))
@@ -151,13 +151,20 @@ impl MetricsDoorArgs {
 /// Which readings are shared.
 #[derive(Debug, clap::Args)]
 pub(super) struct JoinArgs {
-    /// Also listen on a unix socket that every user of this machine may read from; their own servers join it
+    /// Also listen on a unix socket that every user of this machine may read from; their own
+    /// servers join it
     #[arg(long, env = "GPUMON_SHARED_SOCKET", value_name = "PATH", value_parser = path())]
     shared_socket: Option<PathBuf>,
 
-    /// Shared socket of another server to join: its readings and history are shown while it is there, and the GPUs are read
-    /// here while it is not
-    #[arg(long, env = "GPUMON_JOIN", value_name = "PATH", default_value = local::SHARED, value_parser = path())]
+    /// Shared socket of another server to join: its readings and history are shown while it is
+    /// there, and the GPUs are read here while it is not
+    #[arg(
+        long,
+        env = "GPUMON_JOIN",
+        value_name = "PATH",
+        default_value = local::SHARED,
+        value_parser = path()
+    )]
     join: PathBuf,
 
     /// Always read the GPUs with a collector of this server's own
@@ -167,7 +174,7 @@ pub(super) struct JoinArgs {
 
 impl JoinArgs {
     /// The socket for other users. A variable that is set to nothing names none.
-    pub(super) async fn shared(&self) -> Result<Option<Listener>, ListenError> {
+    pub(super) async fn open_shared(&self) -> Result<Option<Listener>, ListenError> {
         match self
             .shared_socket
             .as_ref()
@@ -178,8 +185,9 @@ impl JoinArgs {
         }
     }
 
-    /// The server to join. One that others join is none that joins, and a command that says what to read means that.
-    pub(super) fn settings(
+    /// Returns the server to join. A server that others join does not join another, nor does one
+    /// whose command line names a source.
+    pub(super) fn make_settings(
         &self,
         source: &SourceArgs,
         sampling: &SamplingArgs,

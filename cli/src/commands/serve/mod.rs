@@ -266,13 +266,13 @@ async fn serve(
     let shutdown = asked_to_end(args.doors.exit_with_parent, Some(reload))?;
     let show_processes = args.doors.show_processes(args.metrics_processes)?;
     let doors = args.doors.open(args.allow_runs)?;
-    let door = args.doors.listener(&doors).await?;
-    let metrics_door = args.metrics_door.listener(&doors)?;
+    let door = args.doors.open_listener(&doors).await?;
+    let metrics_door = args.metrics_door.open_listener(&doors)?;
     let named_door = named_door(args).await?;
     let is_activated = !inherited.is_empty();
     let inherited = inherited.into_listeners()?;
-    let shared_door = args.join.shared().await?;
-    let join = args.join.settings(
+    let shared_door = args.join.open_shared().await?;
+    let join = args.join.make_settings(
         source,
         &args.sampling,
         is_activated || shared_door.is_some(),

@@ -124,7 +124,7 @@ pub(crate) fn frame(
     Snapshot::from_reading(inventory, sample, details).into_frame()
 }
 
-/// What is printed, and of which processes.
+/// The form of the output, with the processes that it lists.
 struct Form<'a> {
     kind: Kind<'a>,
     total: bool,
@@ -176,12 +176,12 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> 
         commands: CommandLines::All,
     };
     match args.watch {
-        None => once(at, &form, args),
+        None => show_once(at, &form, args),
         Some(interval) => again_and_again(at, &form, args, interval),
     }
 }
 
-fn once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result {
+fn show_once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result {
     let mut snapshot = Snapshot::take(at, form.need(), form.depth())?;
     select(&mut snapshot, &(&args.gpus).into())?;
     let mut screen = Screen::new(args.color, false);

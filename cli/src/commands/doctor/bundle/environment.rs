@@ -120,10 +120,10 @@ const PACKAGES: [&str; 7] = [
     "ipykernel",
 ];
 
-/// The GNU C library says its version in a text, which comes after all of its code.
+/// The most bytes to read of the GNU C library: a text with its version is after all of its code.
 const LIBC: usize = 8 << 20;
 
-pub(super) fn versions(
+pub(super) fn collect_versions(
     machine: &Machine,
     driver: &Driver,
     environment: &BTreeMap<String, String>,
@@ -139,13 +139,13 @@ pub(super) fn versions(
         "cuda_version": nvidia.map(|driver| &driver.cuda_version),
         "kernel_driver": installation::kernel_driver(machine),
         "kernel": machine.kernel(),
-        "libc": libc(machine),
-        "os": os(machine),
-        "python": pythons(machine, environment),
+        "libc": find_libc(machine),
+        "os": find_os(machine),
+        "python": list_pythons(machine, environment),
     })
 }
 
-fn os(machine: &Machine) -> Option<String> {
+fn find_os(machine: &Machine) -> Option<String> {
     let release = machine.text("/etc/os-release")?;
     let name = release
         .lines()
@@ -153,7 +153,7 @@ fn os(machine: &Machine) -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-fn libc(machine: &Machine) -> Option<String> {
+fn find_libc(machine: &Machine) -> Option<String> {
     // Up to glibc 2.33, it is called libc-2.33.so.
     let path = machine.mapped_as(|name| {
         ["libc.so", "libc-2."]
@@ -173,8 +173,9 @@ fn libc(machine: &Machine) -> Option<String> {
     Some(format!("glibc {}", version.trim_end_matches('.')))
 }
 
-/// Each installation of Python that this user's commands come from, with those of the packages that it has.
-fn pythons(machine: &Machine, environment: &BTreeMap<String, String>) -> Vec<Value> {
+/// Each installation of Python that this user's commands come from, with those of the packages that
+/// it has.
+fn list_pythons(machine: &Machine, environment: &BTreeMap<String, String>) -> Vec<Value> {
     let variable = |name: &str| environment.get(name).cloned();
     let path = variable("PATH").unwrap_or_default();
     let of_path = path
@@ -196,11 +197,11 @@ fn pythons(machine: &Machine, environment: &BTreeMap<String, String>) -> Vec<Val
     }
     prefixes
         .iter()
-        .flat_map(|prefix| below(machine, prefix))
+        .flat_map(|prefix| list_packages(machine, prefix))
         .collect()
 }
 
-fn below(machine: &Machine, prefix: &str) -> Vec<Value> {
+fn list_packages(machine: &Machine, prefix: &str) -> Vec<Value> {
     let lib = format!("{prefix}/lib");
     let versions = machine
         .names(&lib)
@@ -300,7 +301,7 @@ mod tests {
             );
         }
         let environment = BTreeMap::from([("PATH".to_owned(), "/bin:/env/bin".to_owned())]);
-        let found = versions(&Machine::below(root.path()), &Driver::Silent, &environment);
+        let found = collect_versions(&Machine::below(root.path()), &Driver::Silent, &environment);
         assert_eq!(
             (&found["libc"], &found["os"]),
             (

@@ -1,7 +1,7 @@
 //! `gpumon doctor --bundle`: what a bug report needs, in one archive, without what identifies anybody.
 //!
-//! Findings, sample and server come from outside; [`versions`], [`environment`], messages of the kernel
-//! and the files of drivers are read here. [`scrub`] replaces names.
+//! Findings, sample and server come from outside; [`versions`], [`environment`], messages of the
+//! kernel and the files of drivers are read here. [`scrub`] replaces names.
 
 mod environment;
 mod scrub;
@@ -170,7 +170,7 @@ fn files(
     }
     let system_files = read_system_files(machine, &mut scrubber);
     let mut objects = [
-        environment::versions(machine, driver, environment),
+        environment::collect_versions(machine, driver, environment),
         sample(driver),
         state(server),
     ];
@@ -306,10 +306,11 @@ fn write_archive(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The last ones tell.
+/// The number of the newest messages in the archive.
 const MOST_LINES: usize = 300;
 
-/// Its newest messages with their times in microseconds since the start of the kernel, or why there are none.
+/// Its newest messages with their times in microseconds since the start of the kernel, or why there
+/// are none.
 fn read_kernel_messages(machine: &Machine) -> Result<Vec<String>, String> {
     let messages = kernel_messages(&machine.path(KERNEL_LOG));
     let messages = messages.map_err(|error| format!("{KERNEL_LOG} cannot be read: {error}"))?;

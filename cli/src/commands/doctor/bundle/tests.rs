@@ -2,10 +2,7 @@ use std::fs;
 
 use clap::{Args as _, FromArgMatches as _};
 
-use super::super::{
-    report::{Finding, Readings},
-    server,
-};
+use super::super::{finding::Finding, report::Readings, server};
 use crate::local::ServerArgs;
 
 use super::*;
@@ -106,7 +103,7 @@ fn findings_log_and_environment_name_nobody_and_agree() {
 }
 
 #[test]
-fn the_newest_messages_are_read_or_it_is_said_why_not() {
+fn newest_messages_or_their_error_are_read() {
     let root = tempfile::tempdir().unwrap();
     let machine = Machine::below(root.path());
     assert!(

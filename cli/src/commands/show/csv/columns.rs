@@ -11,7 +11,7 @@ use gpumon_probe::model::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// The columns that tell rows of other devices than GPUs apart.
+/// The columns that identify rows of other devices than GPUs.
 pub(crate) const DEVICE_KEYS: [&str; 2] = ["kind", "parent"];
 
 /// A row of a table.
@@ -168,25 +168,25 @@ pub(super) static DEVICES: LazyLock<Vec<Column>> = LazyLock::new(|| {
     });
     let kinds = KINDS.iter().map(|key| Column {
         beside: Some(DeviceKind::Gpu),
-        ..column(key)
+        ..make_column(key)
     });
     let of_gpus = NAMES
         .iter()
-        .map(column)
+        .map(make_column)
         .chain(of_gpus)
-        .chain(STATES.iter().map(column));
+        .chain(STATES.iter().map(make_column));
     of_gpus.chain(kinds).chain(of_mig).chain(of_host).collect()
 });
 
 /// The columns of processes, in the order in which they are shown.
 pub(super) static PROCESSES: LazyLock<Vec<Column>> =
-    LazyLock::new(|| OF_PROCESSES.iter().map(column).collect());
+    LazyLock::new(|| OF_PROCESSES.iter().map(make_column).collect());
 
 /// A column of keys: the name, with a star if it is a usual one; the path, if it is not the name;
 /// and the help.
 type Key = (&'static str, &'static str, &'static str);
 
-fn column(&(name, path, help): &Key) -> Column {
+fn make_column(&(name, path, help): &Key) -> Column {
     let usual = name.strip_prefix('*');
     let path = if path.is_empty() {
         usual.unwrap_or(name)
@@ -348,11 +348,11 @@ fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
 
 /// Returns a number with at most three digits after the point, without zeros at its end.
 fn in_digits(value: f64) -> Value {
-    serde_json::from_str(&rounded(value)).unwrap_or_default()
+    serde_json::from_str(&format_rounded(value)).unwrap_or_default()
 }
 
 /// Formats a number like [`in_digits`].
-pub(crate) fn rounded(value: f64) -> String {
+pub(crate) fn format_rounded(value: f64) -> String {
     format!("{}", (value * 1000.0).round() / 1000.0)
 }
 
@@ -368,9 +368,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_times_have_no_more_digits_than_they_need() {
+    fn numbers_and_times_have_no_further_digits() {
         assert_eq!(in_digits(64.0).to_string(), "64");
-        assert_eq!(rounded(0.123_456), "0.123");
+        assert_eq!(format_rounded(0.123_456), "0.123");
         assert_eq!(time(1_763_630_000_250), "2025-11-20T09:13:20.250Z");
     }
 }

@@ -1,6 +1,7 @@
-//! Comma-separated values: a row per GPU or per process, in columns whose names and meanings stay. `gpumon export` has the
-//! same columns, and on request those of MIG devices and of the host, which have rows of their own. A number of theirs
-//! has a column of its own, so that the sum of a column counts no memory twice.
+//! Comma-separated values: a row per GPU or per process, in columns whose names and meanings stay.
+//! `gpumon export` has the same columns, and on request those of MIG devices and of the host, which
+//! have rows of their own. A number of theirs has a column of its own, so that the sum of a column
+//! counts no memory twice.
 //!
 //! Numbers are bare, and the names tell their units, which are those of the JSON. What is absent is an empty field.
 
@@ -14,7 +15,7 @@ use gpumon_probe::{
 use serde_json::Value;
 
 use self::columns::{Column, DEVICES, PROCESSES, device_rows, process_rows};
-pub(crate) use self::columns::{DEVICE_KEYS, rounded, time};
+pub(crate) use self::columns::{DEVICE_KEYS, format_rounded, time};
 use crate::suggest::nearest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +141,7 @@ impl Format {
                 Value::Number(number) => number
                     .as_f64()
                     .filter(|_| number.is_f64())
-                    .map_or_else(|| number.to_string(), rounded),
+                    .map_or_else(|| number.to_string(), format_rounded),
                 other => other.to_string(),
             })),
             Self::Ndjson => {

@@ -1,11 +1,13 @@
 //! `gpumon smi`, and gpumon under the name of nvidia-smi.
 
-use std::{ffi::OsString, process::ExitCode, time::Duration};
+mod server;
 
-use gpumon_probe::{model::now_ms, vendor::SourceChoice};
-use gpumon_server::driver_answers::Answers;
-use gpumon_smi::{AnswerSource, Recorded, Server};
+use std::{ffi::OsString, process::ExitCode};
 
+use gpumon_probe::vendor::SourceChoice;
+use gpumon_smi::AnswerSource;
+
+use self::server::LocalServer;
 use crate::{
     exit::{self, Failure},
     local::ServerArgs,
@@ -78,24 +80,6 @@ fn answer(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
         exit::say(&format!("cannot write: {error}"));
         1
     })
-}
-
-/// A server that does not answer in this time is passed over.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// The server that the environment names, or any of this machine.
-struct LocalServer;
-
-impl Server for LocalServer {
-    fn recorded(&self) -> Option<Recorded> {
-        let server = ServerArgs::from_environment().connect().ok()?;
-        let answer = server.ask_within(PATIENCE, "GET", "/api/v1/answers").ok()?;
-        let answers: Answers = serde_json::from_str(&answer.body).ok()?;
-        // Simulated GPUs are nobody's but whoever asks for them.
-        let (platform, gpus) = answers.fresh(now_ms())?;
-        Some(Recorded::new(platform, gpus))
-            .filter(|recorded| ServerArgs::is_named() || !recorded.is_simulated())
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,80 @@
+//! What a check found.
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    /// What was looked at, in a word or two.
+    pub(super) check: String,
+    pub(super) verdict: Verdict,
+    /// What was found, in a sentence.
+    #[serde(rename = "finding")]
+    pub(super) text: String,
+    pub(super) cure: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    Ok,
+    /// Worth knowing; all is well nevertheless.
+    Note,
+    /// Something works worse than it could, or soon may not.
+    Warning,
+    /// Something does not work.
+    Problem,
+}
+
+impl Verdict {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+impl Finding {
+    pub(super) fn new(check: impl Into<String>, verdict: Verdict, text: impl Into<String>) -> Self {
+        Self {
+            check: check.into(),
+            verdict,
+            text: text.into(),
+            cure: None,
+        }
+    }
+
+    pub(super) fn ok(check: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(check, Verdict::Ok, text)
+    }
+
+    pub(super) fn note(check: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(check, Verdict::Note, text)
+    }
+
+    pub(super) fn warning(
+        check: impl Into<String>,
+        text: impl Into<String>,
+        cure: impl Into<String>,
+    ) -> Self {
+        Self::new(check, Verdict::Warning, text).with_cure(cure)
+    }
+
+    pub(super) fn problem(
+        check: impl Into<String>,
+        text: impl Into<String>,
+        cure: impl Into<String>,
+    ) -> Self {
+        Self::new(check, Verdict::Problem, text).with_cure(cure)
+    }
+
+    /// The same with something that may be done about it.
+    pub(super) fn with_cure(self, cure: impl Into<String>) -> Self {
+        Self {
+            cure: Some(cure.into()),
+            ..self
+        }
+    }
+}

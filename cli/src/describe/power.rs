@@ -1,0 +1,7 @@
+//! How much power is how much.
+
+/// `692/700 W`; without the limit where that is not known.
+pub(crate) fn draw_of(watts: f64, limit: Option<f64>) -> String {
+    let limit = limit.map_or_else(String::new, |limit| format!("/{limit:.0}"));
+    format!("{watts:.0}{limit} W")
+}

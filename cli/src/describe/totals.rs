@@ -1,0 +1,56 @@
+//! Readings of several GPUs together.
+
+use gpumon_probe::model::GpuSample;
+
+use super::{draw_of, used_of};
+
+/// A reading of the GPUs that have it, together.
+pub(crate) struct Total {
+    pub(crate) count: usize,
+    pub(crate) sum: f64,
+    /// The sum of the limits; `None` if a GPU has none.
+    limit: Option<f64>,
+}
+
+impl Total {
+    pub(crate) fn new(
+        gpus: &[&GpuSample],
+        read: impl Fn(&GpuSample) -> Option<(f64, Option<f64>)>,
+    ) -> Self {
+        let values: Vec<_> = gpus.iter().filter_map(|gpu| read(gpu)).collect();
+        Self {
+            count: values.len(),
+            sum: values.iter().map(|value| value.0).sum(),
+            limit: values.iter().map(|value| value.1).sum(),
+        }
+    }
+
+    /// Returns the share of the limit.
+    pub(crate) fn share(&self) -> Option<f64> {
+        let limit = self.limit.filter(|limit| *limit > 0.0);
+        limit.map(|limit| self.sum / limit)
+    }
+}
+
+/// Returns utilization, memory and power of GPUs together, such as `63 %`, `512.3/1128 GiB` and
+/// `3200/5600 W`.
+pub(crate) fn add_up_gpus(gpus: &[&GpuSample]) -> [(Total, String); 3] {
+    let busy = Total::new(gpus, |gpu| {
+        Some((*gpu.utilization.gpu_percent.value()?, Some(100.0)))
+    });
+    let memory = Total::new(gpus, |gpu| {
+        let total = gpu.memory.total_bytes.value();
+        Some((
+            *gpu.memory.used_bytes.value()? as f64,
+            total.map(|total| *total as f64),
+        ))
+    });
+    let power = Total::new(gpus, |gpu| {
+        let limit = gpu.power.limit_watts.value().copied();
+        Some((*gpu.power.draw_watts.value()?, limit))
+    });
+    let percent = format!("{:.0} %", busy.sum / busy.count as f64);
+    let used = used_of(memory.sum as u64, memory.limit.map(|total| total as u64));
+    let draw = draw_of(power.sum, power.limit);
+    [(busy, percent), (memory, used), (power, draw)]
+}
