@@ -15,8 +15,9 @@ use gpumon_recording::Recording;
 use serde_json::json;
 
 use super::{
-    figures::{self, FIGURES, Figure, Figures, divide, percent},
-    meter::{METRICS, Meter, Point, throttled_percent},
+    figures::{
+        self, FIGURES, Figure, Figures, METRICS, Meter, Point, divide, percent, throttled_percent,
+    },
     replay,
 };
 use crate::{

@@ -19,7 +19,6 @@ pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod mcp;
 pub(crate) mod measure;
-mod meter;
 pub(crate) mod notebook;
 pub(crate) mod oom;
 pub(crate) mod pause;

@@ -3,10 +3,9 @@
 //! - [`finding`] is the result of a check; [`report`] prints findings and readings.
 //! - [`machine`] is the file system around the driver.
 //! - The checks: [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`],
-//!   [`gpus`], [`benchmarks`], [`settings`] and [`server`].
+//!   [`gpus`] and [`state`], which is that of gpumon itself.
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
-mod benchmarks;
 mod bundle;
 mod device_files;
 mod finding;
@@ -15,8 +14,7 @@ mod installation;
 mod kernel_drivers;
 mod machine;
 mod report;
-mod server;
-mod settings;
+mod state;
 mod surroundings;
 
 use std::{
@@ -31,8 +29,7 @@ use self::{
     finding::Finding,
     machine::Machine,
     report::{Readings, Report},
-    server::Response,
-    settings::Settings,
+    state::{Response, Settings},
 };
 use crate::{
     data_dir::DataDirArgs,
@@ -87,7 +84,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     let bundle = args.bundle.file()?;
     let machine = Machine::with_roots(source.roots());
     let driver = read(source);
-    let server = server::ask(&args.server);
+    let server = state::ask(&args.server);
     let settings = Settings::read(source.config.as_deref());
     let data_dir = args.data_dir.or(settings.data_dir()).folder();
     let report = Report::new(
@@ -166,10 +163,10 @@ fn checks(
     }
     if let Some(answer) = driver.answer() {
         findings.extend(gpus::check(machine, answer));
-        findings.extend(benchmarks::check(answer, data_dir));
+        findings.extend(state::check_benchmarks(answer, data_dir));
     }
     findings.extend(settings.check());
-    findings.push(server::check(server));
-    findings.extend(server::check_history(server));
+    findings.push(state::check(server));
+    findings.extend(state::check_history(server));
     findings
 }

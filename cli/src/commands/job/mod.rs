@@ -1,7 +1,6 @@
 //! `gpumon job ID`: how well a job used its GPUs.
 
 mod find;
-mod measure;
 
 use gpumon_history::span::ConditionSpan;
 use gpumon_probe::{
@@ -13,8 +12,8 @@ use gpumon_probe::{
 };
 use serde_json::{Value, json};
 
-use self::{find::FoundJob, measure::MeasuredDevice};
-pub(super) use self::{find::find, measure::Measured};
+use self::find::{FoundJob, MeasuredDevice};
+pub(super) use self::find::{Measured, find};
 use crate::{
     commands::figures::{
         FIGURES, Figure, MEMORY_PEAK, SM_ACTIVE, TENSOR_ACTIVE, THROTTLED, UTILIZATION,

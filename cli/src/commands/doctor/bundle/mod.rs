@@ -24,7 +24,7 @@ use gpumon_probe::{
 use serde_json::{Value, json};
 
 use self::scrub::Scrubber;
-use super::{machine::Machine, report::Report, server::Response};
+use super::{machine::Machine, report::Report, state::Response};
 use crate::{
     commands::show,
     driver::Driver,

@@ -2,7 +2,7 @@ use std::fs;
 
 use clap::{Args as _, FromArgMatches as _};
 
-use super::super::{finding::Finding, report::Readings, server};
+use super::super::{finding::Finding, report::Readings, state};
 use crate::local::ServerArgs;
 
 use super::*;
@@ -50,7 +50,7 @@ fn findings_log_and_environment_name_nobody_and_agree() {
     let collected = Collected {
         machine: &Machine::below(root.path()),
         driver: &Driver::Silent,
-        server: &server::ask(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
+        server: &state::ask(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
         report: Report::new(vec![finding], Readings::default()),
         paths: Vec::new(),
         settings: Some("top.theme = \"light\"\n".to_owned()),
