@@ -246,7 +246,7 @@ pub(super) const METRICS: [&str; 6] = [
     "power.energy_joules_total",
 ];
 
-/// What was read of a GPU for some time.
+/// The readings of a GPU for some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Point {
     /// How long it stands for, in milliseconds.
@@ -319,7 +319,7 @@ impl Meter {
         }
     }
 
-    /// What is added from here on does not follow upon what was added before.
+    /// Starts a part that does not follow upon the points before.
     pub(super) fn interrupt(&mut self) {
         self.energy.interrupt();
     }
@@ -465,7 +465,7 @@ mod tests {
         );
     }
 
-    fn second(watts: f64, joules_total: Option<(f64, u64)>) -> Point {
+    fn make_point(watts: f64, joules_total: Option<(f64, u64)>) -> Point {
         let (joules, counted_ms) = joules_total.unzip();
         let stats = [None, None, None, None, Some(watts), joules];
         Point {
@@ -476,7 +476,7 @@ mod tests {
         }
     }
 
-    fn joules(points: &[Point]) -> Option<f64> {
+    fn find_joules(points: &[Point]) -> Option<f64> {
         let mut meter = Meter::default();
         for point in points {
             meter.add(point);
@@ -485,23 +485,23 @@ mod tests {
     }
 
     #[test]
-    fn energy_is_counted_where_there_is_a_counter_and_estimated_elsewhere() {
-        let counted =
-            [(0.0, 0), (100.0, 1000), (300.0, 2000)].map(|counter| second(150.0, Some(counter)));
+    fn energy_without_counter_is_estimated() {
+        let counted = [(0.0, 0), (100.0, 1000), (300.0, 2000)]
+            .map(|counter| make_point(150.0, Some(counter)));
         assert_eq!(
-            joules(&counted),
+            find_joules(&counted),
             Some(300.0 + 150.0),
             "two seconds counted, one estimated"
         );
         assert_eq!(
-            joules(&[second(100.0, None), second(200.0, None)]),
+            find_joules(&[make_point(100.0, None), make_point(200.0, None)]),
             Some(300.0)
         );
         let reloaded =
-            [(500.0, 0), (0.0, 1000), (90.0, 2000)].map(|counter| second(100.0, Some(counter)));
-        assert_eq!(joules(&reloaded), Some(90.0 + 200.0));
+            [(500.0, 0), (0.0, 1000), (90.0, 2000)].map(|counter| make_point(100.0, Some(counter)));
+        assert_eq!(find_joules(&reloaded), Some(90.0 + 200.0));
         assert_eq!(
-            joules(&[Point {
+            find_joules(&[Point {
                 time_ms: 1000,
                 ..Point::default()
             }]),
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_weighted_by_time_and_peaks_are_not() {
+    fn means_are_weighted_by_time() {
         let mut meter = Meter::default();
         let point = |time_ms, percent, is_throttled| Point {
             time_ms,

@@ -24,18 +24,18 @@ use crate::{
     terminal::units::format_count,
 };
 
-/// What of `/api/v1/snapshot` matters here; the rest may be of another version.
+/// The part of `/api/v1/snapshot` that is checked; the rest may be of another version.
 #[derive(Debug, Deserialize)]
 struct Snapshot {
     version: String,
     collector: CollectorStatus,
 }
 
-/// What a server says of itself, or why it does not, and where it listens.
+/// The answer of a server about itself, or why there is none, and where it listens.
 pub(super) struct Response {
     pub(super) socket: String,
     pub(super) snapshot: Result<Value, String>,
-    /// Where it keeps history; none where it does not say, as an older one.
+    /// The place of its history; `None` for an older server, which does not send it.
     pub(super) storage: Option<Storage>,
 }
 
@@ -85,18 +85,18 @@ pub(super) fn check(response: &Result<Response, NoServer>) -> Finding {
     match snapshot
         .and_then(|snapshot| Snapshot::deserialize(snapshot).map_err(|error| unreadable(&error)))
     {
-        Ok(Snapshot { version, collector }) => judge(socket, &version, &collector),
+        Ok(Snapshot { version, collector }) => judge_server(socket, &version, &collector),
         Err(error) => Finding::warning(check, error, format!("restart the server at {socket}")),
     }
 }
 
-/// Where a server keeps history.
+/// Checks where a server keeps history.
 pub(super) fn check_history(response: &Result<Response, NoServer>) -> Option<Finding> {
     let storage = response.as_ref().ok()?.storage.as_ref()?;
     let check = "history";
     let days = storage.reach_ms / (24 * 3_600_000);
     Some(match &storage.problem {
-        // It says what to do.
+        // The message has the cure, too.
         Some(problem) => Finding::warning(
             check,
             problem,
@@ -111,7 +111,7 @@ pub(super) fn check_history(response: &Result<Response, NoServer>) -> Option<Fin
     })
 }
 
-fn judge(at: &str, version: &str, collector: &CollectorStatus) -> Finding {
+fn judge_server(at: &str, version: &str, collector: &CollectorStatus) -> Finding {
     let message = collector.message.clone().unwrap_or_default();
     let check = "server";
     match collector.state {
@@ -220,7 +220,8 @@ impl Settings {
     }
 }
 
-const CURE: &str = "check power limit, clocks and cooling, then run `gpumon bench --baseline` again, or `gpumon bench \
+const CURE: &str = "check power limit, clocks and cooling, then run `gpumon bench --baseline` \
+                    again, or `gpumon bench \
                     --save-baseline` if the change is intended";
 
 pub(super) fn check_benchmarks(answer: &Answer, data_dir: Option<&Path>) -> Vec<Finding> {
@@ -278,10 +279,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_paused_server_is_no_trouble_and_one_without_a_gpu_is() {
+    fn server_without_gpu_is_warning_unlike_paused_one() {
         let verdict = |state| {
             let message = Some("why".to_owned());
-            judge(
+            judge_server(
                 "/run/x",
                 "1.0",
                 &CollectorStatus {
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn where_history_is_kept_is_told_and_why_it_is_not() {
+    fn place_or_problem_of_history_is_found() {
         let verdict = |on_disk, problem: Option<&str>| {
             let storage = Storage {
                 on_disk,
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_server_says_nothing_of_itself_is_told() {
+    fn failed_answer_of_server_has_its_reason() {
         let answered = |status, body: &str| {
             read(Ok(local::Answer {
                 status,
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_its_baseline_or_its_siblings_is_told_with_both_figures() {
+    fn slower_result_is_found_with_both_figures() {
         let measured = |median_us| {
             vec![Measurement {
                 workload: "copy".to_owned(),
@@ -376,7 +377,8 @@ mod tests {
         let [finding] = &of_one(&known, 0, "GPU-a")[..] else {
             panic!()
         };
-        let text = "below its baseline: copy (fp32) took 3.00 ms on 2025-11-20, and 1.00 ms on 2025-11-20 at its baseline \
+        let text = "below its baseline: copy (fp32) took 3.00 ms on 2025-11-20, and 1.00 ms on \
+                    2025-11-20 at its baseline \
                     (0.33x)";
         assert_eq!(
             (finding.verdict, &*finding.check, &*finding.text),

@@ -182,13 +182,14 @@ fn export_history(
         knows_time: false,
         last_ms: None,
     };
-    for part in parts(past, &span, &ids, resolution_ms)? {
+    for part in split_span(past, &span, &ids, resolution_ms)? {
         rows.write(&past.ask(&part, &ids, resolution_ms)?, out)?;
     }
     if rows.has_range.is_none() && rows.knows_time {
         let names = ids.join(", ");
         return Err(anyhow!(
-            "nothing on this machine told {names} in that time: name other readings; `gpumon export \
+            "nothing on this machine told {names} in that time: name other readings; `gpumon \
+                            export \
                             --metrics help` lists them"
         )
         .into());
@@ -199,7 +200,7 @@ fn export_history(
     Ok(())
 }
 
-/// The readings among the columns; the others tell of a moment, and not of a time.
+/// Returns the readings among the columns; the others are of a moment, and not of a time.
 fn select_metrics(columns: &Csv) -> Vec<&'static Metric> {
     let names: Vec<_> = columns.names().collect();
     Metric::all()
@@ -211,14 +212,14 @@ fn column_name(metric: &Metric) -> String {
     metric.id.replace('.', "_")
 }
 
-/// Spans of which each is answered at once, in a resolution that was asked for.
-fn parts(
+/// Returns spans that are each answered at once, in a resolution that was asked for.
+fn split_span(
     past: &PastArgs,
     span: &Range<u64>,
     ids: &[&str],
     resolution_ms: Option<u64>,
 ) -> Result<Vec<Range<u64>>> {
-    // One reading tells how far back anything is known.
+    // The span of one reading shows how far back anything is known.
     let known = past.ask(span, &ids[..1], None)?;
     let span = span.start.max(known.oldest_ms)..span.end;
     let Some(resolution_ms) = resolution_ms else {
@@ -289,7 +290,7 @@ impl HistoryRows {
         {
             for device in &devices {
                 let values = self.values(device, place, has_range);
-                // What was not there has no row.
+                // A device that was not there has no row.
                 if values.iter().all(Option::is_none) {
                     continue;
                 }

@@ -69,15 +69,15 @@ fn fill(folder: &Path) {
     }
 }
 
-fn times(folder: &Path, span: Range<u64>, resolution_ms: Option<u64>) -> Vec<u64> {
-    let text = exported(folder, span, resolution_ms, "power.draw_watts", Format::Csv);
+fn list_times(folder: &Path, span: Range<u64>, resolution_ms: Option<u64>) -> Vec<u64> {
+    let text = export_text(folder, span, resolution_ms, "power.draw_watts", Format::Csv);
     let of_first = text.lines().skip(1).filter(|line| line.contains("GPU-0"));
     of_first
         .map(|line| line.split(',').nth(1).unwrap().parse().unwrap())
         .collect()
 }
 
-fn exported(
+fn export_text(
     folder: &Path,
     span: Range<u64>,
     resolution_ms: Option<u64>,
@@ -102,20 +102,22 @@ fn exported(
 }
 
 #[test]
-fn mig_devices_and_the_host_have_rows_and_columns_of_their_own() {
+fn mig_devices_and_host_have_own_rows() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path());
     let export = |metrics, format| {
         let moment = FIRST_MS..FIRST_MS + 10_000;
-        exported(folder.path(), moment, Some(10_000), metrics, format)
+        export_text(folder.path(), moment, Some(10_000), metrics, format)
     };
     let csv = export(
         "power.draw_watts,host.cpu.count,mig.memory.used_bytes",
         Format::Csv,
     );
     let at = format!("{},{FIRST_MS}", time(FIRST_MS));
-    let columns = "power_draw_watts,power_draw_watts_min,power_draw_watts_max,mig_memory_used_bytes,\
-                       mig_memory_used_bytes_min,mig_memory_used_bytes_max,host_cpu_count,host_cpu_count_min,\
+    let columns = "power_draw_watts,power_draw_watts_min,power_draw_watts_max,\
+                   mig_memory_used_bytes,\
+                       mig_memory_used_bytes_min,mig_memory_used_bytes_max,\
+                       host_cpu_count,host_cpu_count_min,\
                        host_cpu_count_max";
     let expected = [
         format!("time,time_ms,index,uuid,name,kind,parent,{columns}"),
@@ -135,7 +137,7 @@ fn mig_devices_and_the_host_have_rows_and_columns_of_their_own() {
 }
 
 #[test]
-fn rows_have_the_time_that_was_asked_for_and_none_comes_twice() {
+fn rows_have_requested_time_once() {
     let folder = env::temp_dir().join(format!("gpumon-export-{}", process::id()));
     fs::create_dir_all(&folder).unwrap();
     fill(&folder);
@@ -143,33 +145,33 @@ fn rows_have_the_time_that_was_asked_for_and_none_comes_twice() {
         (from_ms..to_ms).step_by(step_ms).collect::<Vec<_>>()
     };
     let two_hours = FIRST_MS..FIRST_MS + 7_200_000;
-    let minutes = times(&folder, two_hours.clone(), Some(60_000));
+    let minutes = list_times(&folder, two_hours.clone(), Some(60_000));
     assert_eq!(minutes, rows(two_hours.start, two_hours.end, 60_000));
     // More than are answered at once.
     let many = FIRST_MS + 35_000..FIRST_MS + 60_000_000;
     assert_eq!(
-        times(&folder, many.clone(), Some(10_000)),
+        list_times(&folder, many.clone(), Some(10_000)),
         rows(FIRST_MS + 30_000, many.end, 10_000)
     );
     let odd = FIRST_MS + 1..FIRST_MS + 7_000_001;
     assert_eq!(
-        times(&folder, odd, Some(3_600_000)),
+        list_times(&folder, odd, Some(3_600_000)),
         [FIRST_MS, FIRST_MS + 3_600_000]
     );
     assert_eq!(
-        times(&folder, two_hours.clone(), Some(7_000)).len(),
+        list_times(&folder, two_hours.clone(), Some(7_000)).len(),
         720,
         "no row is shorter than what is kept"
     );
     assert_eq!(
-        times(&folder, two_hours.start..two_hours.start + 60_000, None),
+        list_times(&folder, two_hours.start..two_hours.start + 60_000, None),
         rows(FIRST_MS, FIRST_MS + 60_000, 10_000)
     );
     fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
-fn a_part_ends_where_rows_of_all_resolutions_do() {
+fn part_ends_with_rows_of_all_resolutions() {
     for (resolution_ms, expected) in [
         (10_000, 49_500_000),
         (60_000, 299_700_000),

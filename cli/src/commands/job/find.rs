@@ -199,7 +199,7 @@ fn label_with_user(span: &JobSpan) -> String {
     label(span) + &user
 }
 
-/// What history has of MIG devices, and what else is read of a GPU.
+/// The readings of MIG devices in history.
 const MIG: [&str; 4] = [
     "mig.activity.sm_percent",
     "mig.activity.tensor_percent",
@@ -211,7 +211,7 @@ const TOTAL: &str = "memory.total_bytes";
 /// The time of points before a day is a month old.
 const SUMMED_UP_MS: u64 = 60_000;
 
-/// Of so short a time, nothing may have been summed up.
+/// A time for which nothing may have been summed up.
 const JUST_BEGUN_MS: u64 = 10_000;
 
 /// One device of a job.
@@ -228,7 +228,7 @@ pub(crate) struct MeasuredDevice {
     pub(crate) figures: Figures,
     pub(crate) idle_percent: Option<f64>,
     pub(crate) memory_total_bytes: Option<f64>,
-    /// What was the matter with it meanwhile, the first first.
+    /// Its conditions in that time, the first first.
     pub(crate) conditions: Vec<ConditionSpan>,
 }
 
@@ -244,8 +244,8 @@ impl Measured {
         let held = by_device(&job.spans);
         let metrics: Vec<_> = METRICS.into_iter().chain([TOTAL]).chain(MIG).collect();
         let mut accounts: BTreeMap<&str, (MeasuredDevice, Meter)> = BTreeMap::new();
-        for range in merged(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {
-            // What is summed up begins before the moment in which it was first seen.
+        for range in merge_ranges(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {
+            // A point begins before the moment in which the job was first seen.
             let range = range.start.saturating_sub(SUMMED_UP_MS)..range.end + 1;
             add(&past.ask(&range, &metrics, None)?, &held, &mut accounts);
         }
@@ -258,7 +258,8 @@ impl Measured {
             let (from_ms, to_ms) = job.times_ms();
             if to_ms - from_ms < JUST_BEGUN_MS {
                 return Err(anyhow!(
-                    "{label}: it has held a GPU for a few seconds at most, without a reading yet; try again if it still runs"
+                    "{label}: it has held a GPU for a few seconds at most, without a reading yet; \
+                     try again if it still runs"
                 )
                 .into());
             }
@@ -279,12 +280,12 @@ fn by_device(spans: &[JobSpan]) -> BTreeMap<&str, Vec<Range<u64>>> {
             .push(span.from_ms..span.to_ms);
     }
     all.into_iter()
-        .map(|(uuid, ranges)| (uuid, merged(ranges.into_iter())))
+        .map(|(uuid, ranges)| (uuid, merge_ranges(ranges.into_iter())))
         .collect()
 }
 
 /// Without overlap, the first first.
-fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+fn merge_ranges(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut ranges: Vec<_> = ranges.collect();
     ranges.sort_by_key(|range| range.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
@@ -488,7 +489,10 @@ mod tests {
 
     #[test]
     fn times_that_overlap_are_one() {
-        assert_eq!(merged([5..9, 1..3, 2..4, 9..10].into_iter()), [1..4, 5..10]);
+        assert_eq!(
+            merge_ranges([5..9, 1..3, 2..4, 9..10].into_iter()),
+            [1..4, 5..10]
+        );
         assert_eq!(
             (
                 overlapping_ms(&(0..5), &(3..9)),
@@ -498,8 +502,8 @@ mod tests {
         );
     }
 
-    /// A minute of points of ten seconds, of which the GPU computed in the last three.
-    fn minute() -> HistorySpan {
+    /// A minute of points of ten seconds. The GPU computed in the last three.
+    fn make_minute() -> HistorySpan {
         let series = |values: [f64; 6]| {
             let values: Vec<_> = values.into_iter().map(Some).collect();
             Series {
@@ -538,16 +542,16 @@ mod tests {
         }
     }
 
-    fn measured(ranges: &[Range<u64>]) -> MeasuredDevice {
+    fn measure_held(ranges: &[Range<u64>]) -> MeasuredDevice {
         let held = BTreeMap::from([("GPU-0", ranges.to_vec())]);
         let mut accounts = BTreeMap::new();
-        add(&minute(), &held, &mut accounts);
+        add(&make_minute(), &held, &mut accounts);
         finish_device("GPU-0", &held["GPU-0"], accounts.remove("GPU-0"))
     }
 
     #[test]
-    fn a_gpu_is_measured_while_it_was_held_alone() {
-        let all = measured(&[0..30_000, 30_000..60_000]);
+    fn gpu_is_measured_only_while_held() {
+        let all = measure_held(&[0..30_000, 30_000..60_000]);
         assert_eq!(
             (all.index, all.held_ms, all.known_ms, all.idle_percent),
             (3, 60_000, 60_000, Some(50.0))
@@ -557,7 +561,7 @@ mod tests {
             (Some(40.0), Some(90.0), Some(18_000.0))
         );
         assert_eq!(all.memory_total_bytes, Some(80.0));
-        let later = measured(&[30_000..40_000, 45_000..50_000]);
+        let later = measure_held(&[30_000..40_000, 45_000..50_000]);
         assert_eq!(
             (later.held_ms, later.known_ms, later.idle_percent),
             (15_000, 15_000, Some(0.0))
@@ -567,6 +571,6 @@ mod tests {
             (Some(90.0), Some(7_500.0)),
             "half of a point is half its energy"
         );
-        assert_eq!(measured(&[70_000..75_000, 75_000..80_000]).known_ms, 0);
+        assert_eq!(measure_held(&[70_000..75_000, 75_000..80_000]).known_ms, 0);
     }
 }
