@@ -105,6 +105,12 @@ impl Failure {
         self.error.as_ref().map(|error| format!("{error:#}"))
     }
 
+    /// Returns the message of a failure to read the GPUs.
+    pub(crate) fn describe(&self) -> String {
+        self.message()
+            .unwrap_or_else(|| "the GPUs cannot be read".to_owned())
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }

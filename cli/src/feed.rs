@@ -1,7 +1,7 @@
 //! Records as they come: from a running server, as it sends them, or from the driver.
 
 use std::{
-    io::{self, BufRead, BufReader, Read},
+    io::{self, Read},
     process::{ChildStdin, Stdio},
     sync::{
         Arc,
@@ -214,11 +214,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             .name("said".to_owned())
             .spawn(move || last_words(said))?;
         spawn("records", move || {
-            let lines = records
-                .into_iter()
-                .flat_map(|records| BufReader::new(records).lines())
-                .map_while(Result::ok);
-            for line in lines {
+            for line in collector::read_lines(records) {
                 let is_wanted = traces || type_of(&line).is_ok_and(|kind| kind != "trace");
                 if is_wanted && send_text(&inputs, line).is_err() {
                     return;
@@ -246,11 +242,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
 
 /// What it says at its end, without whose words they are.
 fn last_words(said: Option<impl Read>) -> String {
-    let lines = said
-        .into_iter()
-        .flat_map(|said| BufReader::new(said).lines())
-        .map_while(Result::ok);
-    let last = lines
+    let last = collector::read_lines(said)
         .filter(|line| !line.trim().is_empty())
         .last()
         .unwrap_or_default();

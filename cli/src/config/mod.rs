@@ -15,7 +15,6 @@ mod parse;
 mod value;
 
 use std::{
-    env,
     ffi::OsString,
     io,
     path::{Path, PathBuf},
@@ -26,6 +25,8 @@ use gpumon_probe::private_file::{FileError, PrivateFile, Secrecy};
 use thiserror::Error;
 
 use self::parse::Entry;
+use crate::data_dir::find_folder;
+
 #[cfg(test)]
 pub(crate) use self::parse::Mistake;
 pub(crate) use self::{
@@ -127,13 +128,7 @@ pub(crate) struct Unreadable {
 
 /// The user's file.
 pub(crate) fn usual_path() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
-    Some(folder.join("gpumon").join("config.toml"))
+    Some(find_folder("XDG_CONFIG_HOME", ".config")?.join("gpumon/config.toml"))
 }
 
 /// The files that hold, the later over the earlier: the one that was named, or else those of system

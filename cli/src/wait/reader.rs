@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader},
     process::{Child, ChildStdin},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
@@ -206,11 +205,7 @@ impl Collector {
         let (sender, records) = mpsc::channel();
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         thread::spawn(move || {
-            for line in output
-                .into_iter()
-                .flat_map(|output| BufReader::new(output).lines())
-                .map_while(Result::ok)
-            {
+            for line in collector::read_lines(output) {
                 // A line that is no record is left out.
                 if let Ok(record) = Record::decode(&line)
                     && sender.send(record).is_err()

@@ -183,6 +183,16 @@ impl Measurements {
         self.0.values_mut()
     }
 
+    /// Returns the meters of all measurements that are not done.
+    fn meters(&mut self) -> impl Iterator<Item = &mut Box<CostMeter>> {
+        self.all().filter_map(|one| one.meter.as_mut())
+    }
+
+    /// Records that readings are missing, and why.
+    fn lose(&mut self, why: &str) {
+        self.meters().for_each(|meter| meter.lose(why));
+    }
+
     /// Returns whether a measurement still runs.
     fn is_any_running(&self) -> bool {
         self.0.values().any(Measurement::is_running)

@@ -224,8 +224,7 @@ impl Session {
             Err(why) => return refuse(id, &why),
         };
         self.measurements
-            .all()
-            .filter_map(|one| one.meter.as_mut())
+            .meters()
             .for_each(|meter| meter.add_mark(mark.clone()));
         if self.asks_server() {
             self.forwarder.send(&mark);
@@ -301,21 +300,13 @@ impl Session {
     /// Something is not as it should be, and whoever measures is told.
     fn tell(&mut self, remark: &str) {
         write(&json!({ "remark": remark }));
-        self.measurements
-            .all()
-            .filter_map(|one| one.meter.as_mut())
-            .for_each(|meter| meter.lose(remark));
+        self.measurements.lose(remark);
     }
 
     fn fail(&mut self, failure: &Failure) {
-        let problem = failure
-            .message()
-            .unwrap_or_else(|| "the GPUs cannot be read".to_owned());
+        let problem = failure.describe();
         write(&json!({ "failed": problem }));
-        self.measurements
-            .all()
-            .filter_map(|one| one.meter.as_mut())
-            .for_each(|meter| meter.lose(&problem));
+        self.measurements.lose(&problem);
         self.problem = Some(problem);
     }
 

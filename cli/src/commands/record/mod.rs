@@ -17,7 +17,6 @@ use gpumon_probe::{
     units::{Accepted, decimal_size},
 };
 use gpumon_recording::{Files, Kind, Limits, Writer, pack_record};
-use gpumon_server::frame::INTERVAL_MS;
 use serde::Deserialize;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
@@ -31,7 +30,7 @@ use crate::{
     feed::{Feed, Input},
     local::ServerArgs,
     moment::shown,
-    options::{LARGEST_SIZE, SourceArgs},
+    options::{LARGEST_SIZE, SourceArgs, parse_interval},
     terminal::status_line::StatusLine,
 };
 
@@ -47,7 +46,7 @@ pub(crate) struct RecordArgs {
     file: PathBuf,
 
     /// Sampling interval in milliseconds, 100 to 60000
-    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
+    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = parse_interval())]
     interval_ms: u32,
 
     /// End after this time, for example 30m, 8h or 7d; by default, record until interrupted

@@ -234,11 +234,7 @@ impl Measurement {
     }
 
     fn lose(&mut self, failure: &Failure) {
-        self.meter.lose(
-            &failure
-                .message()
-                .unwrap_or_else(|| "the GPUs cannot be read".to_owned()),
-        );
+        self.meter.lose(&failure.describe());
     }
 }
 
