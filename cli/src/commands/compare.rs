@@ -188,11 +188,7 @@ fn draw(sides: &[Side; 2], terminal: Option<usize>) -> String {
     let all: Vec<_> = first.chain(FIGURES.iter().map(Figure::column)).collect();
     let columns = Columns::new(&all, &rows, terminal);
     text += "\n";
-    text += &columns.headings();
-    for row in &rows {
-        text += &(columns.line(row) + "\n");
-    }
-    text
+    text + &columns.format_rows(&rows)
 }
 
 /// Returns the rows of A, of B, and of B compared with A.

@@ -204,11 +204,7 @@ fn text(
         ]);
     }
     let columns = Columns::new(&COLUMNS, &rows, terminal);
-    let mut text = heading(usage, span, zone) + "\n" + &columns.headings();
-    for row in &rows {
-        text += &columns.line(row);
-        text.push('\n');
-    }
+    let mut text = heading(usage, span, zone) + "\n" + &columns.format_rows(&rows);
     if rows.is_empty() {
         text += "Nothing yet: usage is added up from the second sample on.\n";
     }

@@ -24,6 +24,7 @@ const CURE: &str = "Check power limit, clocks and cooling, and repeat it; if the
                     --save-baseline.";
 
 /// What was printed, and how it was beside what was wanted.
+#[derive(Default)]
 pub(crate) struct Results {
     layout: Layout,
     /// Since it has begun.
@@ -49,18 +50,9 @@ impl Results {
     pub(crate) fn new(layout: Layout, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
         Self {
             layout,
-            table: None,
-            devices: Vec::new(),
-            steps: 0,
-            has_lines: false,
-            pairs: Pairs::default(),
             earlier,
-            store: None,
             fail_below,
-            judged: 0,
-            below: Vec::new(),
-            slower: Vec::new(),
-            below_baseline: Vec::new(),
+            ..Self::default()
         }
     }
 

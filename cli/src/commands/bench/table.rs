@@ -20,9 +20,10 @@ use crate::{
 };
 
 /// Of what a table is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Subject {
     /// Workloads, in groups by device.
+    #[default]
     Workloads,
     /// The same beside earlier results.
     Compared,
@@ -33,7 +34,7 @@ pub(crate) enum Subject {
 }
 
 /// What the columns of a table are.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Layout {
     pub(crate) subject: Subject,
     /// Whether frameworks run beside, of which only the host's time is known.

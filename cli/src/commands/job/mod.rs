@@ -127,10 +127,7 @@ fn draw(job: &FoundJob, measured: &Measured, now_ms: u64, terminal: Option<usize
         .chain(FIGURES.iter().map(Figure::column));
     let rows: Vec<_> = measured.devices.iter().map(format_cells).collect();
     let columns = Columns::new(&all.collect::<Vec<_>>(), &rows, terminal);
-    let mut text = head(job, measured, now_ms) + "\n" + &columns.headings();
-    for row in &rows {
-        text += &(columns.line(row) + "\n");
-    }
+    let mut text = head(job, measured, now_ms) + "\n" + &columns.format_rows(&rows);
     for device in &measured.devices {
         for condition in device.conditions.iter().take(CONDITIONS) {
             text +=

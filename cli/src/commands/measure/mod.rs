@@ -184,13 +184,13 @@ impl Measurements {
     }
 
     /// Returns the meters of all measurements that are not done.
-    fn meters(&mut self) -> impl Iterator<Item = &mut Box<CostMeter>> {
+    fn list_meters(&mut self) -> impl Iterator<Item = &mut Box<CostMeter>> {
         self.all().filter_map(|one| one.meter.as_mut())
     }
 
     /// Records that readings are missing, and why.
-    fn lose(&mut self, why: &str) {
-        self.meters().for_each(|meter| meter.lose(why));
+    fn record_loss(&mut self, why: &str) {
+        self.list_meters().for_each(|meter| meter.lose(why));
     }
 
     /// Returns whether a measurement still runs.

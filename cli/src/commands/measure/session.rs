@@ -224,7 +224,7 @@ impl Session {
             Err(why) => return refuse(id, &why),
         };
         self.measurements
-            .meters()
+            .list_meters()
             .for_each(|meter| meter.add_mark(mark.clone()));
         if self.asks_server() {
             self.forwarder.send(&mark);
@@ -300,13 +300,13 @@ impl Session {
     /// Something is not as it should be, and whoever measures is told.
     fn tell(&mut self, remark: &str) {
         write(&json!({ "remark": remark }));
-        self.measurements.lose(remark);
+        self.measurements.record_loss(remark);
     }
 
     fn fail(&mut self, failure: &Failure) {
         let problem = failure.describe();
         write(&json!({ "failed": problem }));
-        self.measurements.lose(&problem);
+        self.measurements.record_loss(&problem);
         self.problem = Some(problem);
     }
 
