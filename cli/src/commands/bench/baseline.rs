@@ -57,12 +57,7 @@ impl BaselineArgs {
             return Ok(None);
         }
         job.settle = true;
-        let as_what = if self.baseline {
-            StoredAs::Latest
-        } else {
-            StoredAs::Baseline
-        };
-        let (store, known) = Store::open(&self.data_dir, as_what)?;
+        let (store, known) = Store::open(&self.data_dir, self.save_baseline)?;
         if self.baseline {
             job.works = works(&known, &job.ids, job.dtype, &store.path)?;
             (job.ids, job.dtype) = (Vec::new(), None);
@@ -77,19 +72,12 @@ impl BaselineArgs {
     }
 }
 
-/// As what results are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StoredAs {
-    Baseline,
-    /// To be told beside the baseline.
-    Latest,
-}
-
 /// Results that are to be stored, in this file.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    as_what: StoredAs,
+    /// Whether results become the baseline, and not the latest.
+    is_baseline: bool,
     /// By UUID, with the GPU's name as CUDA has it.
     gpus: BTreeMap<String, (DeviceName, Vec<Measurement>)>,
     /// What is not stored, by the reason.
@@ -101,7 +89,7 @@ impl Store {
     ///
     /// # Errors
     /// Where there is no directory, or the file cannot be read.
-    fn open(folder: &DataDirArgs, as_what: StoredAs) -> Result<(Self, Benchmarks)> {
+    fn open(folder: &DataDirArgs, is_baseline: bool) -> Result<(Self, Benchmarks)> {
         let none = "baselines are kept in a data directory, and it is `none`: name one with --data-dir DIR";
         let folder = folder.folder().ok_or_else(|| usage!(none))?;
         let path = folder.join(FILE);
@@ -110,7 +98,7 @@ impl Store {
         Ok((
             Self {
                 path,
-                as_what,
+                is_baseline,
                 gpus: BTreeMap::new(),
                 left_out: BTreeMap::new(),
             },
@@ -153,7 +141,7 @@ impl Store {
         if devices.is_empty() {
             return Ok(());
         }
-        if self.as_what == StoredAs::Latest {
+        if !self.is_baseline {
             report_missing(devices, works, &self.path)?;
         }
         for (reason, names) in &self.left_out {
@@ -163,7 +151,7 @@ impl Store {
             ));
         }
         let path = self.path.display();
-        if self.gpus.is_empty() && self.as_what == StoredAs::Baseline {
+        if self.gpus.is_empty() && self.is_baseline {
             return Err(
                 anyhow!("no baseline was stored: there is no verified result of a GPU").into(),
             );
@@ -173,13 +161,14 @@ impl Store {
         }
         self.change(|known| {
             for (uuid, (device, results)) in &self.gpus {
-                match self.as_what {
-                    StoredAs::Baseline => known.save_baseline(uuid, &device.name, results.clone()),
-                    StoredAs::Latest => known.save_latest(uuid, results.clone()),
+                if self.is_baseline {
+                    known.save_baseline(uuid, &device.name, results.clone());
+                } else {
+                    known.save_latest(uuid, results.clone());
                 }
             }
         })?;
-        if self.as_what == StoredAs::Baseline {
+        if self.is_baseline {
             for (device, results) in self.gpus.values() {
                 let results = match results.len() {
                     1 => "1 result".to_owned(),

@@ -238,25 +238,14 @@ impl ForPeople for Results {
 
 const WIDTH: usize = 8;
 
-/// Outcomes between GPUs, by workload.
+/// Outcomes between GPUs, by workload: a heading, and the cells by the GPUs that send and receive.
 #[derive(Default)]
-struct Pairs(Vec<Matrix>);
+struct Pairs(Vec<(String, Cells)>);
 
-struct Matrix {
-    id: String,
-    unit: &'static str,
-    /// By the GPUs from and to which it is.
-    cells: BTreeMap<(u32, u32), Cell>,
-}
-
-enum Cell {
-    Number(f64),
-    Wrong,
-    Unknown,
-}
+type Cells = BTreeMap<(u32, u32), String>;
 
 impl Pairs {
-    pub(super) fn take(&mut self, outcome: &Outcome) {
+    fn take(&mut self, outcome: &Outcome) {
         let to = outcome.to.as_ref().and_then(|to| to.index);
         let Some(ends) = outcome.device.index.zip(to) else {
             return;
@@ -269,64 +258,41 @@ impl Pairs {
             _ => ("GB/s", rate.map(|rate| rate / 1e9)),
         };
         let cell = match number {
-            _ if outcome.verify.wrong > 0 => Cell::Wrong,
-            Some(number) if outcome.verify.ok => Cell::Number(number),
-            _ => Cell::Unknown,
+            _ if outcome.verify.wrong > 0 => paint(ALARM, &align("mismatch")),
+            Some(number) if outcome.verify.ok => align(&three_digits(number)),
+            _ => align(ABSENT),
         };
-        let at = self
-            .0
-            .iter()
-            .position(|matrix| matrix.id == outcome.id)
-            .unwrap_or_else(|| {
-                self.0.push(Matrix {
-                    id: outcome.id.to_string(),
-                    unit,
-                    cells: BTreeMap::new(),
-                });
-                self.0.len() - 1
-            });
-        self.0[at].cells.insert(ends, cell);
+        let heading = format!("{}, {unit}", outcome.id);
+        match self.0.iter_mut().find(|(known, _)| *known == heading) {
+            Some((_, cells)) => drop(cells.insert(ends, cell)),
+            None => self.0.push((heading, Cells::from([(ends, cell)]))),
+        }
     }
 
-    /// A matrix for each workload that ran between several pairs.
-    pub(super) fn text(&self) -> String {
-        self.0
-            .iter()
-            .filter(|matrix| matrix.cells.len() > 1)
-            .map(Matrix::text)
+    /// Returns a matrix for each workload that ran between several pairs.
+    fn text(&self) -> String {
+        let several = self.0.iter().filter(|(_, cells)| cells.len() > 1);
+        several
+            .map(|(heading, cells)| format_matrix(heading, cells))
             .collect()
     }
 }
 
-impl Matrix {
-    fn text(&self) -> String {
-        let gpus: BTreeSet<u32> = self
-            .cells
-            .keys()
-            .flat_map(|(from, to)| [*from, *to])
-            .collect();
-        let line = |first: String, cells: Vec<String>| format!("{first:22}{}", cells.concat());
-        let columns = gpus.iter().map(|to| align(&format!("to {to}"))).collect();
-        let heading = paint(DIM, &line(format!("{}, {}", self.id, self.unit), columns));
-        let row = |from: &u32| {
-            line(
-                format!("  from GPU {from}"),
-                gpus.iter().map(|to| self.format_cell(*from, *to)).collect(),
-            )
-        };
-        let lines: Vec<_> = std::iter::once(heading)
-            .chain(gpus.iter().map(row))
-            .collect();
-        format!("\n{}\n", lines.join("\n"))
+fn format_matrix(heading: &str, cells: &Cells) -> String {
+    let gpus: BTreeSet<u32> = cells.keys().flat_map(|(from, to)| [*from, *to]).collect();
+    let line = |first: &str, cell: &dyn Fn(u32) -> String| {
+        let cells: String = gpus.iter().map(|to| cell(*to)).collect();
+        format!("{first:22}{cells}")
+    };
+    let mut text = paint(DIM, &line(heading, &|to| align(&format!("to {to}"))));
+    for from in &gpus {
+        let cell = |to| cells.get(&(*from, to)).cloned();
+        let row = line(&format!("  from GPU {from}"), &|to| {
+            cell(to).unwrap_or_else(|| align(ABSENT))
+        });
+        text = text + "\n" + &row;
     }
-
-    fn format_cell(&self, from: u32, to: u32) -> String {
-        match self.cells.get(&(from, to)) {
-            Some(Cell::Number(number)) => align(&three_digits(*number)),
-            Some(Cell::Wrong) => paint(ALARM, &align("mismatch")),
-            Some(Cell::Unknown) | None => align(ABSENT),
-        }
-    }
+    format!("\n{text}\n")
 }
 
 fn align(cell: &str) -> String {
