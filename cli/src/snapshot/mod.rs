@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
     allocation::SLURM_GPUS,
-    model::{Absence, Event, FiringAlert, GpuDetails, Inventory, Process, Reading, Sample, now_ms},
+    model::{Absence, GpuDetails, Inventory, Process, Reading, Sample, now_ms},
     owner::{CommandLines, Resolver},
     sampler::{self, OneShot, Options},
     vendor::{ReadDepth, Source},
@@ -30,13 +30,10 @@ const MAX_AGE_MS: u64 = 2_500;
 const LATE_MS: u64 = 1_000;
 
 pub(crate) struct Snapshot {
-    pub(crate) version: String,
-    pub(crate) collector: CollectorStatus,
+    /// The snapshot of a server, without inventory and sample.
+    pub(crate) frame: frame::Snapshot,
     pub(crate) inventory: Inventory,
     pub(crate) sample: Sample,
-    pub(crate) details: Vec<GpuDetails>,
-    pub(crate) events: Vec<Event>,
-    pub(crate) alerts: Vec<FiringAlert>,
     pub(crate) past: UtilizationHistory,
     /// Whether it consists of a single sample.
     pub(crate) is_single: bool,
@@ -128,37 +125,28 @@ impl Snapshot {
     }
 
     /// `None` where it does not tell how things are now.
-    fn from_frame(snapshot: frame::Snapshot, now_ms: u64, commands: CommandLines) -> Option<Self> {
-        let frame::Snapshot {
-            version,
-            collector,
-            inventory,
-            sample,
-            details,
-            events,
-            alerts,
-            history,
-        } = snapshot;
-        let mut sample = sample.filter(|sample| {
+    fn from_frame(mut frame: frame::Snapshot, now_ms: u64, commands: CommandLines) -> Option<Self> {
+        let is_running = frame.collector.state == CollectorState::Running;
+        frame.sample = frame.sample.filter(|sample| {
             let oldest_ms = (2 * u64::from(sample.interval_ms)).clamp(LATE_MS, MAX_AGE_MS);
-            collector.state == CollectorState::Running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
-        })?;
-        let inventory = inventory?;
-        if commands == CommandLines::All && !inventory.platform.is_simulated {
-            Hidden::new().fill_in(&mut sample);
+            is_running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
+        });
+        let past = frame.history.take();
+        let past = past.as_ref().map(UtilizationHistory::of);
+        let mut snapshot = Self::new(frame, past.unwrap_or_default())?;
+        if commands == CommandLines::All && !snapshot.inventory.platform.is_simulated {
+            Hidden::new().fill_in(&mut snapshot.sample);
         }
-        let past = history
-            .as_ref()
-            .map(UtilizationHistory::of)
-            .unwrap_or_default();
+        Some(snapshot)
+    }
+
+    /// Returns the snapshot of a server; `None` if it has no inventory or no sample.
+    pub(crate) fn new(mut frame: frame::Snapshot, past: UtilizationHistory) -> Option<Self> {
+        let (inventory, sample) = (frame.inventory.take()?, frame.sample.take()?);
         Some(Self {
-            version,
-            collector,
+            frame,
             inventory,
             sample,
-            details,
-            events,
-            alerts,
             past,
             is_single: false,
         })
@@ -201,35 +189,35 @@ impl Snapshot {
             resumes_ms: None,
             joined: None,
         };
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let (events, alerts, past) = (Vec::new(), Vec::new(), UtilizationHistory::default());
-        Self {
-            version,
+        let frame = frame::Snapshot {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             collector,
+            inventory: None,
+            sample: None,
+            details,
+            events: Vec::new(),
+            alerts: Vec::new(),
+            history: None,
+        };
+        Self {
+            frame,
             inventory,
             sample,
-            details,
-            events,
-            alerts,
-            past,
+            past: UtilizationHistory::default(),
             is_single: true,
         }
     }
 
     pub(crate) fn into_frame(self) -> frame::Snapshot {
         frame::Snapshot {
-            version: self.version,
-            collector: self.collector,
             inventory: Some(self.inventory),
             sample: Some(self.sample),
-            details: self.details,
-            events: self.events,
-            alerts: self.alerts,
-            history: None,
+            ..self.frame
         }
     }
 
     pub(crate) fn view(&self, thresholds: Thresholds) -> View<'_> {
+        let CollectorStatus { state, message, .. } = &self.frame.collector;
         View {
             inventory: &self.inventory,
             sample: &self.sample,
@@ -238,11 +226,9 @@ impl Snapshot {
             with_total: false,
             listed: None,
             thresholds,
-            notice: self
-                .collector
-                .message
+            notice: message
                 .as_deref()
-                .filter(|_| self.collector.state != CollectorState::Running),
+                .filter(|_| *state != CollectorState::Running),
         }
     }
 }

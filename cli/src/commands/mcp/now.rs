@@ -151,14 +151,14 @@ impl Tool for Events {
             Err(failure) => (HistorySpan::default(), failure.message()),
         };
         let shown: Vec<_> = snapshot.sample.gpus.iter().map(|gpu| gpu.index).collect();
-        snapshot.events = past
+        snapshot.frame.events = past
             .events
             .into_iter()
             .rev()
             .filter(|event| self.is_wanted(event, &shown))
             .collect();
-        let omitted = snapshot.events.len().saturating_sub(limit);
-        snapshot.events.truncate(limit);
+        let omitted = snapshot.frame.events.len().saturating_sub(limit);
+        snapshot.frame.events.truncate(limit);
         let mut answer = make_answer(snapshot);
         answer.own["events_omitted"] = omitted.into();
         if let Some(why) = unknown {

@@ -5,12 +5,7 @@ mod watch;
 
 use std::time::Duration;
 
-use gpumon_probe::{
-    model::{GpuDetails, Inventory, Sample},
-    owner::CommandLines,
-    vendor::ReadDepth,
-};
-use gpumon_server::frame;
+use gpumon_probe::{owner::CommandLines, vendor::ReadDepth};
 
 use self::{
     csv::{Csv, Rows},
@@ -113,15 +108,6 @@ impl ShowArgs {
 fn thresholds(resolved: &Resolved) -> Thresholds {
     resolved.remarks.iter().for_each(|remark| say(remark));
     top::settings::thresholds(resolved)
-}
-
-/// What was read, in the form of `--json`.
-pub(crate) fn frame(
-    inventory: Inventory,
-    sample: Sample,
-    details: Vec<GpuDetails>,
-) -> frame::Snapshot {
-    Snapshot::from_reading(inventory, sample, details).into_frame()
 }
 
 /// The form of the output, with the processes that it lists.
@@ -324,8 +310,12 @@ fn select(snapshot: &mut Snapshot, shown: &ShownGpus) -> Result {
         .topology
         .retain(|link| is_wanted(link.a) && is_wanted(link.b));
     snapshot.sample.gpus.retain(|gpu| is_wanted(gpu.index));
-    snapshot.details.retain(|details| is_wanted(details.index));
     snapshot
+        .frame
+        .details
+        .retain(|details| is_wanted(details.index));
+    snapshot
+        .frame
         .events
         .retain(|event| event.gpu.as_ref().is_none_or(|gpu| is_wanted(gpu.index)));
     Ok(())

@@ -17,7 +17,7 @@ use gpumon_probe::{
     sampler::{self, Options, SharedInterval},
     vendor::Source,
 };
-use gpumon_server::frame::{CollectorState, Hello, ServerFrame};
+use gpumon_server::frame::{self, CollectorState, ServerFrame};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH},
     iterator::Signals,
@@ -165,7 +165,8 @@ fn sample(
                     .expect("an inventory comes before every sample");
                 let details = details.values().cloned().collect();
                 let mut snapshot = Snapshot::from_reading(inventory, sample.clone(), details);
-                (snapshot.past, snapshot.events) = (past.clone(), std::mem::take(&mut events));
+                (snapshot.past, snapshot.frame.events) =
+                    (past.clone(), std::mem::take(&mut events));
                 snapshot.is_single = false;
                 if sender.send(Message::Snapshot(Box::new(snapshot))).is_err() {
                     return ControlFlow::Break(());
@@ -180,7 +181,7 @@ fn sample(
 struct Follower {
     past: UtilizationHistory,
     /// The first frame, with what later ones have changed.
-    known: Option<Hello>,
+    known: Option<frame::Snapshot>,
     hidden: Hidden,
     sender: SyncSender<Message>,
 }
@@ -196,10 +197,19 @@ impl Follower {
 
     /// True where there is something new to show.
     fn ingest(&mut self, frame: ServerFrame) -> bool {
-        if let ServerFrame::Hello(mut hello) = frame {
-            let sample = hello.sample.take();
-            self.known = Some(hello);
-            return sample.is_some_and(|sample| self.ingest(ServerFrame::Sample(sample)));
+        if let ServerFrame::Hello(hello) = frame {
+            self.known = Some(frame::Snapshot {
+                version: hello.version,
+                collector: hello.collector,
+                inventory: hello.inventory,
+                sample: None,
+                details: hello.details,
+                events: hello.events,
+                alerts: hello.alerts,
+                history: None,
+            });
+            let sample = hello.sample.map(ServerFrame::Sample);
+            return sample.is_some_and(|sample| self.ingest(sample));
         }
         let Some(known) = &mut self.known else {
             return false;
@@ -240,20 +250,10 @@ impl Follower {
         let Some(known) = &mut self.known else {
             return true;
         };
-        let (Some(inventory), Some(sample)) = (&known.inventory, &known.sample) else {
+        let Some(snapshot) = Snapshot::new(known.clone(), self.past.clone()) else {
             return true;
         };
-        let snapshot = Snapshot {
-            version: known.version.clone(),
-            collector: known.collector.clone(),
-            inventory: inventory.clone(),
-            sample: sample.clone(),
-            details: known.details.clone(),
-            events: std::mem::take(&mut known.events),
-            alerts: known.alerts.clone(),
-            past: self.past.clone(),
-            is_single: false,
-        };
+        known.events.clear();
         self.sender
             .send(Message::Snapshot(Box::new(snapshot)))
             .is_ok()

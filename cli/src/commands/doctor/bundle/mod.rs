@@ -26,11 +26,11 @@ use serde_json::{Value, json};
 use self::scrub::Scrubber;
 use super::{machine::Machine, report::Report, state::Response};
 use crate::{
-    commands::show,
     driver::Driver,
     exit::{Failure, Result, usage},
     json_text::NameKind,
     local::NoServer,
+    snapshot::Snapshot,
     terminal::style::plain,
 };
 
@@ -205,11 +205,14 @@ fn sample(driver: &Driver) -> Value {
         Driver::Answers(answer) => answer.sample.clone().map_or_else(
             || json!({ "error": "no sample within 4 s" }),
             |sample| {
-                json!(show::frame(
-                    answer.inventory.clone(),
-                    sample,
-                    answer.details.values().cloned().collect()
-                ))
+                json!(
+                    Snapshot::from_reading(
+                        answer.inventory.clone(),
+                        sample,
+                        answer.details.values().cloned().collect()
+                    )
+                    .into_frame()
+                )
             },
         ),
     }
