@@ -1,13 +1,10 @@
 //! `gpumon pause` and `gpumon resume`: a running server lets go of the GPUs, and takes them up again.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::time::Duration;
 
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 
-use crate::{exit::Result, local::ServerArgs, options::parse_time};
+use crate::{exit::Result, local::ServerArgs, options::parse_time, terminal::output::print_raw};
 
 /// Release the GPUs until `gpumon resume`, for a GPU reset or a MIG change
 ///
@@ -60,6 +57,5 @@ fn order(server: &ServerArgs, target: &str) -> Result {
         crate::exit::say(message);
     }
     // As it came: what a newer server adds is not lost.
-    writeln!(io::stdout(), "{}", reply.body.trim())?;
-    Ok(())
+    print_raw(&format!("{}\n", reply.body.trim()))
 }

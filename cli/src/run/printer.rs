@@ -1,10 +1,7 @@
 //! What a command prints of reports: a line for people or the report itself for programs, and below them, on a terminal,
 //! the progress line.
 
-use std::{
-    io::{self, Write},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::{Job, Line, Phase, Report};
@@ -14,7 +11,9 @@ use super::{FrameworkArgs, View, follow};
 use crate::{
     exit::{Failure, Result, say},
     options::SourceArgs,
-    terminal::{chart::draw_bar, status_line::StatusLine, text::cut, units::compact_duration},
+    terminal::{
+        chart::draw_bar, output, status_line::StatusLine, text::cut, units::compact_duration,
+    },
 };
 
 pub(crate) trait ForPeople {
@@ -36,14 +35,12 @@ pub(crate) fn print_list<T: Serialize>(
     for_programs: bool,
     words: impl Fn(&T) -> String,
 ) -> Result {
-    let mut out = anstream::stdout();
     for entry in entries {
-        let line = if for_programs {
-            serde_json::to_string(&entry).map_err(io::Error::from)?
+        if for_programs {
+            output::print_json(&entry)?;
         } else {
-            words(&entry)
-        };
-        writeln!(out, "{line}")?;
+            output::print(&(words(&entry) + "\n"))?;
+        }
     }
     Ok(())
 }
@@ -64,7 +61,7 @@ pub(crate) fn print(
     };
     let code = follow(source, job, limit, beside, &mut printer);
     if !for_programs {
-        anstream::stdout().write_all(printer.text.end().as_bytes())?;
+        output::print(&printer.text.end())?;
     }
     Failure::unless_success(code?)
 }
@@ -76,18 +73,21 @@ struct Printer<'a, T> {
 }
 
 impl<T: ForPeople> Printer<'_, T> {
-    /// Whether the report was printed as a result.
-    fn print(&mut self, raw: &str, line: &Line) -> io::Result<bool> {
-        let text = if self.for_programs {
-            self.text.object(raw, line).map(|object| object + "\n")
+    /// Returns whether the report was printed as a result.
+    fn print(&mut self, raw: &str, line: &Line) -> Result<bool> {
+        if self.for_programs {
+            let Some(object) = self.text.object(raw, line) else {
+                return Ok(false);
+            };
+            self.progress.clear();
+            output::print_raw(&(object + "\n"))?;
         } else {
-            self.text.result(&line.report)
-        };
-        let Some(text) = text else { return Ok(false) };
-        self.progress.clear();
-        let mut out = anstream::stdout();
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
+            let Some(text) = self.text.result(&line.report) else {
+                return Ok(false);
+            };
+            self.progress.clear();
+            output::print(&text)?;
+        }
         Ok(true)
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    io::{self, Write},
+    io::{self},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
@@ -17,6 +17,7 @@ use rustix::fs::{Access, access};
 use super::{reader::Reader, search::Held};
 use crate::{
     exit::{Failure, Result, usage},
+    terminal::output::print_raw,
     visible::VisibleAs,
 };
 
@@ -83,19 +84,14 @@ pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) ->
         .iter_mut()
         .try_for_each(|held| held.lock.reserve(hold))
         .map_err(Failure::from);
-    let told = reserved.and_then(|()| {
-        let mut out = io::stdout().lock();
-        writeln!(out, "{names}")
-            .and_then(|()| out.flush())
-            .map_err(Failure::from)
-    });
-    if told.is_err() {
+    let printed = reserved.and_then(|()| print_raw(&(names + "\n")));
+    if printed.is_err() {
         for held in &mut found {
             // What could not be written need not be taken back.
             let _ = held.lock.release();
         }
     }
-    told
+    printed
 }
 
 /// Becomes the command. It inherits the locks, so that they last as long as it does, and what it leaves running.

@@ -4,7 +4,6 @@ mod test;
 
 use std::{
     fmt::Write as _,
-    io::{self, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::Duration,
@@ -127,13 +126,11 @@ pub(crate) fn read(file: &Path) -> Result<AlertRules> {
 
 fn check_file(file: &Path) -> Result {
     let AlertRules { rules, receivers } = read(file)?;
-    let mut out = io::stdout().lock();
-    for rule in &rules {
-        writeln!(out, "{}: {}", rule.name, describe_rule(rule))?;
-    }
-    for receiver in &receivers {
-        writeln!(out, "{}: {}", receiver.name, receiver.kind())?;
-    }
+    let rule_line = |rule: &Rule| format!("{}: {}\n", rule.name, describe_rule(rule));
+    let receiver_line = |receiver: &Receiver| format!("{}: {}\n", receiver.name, receiver.kind());
+    let lines = rules.iter().map(rule_line);
+    let lines = lines.chain(receivers.iter().map(receiver_line));
+    print_raw(&lines.collect::<String>())?;
     if rules.is_empty() {
         say(&format!(
             "{} has no rules, so nothing is alerted: add a [[rule]]",
@@ -186,7 +183,7 @@ fn is_open(file: &Path) -> bool {
 fn export_rules(file: &Path) -> Result {
     let rules = read(file)?;
     let exported = prometheus::export(&rules);
-    io::stdout().write_all(exported.text.as_bytes())?;
+    print_raw(&exported.text)?;
     for note in exported.notes {
         say(&note);
     }

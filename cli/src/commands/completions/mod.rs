@@ -1,7 +1,5 @@
 //! `gpumon completions`: what a shell needs to complete gpumon's arguments, made of the arguments themselves.
 
-use std::io::{self, Write};
-
 use clap::{ValueEnum, ValueHint, builder::PossibleValuesParser};
 use clap_complete::{Shell, generate};
 use gpumon_probe::vendor::SourceChoice;
@@ -13,6 +11,7 @@ use gpumon_smi::{
 use crate::{
     commands::{bench, oom, tutorials},
     exit::Failure,
+    terminal::output::print_raw,
 };
 
 /// Print shell completions
@@ -64,8 +63,7 @@ pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), 
     if shell == Shell::Fish {
         script.push_str(&fish_values(&command));
     }
-    io::stdout().write_all(add(shell, &script, &names(&command)).as_bytes())?;
-    Ok(())
+    print_raw(&add(shell, &script, &names(&command)))
 }
 
 /// The arguments, with the values that are worth proposing where others are valid, too.

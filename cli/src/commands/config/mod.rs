@@ -4,7 +4,6 @@ use std::{
     env,
     ffi::OsString,
     fmt::Write as _,
-    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -19,7 +18,7 @@ use crate::{
     exit::{Failure, Result, refuse, say},
     grammar,
     options::SourceArgs,
-    terminal::output::print_report,
+    terminal::output::{print_json, print_raw, print_report},
 };
 
 /// Check and show settings, and print an example of a settings file
@@ -111,11 +110,7 @@ struct Report {
 fn check_files(named: Option<&Path>, json: bool) -> Result {
     let report = report(named);
     if json {
-        writeln!(
-            io::stdout(),
-            "{}",
-            serde_json::to_string(&report).map_err(anyhow::Error::from)?
-        )?;
+        print_json(&report)?;
     } else {
         print_mistakes(&report)?;
     }
@@ -193,7 +188,7 @@ fn contradictions(named: Option<&Path>, table: &str) -> Vec<Mistake> {
     }
 }
 
-fn print_mistakes(report: &Report) -> io::Result<()> {
+fn print_mistakes(report: &Report) -> Result {
     for Mistake {
         file,
         line,
@@ -208,22 +203,18 @@ fn print_mistakes(report: &Report) -> io::Result<()> {
             _ => say(message),
         }
     }
-    let mut out = io::stdout().lock();
-    if report.mistakes.is_empty() {
-        for file in &report.files {
-            writeln!(out, "{}: ok", escaped(&file.display().to_string()))?;
-        }
-        if report.files.is_empty() {
-            let user =
-                usual_path().map(|path| format!(" or {}", escaped(&path.display().to_string())));
-            writeln!(
-                out,
-                "no settings file at /etc/gpumon/config.toml{}",
-                user.unwrap_or_default()
-            )?;
-        }
+    if !report.mistakes.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let shown = |path: &Path| escaped(&path.display().to_string());
+    let files = report.files.iter().map(|file| shown(file) + ": ok\n");
+    let mut text: String = files.collect();
+    if text.is_empty() {
+        let user = usual_path().map(|path| format!(" or {}", shown(&path)));
+        let user = user.unwrap_or_default();
+        text = format!("no settings file at /etc/gpumon/config.toml{user}\n");
+    }
+    print_raw(&text)
 }
 
 const HEAD: &str = "\
@@ -240,8 +231,7 @@ Environment variables and
 const WIDTH: usize = 118;
 
 fn print_example() -> Result {
-    io::stdout().write_all(format_example().as_bytes())?;
-    Ok(())
+    print_raw(&format_example())
 }
 
 pub(crate) fn format_example() -> String {

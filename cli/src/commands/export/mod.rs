@@ -27,6 +27,7 @@ use crate::{
     options::parse_time,
     past::{PastArgs, most_points},
     recorded::samples,
+    terminal::output::print_raw,
 };
 
 /// Print a recording, or the history of a running server, as CSV or JSON
@@ -96,8 +97,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result {
         (Rows::Devices, &GPU_KEYS[..])
     };
     if args.metrics.as_deref() == Some(csv::HELP) {
-        io::stdout().write_all(csv::help(rows).replace("--columns", "--metrics").as_bytes())?;
-        return Ok(());
+        return print_raw(&csv::help(rows).replace("--columns", "--metrics"));
     }
     let columns = Csv::with_keys(rows, keys, args.metrics.as_deref()).map_err(|error| {
         usage!(error.replace("gpumon --csv --columns", "gpumon export --metrics"))

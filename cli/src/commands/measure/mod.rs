@@ -7,7 +7,7 @@ mod session;
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead, Write},
+    io::{self, BufRead},
     sync::{
         Arc,
         atomic::AtomicBool,
@@ -28,7 +28,7 @@ use signal_hook::{consts::SIGINT, flag};
 use self::session::{Happening, Session};
 use crate::{
     background::spawn, exit::Failure, local::ServerArgs, options::SourceArgs,
-    process_tree::ProcessTree,
+    process_tree::ProcessTree, terminal::output::print_json,
 };
 
 /// Measure processes on request, for the Python package
@@ -65,11 +65,7 @@ fn read(happenings: &SyncSender<Happening>) {
 
 /// Writes a line. An error means that the client has ended, which also ends the input.
 fn write(line: &impl Serialize) {
-    let mut out = io::stdout().lock();
-    let _ = serde_json::to_writer(&mut out, line)
-        .map_err(io::Error::from)
-        .and_then(|()| out.write_all(b"\n"));
-    let _ = out.flush();
+    let _ = print_json(line);
 }
 
 /// Answers a request that wants an answer.

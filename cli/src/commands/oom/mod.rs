@@ -20,6 +20,7 @@ use crate::{
     run::{self, View, WhereArgs},
     terminal::{
         chart::draw_bar,
+        output::print_raw,
         screen::{is_dumb, speaks_utf8},
         style::{ALARM, DIM, MEMORY, NOTICE, STRONG, WELL, paint},
         text::wrap,
@@ -121,14 +122,9 @@ enum Reader {
 impl View for Reader {
     fn on_line(&mut self, raw: &str, line: Line) -> Result {
         match self {
-            Self::Person(page) => page.line(line)?,
-            Self::Program => {
-                let mut out = io::stdout().lock();
-                writeln!(out, "{raw}")?;
-                out.flush()?;
-            }
+            Self::Person(page) => Ok(page.line(line)?),
+            Self::Program => print_raw(&format!("{raw}\n")),
         }
-        Ok(())
     }
 }
 
