@@ -6,12 +6,13 @@ use std::{
     path::Path,
     process::{Child, Command, id},
     sync::{Mutex, PoisonError},
-    thread,
 };
 
 use gpumon_probe::owner::children;
 use rustix::process::{Pid, WaitOptions, set_child_subreaper, waitpid};
 use signal_hook::{consts::SIGCHLD, iterator::Signals};
+
+use crate::background::spawn;
 
 /// The PIDs of programs that [`start`] has started. The holder of each [`Child`] waits for it.
 static STARTED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -34,10 +35,9 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     let mut ended = Signals::new([SIGCHLD])?;
     // Any PID turns it on. If a sandbox refuses it, orphans stay with the first process.
     let _ = set_child_subreaper(Pid::from_raw(id().cast_signed()));
-    thread::Builder::new()
-        .name("orphans".to_owned())
-        .spawn(move || ended.forever().for_each(|_| reap_orphans()))
-        .map(drop)
+    spawn("orphans", move || {
+        ended.forever().for_each(|_| reap_orphans());
+    })
 }
 
 fn reap_orphans() {

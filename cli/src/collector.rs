@@ -5,7 +5,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     os::unix::process::CommandExt,
     process::{ChildStdin, Command, Stdio},
     time::Duration,
@@ -38,4 +38,12 @@ pub(crate) fn command(source: &SourceArgs, interval: Duration) -> anyhow::Result
 /// It has ended.
 pub(crate) fn set_interval(requests: &mut ChildStdin, interval: Duration) -> io::Result<()> {
     writeln!(requests, "{{\"interval_ms\":{}}}", interval.as_millis())
+}
+
+/// Returns the lines of an output until it ends or cannot be read.
+pub(crate) fn read_lines(output: Option<impl Read>) -> impl Iterator<Item = String> {
+    let lines = output
+        .into_iter()
+        .flat_map(|output| BufReader::new(output).lines());
+    lines.map_while(io::Result::ok)
 }

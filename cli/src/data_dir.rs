@@ -40,13 +40,16 @@ fn usual() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(SYSTEM.into());
     }
-    // A relative path is to be ignored, the XDG base directory specification says.
+    Some(find_folder("XDG_STATE_HOME", ".local/state")?.join("gpumon"))
+}
+
+/// Returns the folder that a variable of the XDG base directory specification names, or else this
+/// one of the home directory. The specification ignores relative paths.
+pub(crate) fn find_folder(variable: &str, usual: &str) -> Option<PathBuf> {
     let absolute = |name| {
         env::var_os(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
-    let state =
-        absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("gpumon"))
+    absolute(variable).or_else(|| Some(absolute("HOME")?.join(usual)))
 }

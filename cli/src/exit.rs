@@ -59,6 +59,17 @@ fn plain(error: clap::Error) -> clap::Error {
     documented.unwrap_or(error)
 }
 
+/// The result of a command, or of a part of it.
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
+/// Returns the failure of an invalid argument, with a message as of [`format!`].
+macro_rules! usage {
+    ($($message:tt)*) => {
+        $crate::exit::Failure::usage(::anyhow::anyhow!($($message)*))
+    };
+}
+pub(crate) use usage;
+
 impl Failure {
     /// The arguments ask for what cannot be.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
@@ -82,7 +93,7 @@ impl Failure {
     }
 
     /// The same, unless that was a success.
-    pub(crate) fn unless_success(code: u8) -> Result<(), Self> {
+    pub(crate) fn unless_success(code: u8) -> Result {
         if code == 0 {
             Ok(())
         } else {
@@ -92,6 +103,12 @@ impl Failure {
 
     pub(crate) fn message(&self) -> Option<String> {
         self.error.as_ref().map(|error| format!("{error:#}"))
+    }
+
+    /// Returns the message of a failure to read the GPUs.
+    pub(crate) fn describe(&self) -> String {
+        self.message()
+            .unwrap_or_else(|| "the GPUs cannot be read".to_owned())
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {

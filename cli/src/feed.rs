@@ -1,7 +1,7 @@
 //! Records as they come: from a running server, as it sends them, or from the driver.
 
 use std::{
-    io::{self, BufRead, BufReader, Read},
+    io::{self, Read},
     process::{ChildStdin, Stdio},
     sync::{
         Arc,
@@ -22,8 +22,9 @@ use gpumon_server::frame::{CollectorState, CollectorStatus, Hello};
 use serde::Deserialize;
 
 use crate::{
+    background::spawn,
     children, collector,
-    exit::Failure,
+    exit::{Failure, Result},
     local::{Frames, ServerArgs},
     options::SourceArgs,
 };
@@ -76,7 +77,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         interval: Duration,
         traces: bool,
         inputs: SyncSender<T>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let (source, server) = (source.clone(), server.clone());
         let mut feed = Self {
             source,
@@ -110,10 +111,10 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         server: &ServerArgs,
         interval: Duration,
         inputs: SyncSender<T>,
-        started: fn(Result<Self, Failure>) -> T,
+        started: fn(Result<Self>) -> T,
     ) -> io::Result<()> {
         let (source, server) = (source.clone(), server.clone());
-        spawn(move || {
+        spawn("records", move || {
             let feed = Self::start(&source, &server, interval, true, inputs.clone());
             // It fails only where the receiver has ended.
             let _ = inputs.send(started(feed));
@@ -121,7 +122,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     }
 
     /// Reads the driver from now on.
-    pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result<(), Failure> {
+    pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result {
         if self.is_simulated {
             return Err(anyhow!("the server has ended, and its GPUs were simulated").into());
         }
@@ -154,7 +155,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     }
 
     /// Takes what a server knows, and then what it sends.
-    fn follow(&mut self, mut frames: Frames, at: &str) -> Result<(), Failure> {
+    fn follow(&mut self, mut frames: Frames, at: &str) -> Result {
         let bad = |error: &dyn std::fmt::Display| {
             anyhow!("the server at {at} is not gpumon's: {error}; name it with --control")
         };
@@ -185,7 +186,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         let inputs = self.inputs.clone();
         let ended = Arc::new(AtomicBool::new(false));
         self.way = Way::Server(Arc::clone(&ended));
-        spawn(move || {
+        spawn("records", move || {
             let passed_on = known
                 .iter()
                 .try_for_each(|record| send_record(&inputs, record));
@@ -201,7 +202,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     }
 
     /// Takes what a collector of its own writes.
-    fn sample(&mut self, interval: Duration) -> Result<(), Failure> {
+    fn sample(&mut self, interval: Duration) -> Result {
         let mut command = collector::command(&self.source, interval)?;
         let mut child = children::start(command.stderr(Stdio::piped()))
             .context("cannot start a gpumon collect")?;
@@ -212,12 +213,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         let said = thread::Builder::new()
             .name("said".to_owned())
             .spawn(move || last_words(said))?;
-        spawn(move || {
-            let lines = records
-                .into_iter()
-                .flat_map(|records| BufReader::new(records).lines())
-                .map_while(Result::ok);
-            for line in lines {
+        spawn("records", move || {
+            for line in collector::read_lines(records) {
                 let is_wanted = traces || type_of(&line).is_ok_and(|kind| kind != "trace");
                 if is_wanted && send_text(&inputs, line).is_err() {
                     return;
@@ -245,22 +242,11 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
 
 /// What it says at its end, without whose words they are.
 fn last_words(said: Option<impl Read>) -> String {
-    let lines = said
-        .into_iter()
-        .flat_map(|said| BufReader::new(said).lines())
-        .map_while(Result::ok);
-    let last = lines
+    let last = collector::read_lines(said)
         .filter(|line| !line.trim().is_empty())
         .last()
         .unwrap_or_default();
     last.strip_prefix("gpumon: ").unwrap_or(&last).to_owned()
-}
-
-fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new()
-        .name("records".to_owned())
-        .spawn(work)
-        .map(drop)
 }
 
 struct Left;

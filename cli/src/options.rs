@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args as _, FromArgMatches as _};
+use clap::{Args as _, FromArgMatches as _, builder::RangedI64ValueParser};
 use gpumon_probe::{
     allocation::SLURM_GPUS,
     derive::ConditionSettings,
@@ -25,6 +25,11 @@ use gpumon_probe::{
 use gpumon_server::frame::INTERVAL_MS;
 
 use crate::config::{self, Refusal};
+
+/// Returns the parser of a sampling interval in milliseconds.
+pub(crate) fn parse_interval() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end()))
+}
 
 /// Where readings come from; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
@@ -233,7 +238,13 @@ fn root_in_environment(variable: &str, usual: PathBuf) -> PathBuf {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SamplingArgs {
     /// Sampling interval in milliseconds, 100 to 60000
-    #[arg(long, env = "GPUMON_INTERVAL_MS", default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
+    #[arg(
+        long,
+        env = "GPUMON_INTERVAL_MS",
+        default_value_t = 1000,
+        value_name = "MS",
+        value_parser = parse_interval()
+    )]
     pub(crate) interval_ms: u32,
 
     /// Report held memory as idle after this time without GPU activity, for example 30s, 5m or 2h

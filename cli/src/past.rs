@@ -18,7 +18,10 @@ use gpumon_probe::{model::now_ms, untrusted::escaped};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use serde::de::DeserializeOwned;
 
-use crate::{exit::Failure, local::ServerArgs};
+use crate::{
+    exit::{Failure, Result},
+    local::ServerArgs,
+};
 
 /// Where history is; the same for every command that reads it.
 #[derive(Debug, Clone, clap::Args)]
@@ -51,7 +54,7 @@ impl PastArgs {
         span: &Range<u64>,
         metrics: &[&str],
         resolution_ms: Option<u64>,
-    ) -> Result<HistorySpan, Failure> {
+    ) -> Result<HistorySpan> {
         let request = SpanRequest {
             from_ms: span.start,
             // The last moment that belongs to it.
@@ -73,7 +76,7 @@ impl PastArgs {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub(crate) fn jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>, Failure> {
+    pub(crate) fn list_jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>> {
         match &self.data_dir {
             None => {
                 let id = called
@@ -89,10 +92,10 @@ impl PastArgs {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub(crate) fn usage(&self, span: Option<&Range<u64>>) -> Result<String, Failure> {
+    pub(crate) fn usage(&self, span: Option<&Range<u64>>) -> Result<String> {
         let Some(folder) = &self.data_dir else {
             let span = span.map(|span| format!("?from_ms={}&to_ms={}", span.start, span.end));
-            return body(
+            return fetch_body(
                 &self.server,
                 &format!("/api/v1/usage{}", span.unwrap_or_default()),
                 "usage",
@@ -130,25 +133,21 @@ pub(crate) fn most_points() -> u64 {
 fn from_disk<T>(
     folder: &Path,
     read: impl FnOnce(&Database) -> Result<T, DatabaseError>,
-) -> Result<T, Failure> {
+) -> Result<T> {
     let read = Database::open_to_read(folder).and_then(|database| read(&database));
     let place = escaped(&folder.join(FILE).display().to_string());
     read.with_context(|| format!("cannot read {place}"))
         .map_err(Failure::from)
 }
 
-fn from_server<T: DeserializeOwned>(
-    server: &ServerArgs,
-    target: &str,
-    what: &str,
-) -> Result<T, Failure> {
-    let body = body(server, target, what)?;
+fn from_server<T: DeserializeOwned>(server: &ServerArgs, target: &str, what: &str) -> Result<T> {
+    let body = fetch_body(server, target, what)?;
     serde_json::from_str(&body)
         .context("the server is of another version; restart it")
         .map_err(Failure::from)
 }
 
-fn body(server: &ServerArgs, target: &str, what: &str) -> Result<String, Failure> {
+fn fetch_body(server: &ServerArgs, target: &str, what: &str) -> Result<String> {
     let reply = server.request("GET", target, "", &format!("answers no {what}"))?;
     Ok(reply.body)
 }

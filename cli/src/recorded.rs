@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use gpumon_probe::model::Record;
 use gpumon_recording::{Kind, Recording};
 
 use crate::{
-    exit::{Failure, say},
+    exit::{Failure, Result, say, usage},
     moment::Beside,
 };
 
@@ -19,8 +19,8 @@ use crate::{
 pub(crate) fn samples(
     recording: &Recording,
     span: &Range<u64>,
-    mut take: impl FnMut(Record) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    mut take: impl FnMut(Record) -> Result,
+) -> Result {
     let blocks = recording.within(span);
     let mut count = 0_u64;
     if let Some(first) = blocks.first()
@@ -52,14 +52,14 @@ pub(crate) fn samples(
         let (first_ms, last_ms) = recording.times_ms();
         let zone = Beside::recording((first_ms, last_ms)).zone;
         let [first, last] = [first_ms, last_ms].map(|ms| crate::moment::shown(ms, &zone));
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "there is no sample in that time: the recording is from {first} to {last}"
-        )));
+        ));
     }
     Ok(())
 }
 
-fn decode(record: &str) -> Result<Record, Failure> {
+fn decode(record: &str) -> Result<Record> {
     Record::decode(record)
         .context("a record is none of this gpumon; use the one that recorded it")
         .map_err(Failure::from)

@@ -21,8 +21,9 @@ use gpumon_probe::{
 use gpumon_server::{frame::INTERVAL_MS, supervisor::Request};
 
 use crate::{
-    exit::{Failure, say},
+    exit::{Result, say},
     options::{SamplingArgs, SourceArgs},
+    terminal::output::print_json,
 };
 
 /// Write samples to standard output, one JSON record per line
@@ -114,7 +115,7 @@ pub(crate) fn arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) -> Vec
     arguments
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
     if args.list_gpus {
         return list_gpus(source, args);
     }
@@ -176,16 +177,10 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     Ok(written?)
 }
 
-fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
+fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result {
     let sys_root = args.sampling.options(CommandLines::Own).sys_root;
     let uuids = sampler::identify_gpus(&source.open_for(&args.sampling)?, &sys_root)?;
-    let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "{}",
-        serde_json::to_string(&uuids).expect("a list of texts is JSON")
-    )?;
-    out.flush()?;
+    print_json(&uuids)?;
     // Do not wait for threads: a GPU may hang.
     std::process::exit(0);
 }

@@ -1,8 +1,10 @@
 //! `gpumon help`: all options of gpumon, or of a command.
 
-use anyhow::anyhow;
-
-use crate::{exit::Failure, suggest::nearest, terminal::output::print};
+use crate::{
+    exit::{Failure, usage},
+    suggest::nearest,
+    terminal::output::print,
+};
 
 /// Print all options of gpumon, or of a command
 #[derive(Debug, clap::Args)]
@@ -26,7 +28,7 @@ pub(crate) fn run(gpumon: clap::Command, args: &HelpArgs) -> Result<(), Failure>
             let hint = nearest(name, names)
                 .map_or_else(String::new, |meant| format!(": did you mean '{meant}'?"));
             let path = args.path.join(" ");
-            return Err(Failure::usage(anyhow!("unknown command '{path}'{hint}")));
+            return Err(usage!("unknown command '{path}'{hint}"));
         };
         command = found.clone();
     }

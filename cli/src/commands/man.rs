@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use clap_mangen::{Man, roff::Roff};
 use gpumon_probe::safe_file;
 
-use crate::{exit::Failure, man, suggest::nearest};
+use crate::{exit::Failure, man, suggest::nearest, terminal::output::print_raw};
 
 /// Print manual pages
 ///
@@ -44,8 +44,7 @@ pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> 
         None => &all[0],
         Some(name) => find(&all, name).map_err(Failure::usage)?,
     };
-    io::stdout().write_all(&render(page)?)?;
-    Ok(())
+    print_raw(&render(page)?)
 }
 
 /// gpumon itself, and then each of its commands that is not hidden, with the commands of that.
@@ -87,7 +86,7 @@ fn write_all(all: &[clap::Command], folder: &Path) -> anyhow::Result<()> {
     for command in all {
         let path = folder.join(format!("{}.1", page_name(command)));
         safe_file::create_empty(&path)
-            .and_then(|mut file| file.write_all(&render(command)?))
+            .and_then(|mut file| file.write_all(render(command)?.as_bytes()))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
@@ -100,7 +99,7 @@ fn page_name(command: &clap::Command) -> &str {
         .unwrap_or_else(|| command.get_name())
 }
 
-fn render(command: &clap::Command) -> io::Result<Vec<u8>> {
+fn render(command: &clap::Command) -> io::Result<String> {
     let page = Man::new(as_page(command));
     let mut title = Roff::new();
     let (date, source) = (man::date(), format!("gpumon {}", env!("CARGO_PKG_VERSION")));
@@ -139,9 +138,7 @@ fn render(command: &clap::Command) -> io::Result<Vec<u8>> {
     man::see_also(&mut rest, page_name(command));
     rest.to_writer(&mut text)?;
     // An empty line is a space between paragraphs already; formatters complain of breaks around it.
-    Ok(String::from_utf8_lossy(&text)
-        .replace(".br\n\n.br\n", "\n")
-        .into_bytes())
+    Ok(String::from_utf8_lossy(&text).replace(".br\n\n.br\n", "\n"))
 }
 
 /// The command with the usage of its help, which leaves the options to their own section, and without the sentence at

@@ -4,14 +4,13 @@ use std::{
     convert::Infallible,
     io,
     sync::mpsc::{self, Receiver, SyncSender},
-    thread,
     time::Duration,
 };
 
 use gpumon_probe::model::CostMark;
 use serde_json::{Value, json};
 
-use crate::{exit::Failure, local::ServerArgs};
+use crate::{background::spawn, exit::Result, local::ServerArgs};
 
 /// Mark this moment on the charts of a running server
 ///
@@ -45,7 +44,7 @@ const MOST_WAITING: usize = 64;
 /// A server that answers does so in a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(args: &MarkArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &MarkArgs) -> Result {
     send(&args.server, &json!({ "text": args.text }))
 }
 
@@ -84,9 +83,7 @@ impl Forwarder {
             }
             drop(running);
         };
-        thread::Builder::new()
-            .name("forward".to_owned())
-            .spawn(work)?;
+        spawn("forward", work)?;
         Ok((marks, ended))
     }
 
@@ -99,7 +96,7 @@ impl Forwarder {
     }
 }
 
-fn send(server: &ServerArgs, mark: &Value) -> Result<(), Failure> {
+fn send(server: &ServerArgs, mark: &Value) -> Result {
     let body = mark.to_string();
     server
         .request("POST", "/api/v1/marks", &body, "takes no marks")

@@ -19,7 +19,6 @@ pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod mcp;
 pub(crate) mod measure;
-mod meter;
 pub(crate) mod notebook;
 pub(crate) mod oom;
 pub(crate) mod pause;
@@ -38,10 +37,14 @@ pub(crate) mod usage;
 pub(crate) mod wait;
 pub(crate) mod work;
 
-use anyhow::anyhow;
 use clap::{CommandFactory, Subcommand};
 
-use crate::{args::Args, config::Resolved, exit::Failure, terminal::price::show_costs};
+use crate::{
+    args::Args,
+    config::Resolved,
+    exit::{Failure, usage},
+    terminal::price::show_costs,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -90,49 +93,52 @@ pub(crate) enum Command {
 pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
     let name = resolved.matches.subcommand_name();
     if let (Some(name), Some(option)) = (name, args.show.typed()) {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "'{option}' before '{name}' has no effect on it: remove it, or put it after '{name}' if `gpumon {name} --help` lists it"
-        )));
+        ));
     }
     if let Some(price) = args.energy_price {
         show_costs(price);
     }
-    match args.command {
-        None => show::run(&args.source, &args.show, &resolved),
-        Some(Command::Collect(collect)) => collect::run(&args.source, &collect),
-        Some(Command::Serve(serve)) => serve::run(&args.source, &serve, &resolved),
-        Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
-        Some(Command::Compare(compare)) => compare::run(&compare),
-        Some(Command::Export(export)) => export::run(&export),
-        Some(Command::Fleet(fleet)) => fleet::run(&fleet),
-        Some(Command::Info(info)) => info::run(&args.source, &info),
-        Some(Command::Job(job)) => job::run(&job),
-        Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
-        Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
-        Some(Command::Work(work)) => work::run(&args.source, &work),
-        Some(Command::Tether(tether)) => tether::run(&tether),
-        Some(Command::Tutorials(tutorials)) => tutorials::run(&args.source, &tutorials),
-        Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
-        Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
-        Some(Command::Mark(mark)) => mark::run(&mark),
-        Some(Command::Mcp(mcp)) => mcp::run(&args.source, &mcp),
-        Some(Command::Notebook(notebook)) => notebook::run(&notebook),
-        Some(Command::Alerts(alerts)) => alerts::run(&alerts),
-        Some(Command::Config(config)) => config::run(&args.source, &config),
-        Some(Command::Pause(pause)) => pause::pause(&pause),
-        Some(Command::Schema(schema)) => schema::run(&schema),
-        Some(Command::Resume(resume)) => pause::resume(&resume),
-        Some(Command::Record(record)) => record::run(&args.source, &record),
-        Some(Command::Replay(replay)) => replay::run(&args.source, replay, resolved),
-        Some(Command::Run(run)) => run::run(&args.source, &run),
-        Some(Command::Measure(measure)) => measure::run(&args.source, &measure),
-        Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
-        Some(Command::Top(top)) => top::run(&args.source, *top, resolved),
-        Some(Command::Usage(usage)) => usage::run(&usage),
-        Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
-        Some(Command::Completions(completions)) => completions::run(&Args::command(), &completions),
-        Some(Command::Man(man)) => man::run(Args::command(), &man),
-        Some(Command::Licenses(_)) => licenses::run(),
-        Some(Command::Help(help)) => help::run(Args::command(), &help),
+    let source = &args.source;
+    let Some(command) = args.command else {
+        return show::run(source, &args.show, &resolved);
+    };
+    match command {
+        Command::Collect(collect) => collect::run(source, &collect),
+        Command::Serve(serve) => serve::run(source, &serve, &resolved),
+        Command::Doctor(doctor) => doctor::run(source, &doctor),
+        Command::Compare(compare) => compare::run(&compare),
+        Command::Export(export) => export::run(&export),
+        Command::Fleet(fleet) => fleet::run(&fleet),
+        Command::Info(info) => info::run(source, &info),
+        Command::Job(job) => job::run(&job),
+        Command::Bench(bench) => bench::run(source, &bench),
+        Command::Burn(burn) => burn::run(source, &burn),
+        Command::Work(work) => work::run(source, &work),
+        Command::Tether(tether) => tether::run(&tether),
+        Command::Tutorials(tutorials) => tutorials::run(source, &tutorials),
+        Command::Oom(oom) => oom::run(source, &oom),
+        Command::Selftest(selftest) => selftest::run(source, &selftest),
+        Command::Mark(mark) => mark::run(&mark),
+        Command::Mcp(mcp) => mcp::run(source, &mcp),
+        Command::Notebook(notebook) => notebook::run(&notebook),
+        Command::Alerts(alerts) => alerts::run(&alerts),
+        Command::Config(config) => config::run(source, &config),
+        Command::Pause(pause) => pause::pause(&pause),
+        Command::Schema(schema) => schema::run(&schema),
+        Command::Resume(resume) => pause::resume(&resume),
+        Command::Record(record) => record::run(source, &record),
+        Command::Replay(replay) => replay::run(source, replay, resolved),
+        Command::Run(run) => run::run(source, &run),
+        Command::Measure(measure) => measure::run(source, &measure),
+        Command::Smi(smi) => smi::run(source, &smi),
+        Command::Top(top) => top::run(source, *top, resolved),
+        Command::Usage(usage) => usage::run(&usage),
+        Command::Wait(wait) => wait::run(source, &wait),
+        Command::Completions(completions) => completions::run(&Args::command(), &completions),
+        Command::Man(man) => man::run(Args::command(), &man),
+        Command::Licenses(_) => licenses::run(),
+        Command::Help(help) => help::run(Args::command(), &help),
     }
 }

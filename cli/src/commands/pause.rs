@@ -1,13 +1,10 @@
 //! `gpumon pause` and `gpumon resume`: a running server lets go of the GPUs, and takes them up again.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::time::Duration;
 
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 
-use crate::{exit::Failure, local::ServerArgs, options::parse_time};
+use crate::{exit::Result, local::ServerArgs, options::parse_time, terminal::output::print_raw};
 
 /// Release the GPUs until `gpumon resume`, for a GPU reset or a MIG change
 ///
@@ -41,7 +38,7 @@ pub(crate) struct ResumeArgs {
     server: ServerArgs,
 }
 
-pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
+pub(crate) fn pause(args: &PauseArgs) -> Result {
     let query = args
         .time
         .map(|time| format!("?for_ms={}", time.as_millis()))
@@ -49,17 +46,16 @@ pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
     order(&args.server, &format!("/api/v1/pause{query}"))
 }
 
-pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
+pub(crate) fn resume(args: &ResumeArgs) -> Result {
     order(&args.server, "/api/v1/resume")
 }
 
-fn order(server: &ServerArgs, target: &str) -> Result<(), Failure> {
+fn order(server: &ServerArgs, target: &str) -> Result {
     let reply = server.request("POST", target, "", "cannot be paused")?;
     let status: CollectorStatus = reply.parse()?;
     if let (CollectorState::Paused, Some(message)) = (status.state, &status.message) {
         crate::exit::say(message);
     }
     // As it came: what a newer server adds is not lost.
-    writeln!(io::stdout(), "{}", reply.body.trim())?;
-    Ok(())
+    print_raw(&format!("{}\n", reply.body.trim()))
 }

@@ -5,14 +5,11 @@ use std::{iter, net::SocketAddr, path::PathBuf, sync::Arc};
 use gpumon_probe::local_time::time_zone;
 use gpumon_recording::{BadRecording, Player, Recording};
 use gpumon_server::{
-    Live, Readings, Settings,
-    alerts::AlertSettings,
+    Readings, Settings,
     auth::Doors,
     listen::{Listener, Purpose},
-    runs::RunSettings,
     view::ShowProcesses,
 };
-use gpumon_workload::parent::WorkerCommand;
 
 use super::{
     serve::{asked_to_end, in_runtime, parse_address},
@@ -20,10 +17,10 @@ use super::{
 };
 use crate::{
     config::Resolved,
-    exit::{Failure, say},
+    exit::{Failure, Result, say, usage},
+    fleet::served::default_settings,
     moment::{Beside, Moment, shown},
     options::SourceArgs,
-    terminal::price::energy_price,
     top,
 };
 
@@ -84,11 +81,7 @@ Examples:
 
 Exit codes: 0 success, 1 error, 2 invalid argument or not a recording";
 
-pub(crate) fn run(
-    source: &SourceArgs,
-    args: ReplayArgs,
-    resolved: Resolved,
-) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: ReplayArgs, resolved: Resolved) -> Result {
     let player = open(&args.file, args.speed, args.from)?;
     let remark = cuts(player.recording());
     if args.serve {
@@ -113,7 +106,7 @@ async fn serve(
     listen: SocketAddr,
     socket: Option<PathBuf>,
     exit_with_parent: bool,
-) -> Result<(), Failure> {
+) -> Result {
     let shutdown = asked_to_end(exit_with_parent, None)?;
     let doors = Arc::new(Doors::none());
     let door = match &socket {
@@ -123,35 +116,22 @@ async fn serve(
     tracing::info!("replaying at {}", door.address(&doors));
     let settings = Settings {
         readings: Readings::Recording(Box::new(player)),
-        live: Live::default().fixed(),
-        join: None,
         doors,
         show_processes: ShowProcesses::Names,
-        // None is started: the server refuses what changes anything.
-        runs: RunSettings {
-            worker: WorkerCommand {
-                program: "gpumon".into(),
-                arguments: Vec::new(),
-            },
-        },
-        history: None,
-        alerts: AlertSettings::default(),
-        kubelet: None,
-        fleet: None,
-        energy_price: energy_price().cloned(),
+        ..default_settings()
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())
 }
 
 /// A player at the moment where it is to begin.
-fn open(file: &std::path::Path, speed: f64, from: Option<Moment>) -> Result<Player, Failure> {
+fn open(file: &std::path::Path, speed: f64, from: Option<Moment>) -> Result<Player> {
     let recording = Recording::open(file).map_err(failure)?;
     let times_ms = recording.times_ms();
     let mut player = Player::new(recording);
     player.set_speed(speed);
     if let Some(from) = from {
-        let at_ms = within(from, times_ms).map_err(|why| Failure::usage(anyhow::anyhow!(why)))?;
+        let at_ms = within(from, times_ms).map_err(|why| usage!(why))?;
         player.start_at(at_ms);
     }
     Ok(player)

@@ -39,13 +39,10 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
 pub(crate) fn schema(what: What) -> Value {
     let mut types = load_types();
     let name = match what {
-        What::Snapshot => "Snapshot",
-        What::Record => "Record",
-        What::Frame => "ServerFrame",
-        What::Cost => "Cost",
-        What::StoredCost => "StoredCost",
+        What::Frame => "ServerFrame".to_owned(),
+        what => format!("{what:?}"),
     };
-    let mut schema = types.remove(name).expect(COMPARED);
+    let mut schema = types.remove(&name).expect(COMPARED);
     let mut used = BTreeSet::new();
     collect(&schema, &types, &mut used);
     types.retain(|name, _| used.contains(name));

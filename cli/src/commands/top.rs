@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use gpumon_probe::vendor::SourceChoice;
 use gpumon_recording::Player;
-use gpumon_server::frame::INTERVAL_MS;
 
 use super::replay;
 use crate::{
@@ -12,7 +11,7 @@ use crate::{
     exit::Failure,
     fleet::options::{OwnFleetArgs, no_fleet},
     local::{Server, ServerArgs},
-    options::SourceArgs,
+    options::{SourceArgs, parse_interval},
     shown_gpus::ShownGpusArgs,
     shown_processes::ShownProcesses,
     top::{self, Request, Selection, settings::Settings},
@@ -29,7 +28,13 @@ pub(crate) struct TopArgs {
     replay: Option<PathBuf>,
 
     /// Sampling interval in milliseconds, 100 to 60000
-    #[arg(long, env = "GPUMON_TOP_INTERVAL_MS", value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
+    #[arg(
+        long,
+        env = "GPUMON_TOP_INTERVAL_MS",
+        value_name = "MS",
+        default_value_t = 1000,
+        value_parser = parse_interval()
+    )]
     interval_ms: u32,
 
     #[command(flatten)]

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 
 use crate::{
     describe::NotebookNames,
-    exit::Failure,
+    exit::{Result, usage},
     moment::{Beside, Moment, MomentSpan, shown},
     past::PastArgs,
     terminal::{
@@ -80,7 +80,7 @@ const COLUMNS: [Column; 6] = [
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
-pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &UsageArgs) -> Result {
     let beside = Beside::now(now_ms());
     let Answer { json, usage, span } = Answer::new(&args.past, args.since, args.until, &beside)?;
     if args.json {
@@ -114,11 +114,11 @@ impl Answer {
         since: Option<Moment>,
         until: Option<Moment>,
         beside: &Beside,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let has_span = since.is_some() || until.is_some();
         let span = MomentSpan::new(since, until).resolve(beside);
         let span = if has_span {
-            Some(span.map_err(|why| Failure::usage(anyhow!(why)))?)
+            Some(span.map_err(|why| usage!(why))?)
         } else {
             None
         };
@@ -134,7 +134,7 @@ impl Answer {
 }
 
 /// Whether anything is known of the span, which ends then.
-fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result<(), Failure> {
+fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result {
     let Some(oldest_ms) = usage.oldest_ms else {
         return Err(anyhow!(
             "the server is older than this gpumon and knows no spans of time; restart it"
@@ -204,11 +204,7 @@ fn text(
         ]);
     }
     let columns = Columns::new(&COLUMNS, &rows, terminal);
-    let mut text = heading(usage, span, zone) + "\n" + &columns.headings();
-    for row in &rows {
-        text += &columns.line(row);
-        text.push('\n');
-    }
+    let mut text = heading(usage, span, zone) + "\n" + &columns.format_rows(&rows);
     if rows.is_empty() {
         text += "Nothing yet: usage is added up from the second sample on.\n";
     }

@@ -2,11 +2,10 @@
 
 use std::{env, ffi::OsString, path::PathBuf, time::Duration};
 
-use anyhow::anyhow;
 use gpumon_probe::units::Accepted;
 
 use crate::{
-    exit::Failure,
+    exit::{Failure, usage},
     local::ServerArgs,
     options::{SourceArgs, parse_time},
     wait::{
@@ -160,9 +159,7 @@ Exit codes: those of the command, or 0 success, 1 no GPU free with --now, 2 inva
 pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
     source.source.check()?;
     if args.command.is_empty() && env::args_os().any(|word| word == "--") {
-        return Err(Failure::usage(anyhow!(
-            "no command after --: name one, or leave out --"
-        )));
+        return Err(usage!("no command after --: name one, or leave out --"));
     }
     wait::check(&args.command)?;
     let search = Search {

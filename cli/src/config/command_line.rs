@@ -9,15 +9,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Arg, ArgMatches, Command, parser::ValueSource};
+use clap::{
+    Arg, ArgAction, ArgMatches, Command, builder::Resettable, error::ErrorKind, parser::ValueSource,
+};
 
 use super::{
-    files::{self, SettingsFile, Unreadable},
-    keys::Keys,
-    merge::merge,
+    SettingsFile, Unreadable, find,
+    keys::{Keys, conflicts_of},
+    merge,
     parse::{Entry, Mistake, Parsed, parse},
     remember,
-    typed::{contradict, prepared, typed},
 };
 
 /// A command line with all that holds for it.
@@ -83,11 +84,11 @@ const WITHOUT: [&str; 6] = [
 /// Reads a command line, `words` with the name of the program.
 pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved, Refusal> {
     let (prepared, typed, is_complete) =
-        typed(prepared(command.clone()), words).map_err(Refusal::Arguments)?;
+        match_typed(prepare(command.clone()), words).map_err(Refusal::Arguments)?;
     let path = path(&typed);
     let arguments = arguments(command, &path);
     let command = prepared;
-    let (files, unreadable) = files::find(named(&typed).map(PathBuf::as_path));
+    let (files, unreadable) = find(named(&typed).map(PathBuf::as_path));
     let keys = if files.is_empty() {
         None
     } else {
@@ -294,4 +295,93 @@ fn contradiction(error: &clap::Error, files: &[SettingsFile]) -> String {
         "{}: {what}; `gpumon config show` says what is set where",
         files.join(", ")
     )
+}
+
+/// Returns the command such that a variable that is set to nothing sets nothing, and that switches
+/// can be switched off, as by `--allow-runs=false`.
+fn prepare(command: Command) -> Command {
+    command.mut_args(prepared_argument).mut_subcommands(prepare)
+}
+
+fn prepared_argument(arg: Arg) -> Arg {
+    let is_switch = arg.get_env().is_some() && matches!(arg.get_action(), ArgAction::SetTrue);
+    // A switch that is off contradicts nothing.
+    let is_unset = |value: OsString| value.is_empty() || is_switch && value == "false";
+    let arg = if arg.get_env().and_then(env::var_os).is_some_and(is_unset) {
+        arg.env(Resettable::Reset)
+    } else {
+        arg
+    };
+    if !is_switch {
+        return arg;
+    }
+    arg.action(ArgAction::Set)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("true")
+        .default_value("false")
+}
+
+/// Returns the matches of variables and flags, and whether nothing is missing. A variable is left
+/// out if a flag is typed that it cannot be used with.
+pub(super) fn match_typed(
+    command: Command,
+    words: &[OsString],
+) -> Result<(Command, ArgMatches, bool), clap::Error> {
+    let error = match command.clone().try_get_matches_from(words) {
+        Ok(typed) => return Ok((command, typed, true)),
+        Err(error) => error,
+    };
+    if !matches!(
+        error.kind(),
+        ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument
+    ) {
+        return Err(error);
+    }
+    let Ok(lenient) = command
+        .clone()
+        .ignore_errors(true)
+        .try_get_matches_from(words)
+    else {
+        return Err(error);
+    };
+    let path = path(&lenient);
+    let (leaf, of_leaf) = (leaf(&command, &path), leaf_matches(&lenient));
+    let from = |source: ValueSource| {
+        leaf.get_arguments()
+            .filter(move |arg| of_leaf.value_source(arg.get_id().as_str()) == Some(source))
+    };
+    let overruled: Vec<_> = from(ValueSource::EnvVariable)
+        .filter(|set| from(ValueSource::CommandLine).any(|flag| contradict(leaf, set, flag)))
+        .map(|arg| arg.get_id().clone())
+        .collect();
+    let is_overruled = |arg: &Arg| overruled.contains(arg.get_id());
+    let command = at_leaf(command, &path, &|leaf: Command| {
+        leaf.mut_args(|arg| {
+            if is_overruled(&arg) {
+                arg.env(Resettable::Reset)
+            } else {
+                arg
+            }
+        })
+    });
+    match command.clone().try_get_matches_from(words) {
+        Ok(typed) => Ok((command, typed, true)),
+        // A file may say what is missing.
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
+            Ok((command, lenient, false))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn at_leaf(command: Command, path: &[String], change: &dyn Fn(Command) -> Command) -> Command {
+    match path.split_first() {
+        Some((name, rest)) => command.mut_subcommand(name, |inner| at_leaf(inner, rest, change)),
+        None => change(command),
+    }
+}
+
+pub(super) fn contradict(command: &Command, a: &Arg, b: &Arg) -> bool {
+    conflicts_of(command, a).contains(b.get_id()) || conflicts_of(command, b).contains(a.get_id())
 }

@@ -6,11 +6,11 @@ use std::{fs, io, ops::Range, path::Path};
 use gpumon_probe::{private_file::FileError, safe_file};
 use toml::de::{DeTable, DeValue};
 
-use super::files;
+use super::read_text;
 
 /// Writes these keys and values below `[table]`; the file and its folder are made where they are not there.
 pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -> io::Result<()> {
-    let text = match files::read(path) {
+    let text = match read_text(path) {
         Ok(text) => text,
         Err(FileError::Unreadable(_, error)) if error.kind() == io::ErrorKind::NotFound => {
             String::new()

@@ -1,40 +1,41 @@
 //! Settings: one table of keys, and the files, variables and flags that set them.
 //!
-//! - [`keys`] is the table, made of the definitions of the command line: an option with a variable is a key.
-//! - [`files`] are the files, [`parse`] what one of them says, [`value`] what a single value is to the command line.
-//! - [`merge`] is what holds of several files and of what was typed, [`command_line`] reads a command line with it,
-//!   [`typed`] one without.
-//! - [`edit`] writes values into a file and keeps the rest of it; [`effective`] says where each value comes from.
+//! - [`keys`] is the table, made of the definitions of the command line: an option with a variable
+//!   is a key. It also finds the origin of each value.
+//! - [`parse`] reads one file, [`value`] makes arguments of a single value.
+//! - [`command_line`] reads a command line with what files set, and without.
+//! - [`edit`] writes values into a file and keeps the rest of it.
 //!
 //! The later of these wins: the system's file, the user's, a variable, a flag.
 
 mod command_line;
 mod edit;
-mod effective;
-mod files;
 mod keys;
-mod merge;
 mod parse;
-mod typed;
 mod value;
 
 use std::{
     ffi::OsString,
+    io,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
 
+use gpumon_probe::private_file::{FileError, PrivateFile, Secrecy};
+use thiserror::Error;
+
+use self::parse::Entry;
+use crate::data_dir::find_folder;
+
+#[cfg(test)]
+pub(crate) use self::parse::Mistake;
 pub(crate) use self::{
     command_line::{Refusal, Resolved, resolve},
     edit::write_table,
-    effective::{Effective, Origin, effective},
-    files::{Unreadable, find, usual_path},
-    keys::{Key, Keys, TABLES},
+    keys::{Effective, Key, Keys, Origin, TABLES, effective},
     parse::{Parsed, parse},
     value::Wanted,
 };
-#[cfg(test)]
-pub(crate) use self::{files::SettingsFile, parse::Mistake};
 
 /// What the files say for all commands, by the name of the option.
 static FOR_ALL: OnceLock<Vec<(String, OsString)>> = OnceLock::new();
@@ -78,9 +79,130 @@ pub(crate) fn is_without_files(named: Option<&Path>) -> bool {
 /// The file that the screen's settings are written to: the one that was named, or else the user's.
 pub(crate) fn written_path(named: Option<&Path>) -> Option<PathBuf> {
     match named.filter(|path| !path.as_os_str().is_empty()) {
-        Some(path) if path == Path::new(files::NONE) => None,
+        Some(path) if path == Path::new(NONE) => None,
         Some(path) => Some(path.to_owned()),
         None => usual_path(),
+    }
+}
+
+/// Returns the last entry of each key, without those that a later file contradicts.
+fn merge(files: impl IntoIterator<Item = Vec<Entry>>) -> Vec<Entry> {
+    let mut held: Vec<Entry> = Vec::new();
+    for entries in files {
+        held.retain(|before| !entries.iter().any(|entry| is_replaced(entry, before)));
+        held.extend(entries);
+    }
+    held
+}
+
+fn is_replaced(entry: &Entry, before: &Entry) -> bool {
+    let is_same = entry.key.full_name() == before.key.full_name();
+    is_same
+        || !entry.is_switched_off()
+            && !before.is_switched_off()
+            && entry.key.conflicts_with(&before.key)
+}
+
+/// For every user of this machine.
+const SYSTEM: &str = "/etc/gpumon/config.toml";
+
+/// The name for no file at all.
+const NONE: &str = "none";
+
+/// A file that is there.
+#[derive(Debug, Clone)]
+pub(crate) struct SettingsFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+/// A file that is there and is not used.
+#[derive(Debug, Error)]
+#[error("{cause}{}", find_cure(cause))]
+pub(crate) struct Unreadable {
+    path: PathBuf,
+    cause: FileError,
+    /// Whether somebody named it.
+    pub(crate) is_named: bool,
+}
+
+/// The user's file.
+pub(crate) fn usual_path() -> Option<PathBuf> {
+    Some(find_folder("XDG_CONFIG_HOME", ".config")?.join("gpumon/config.toml"))
+}
+
+/// The files that hold, the later over the earlier: the one that was named, or else those of system
+/// and user that are there. Of these, one that cannot be read keeps nobody from the other.
+pub(crate) fn find(named: Option<&Path>) -> (Vec<SettingsFile>, Vec<Unreadable>) {
+    match named.filter(|path| !path.as_os_str().is_empty()) {
+        Some(path) if path == Path::new(NONE) => Default::default(),
+        Some(path) => read_all(std::iter::once((path.to_owned(), true))),
+        None => read_all(
+            [Some(PathBuf::from(SYSTEM)), usual_path()]
+                .into_iter()
+                .flatten()
+                .map(|path| (path, false)),
+        ),
+    }
+}
+
+fn read_all(paths: impl Iterator<Item = (PathBuf, bool)>) -> (Vec<SettingsFile>, Vec<Unreadable>) {
+    let (mut files, mut unreadable) = (Vec::new(), Vec::new());
+    for (path, is_named) in paths {
+        match read_text(&path) {
+            Ok(text) => files.push(SettingsFile { path, text }),
+            Err(FileError::Unreadable(_, cause))
+                if !is_named && is_out_of_reach(&path, cause.kind()) => {}
+            Err(cause) => unreadable.push(Unreadable {
+                path,
+                cause,
+                is_named,
+            }),
+        }
+    }
+    (files, unreadable)
+}
+
+/// Returns whether there is no such file, as far as this user can know: another user's home
+/// directory, which `sudo -u` may leave in the environment, stops nothing.
+fn is_out_of_reach(path: &Path, cause: io::ErrorKind) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(cause, NotFound | NotADirectory)
+        || cause == PermissionDenied && path.metadata().is_err()
+}
+
+/// Returns the text of a file, which decides what gpumon does: other users may not write to it.
+fn read_text(path: &Path) -> Result<String, FileError> {
+    Ok(PrivateFile::read(path, Secrecy::Public)?.text().to_owned())
+}
+
+fn find_cure(cause: &FileError) -> &'static str {
+    let cause = match cause {
+        FileError::Unreadable(_, cause) => cause,
+        FileError::OfAnother { .. } => return ", or use no file with --config none",
+        _ => return "",
+    };
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; let its reader read it, or name another file with --config"
+        }
+        io::ErrorKind::InvalidData => "; save it as UTF-8",
+        _ => "; check the path",
+    }
+}
+
+impl Unreadable {
+    /// Returns whether it was named, is not there, and could be made there.
+    pub(crate) fn can_be_made(&self) -> bool {
+        let folder = self
+            .path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let is_missing = matches!(
+            &self.cause,
+            FileError::Unreadable(_, cause) if cause.kind() == io::ErrorKind::NotFound
+        );
+        self.is_named && is_missing && folder.is_none_or(Path::is_dir)
     }
 }
 

@@ -7,7 +7,7 @@ use gpumon_workload::suggest::nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    files::SettingsFile,
+    SettingsFile,
     keys::{Key, Keys, TABLES},
 };
 

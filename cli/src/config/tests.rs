@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, io, path::Path};
 use clap::CommandFactory as _;
 use gpumon_probe::toml_error::TomlError;
 
-use super::{edit::edited, merge::merge, *};
+use super::{edit::edited, merge, *};
 use crate::args::Args;
 
 fn file(path: &str, text: &str) -> SettingsFile {
@@ -400,16 +400,16 @@ fn a_file_that_cannot_be_read_is_named_with_its_cure() {
     );
     assert!(is_without_files(Some(Path::new("none"))));
     // A folder that is none is no file of anybody who did not name it, as with a home directory of /dev/null.
-    assert!(files::is_out_of_reach(
+    assert!(super::is_out_of_reach(
         Path::new("/dev/null/gpumon/config.toml"),
         io::ErrorKind::NotADirectory
     ));
-    assert!(files::is_out_of_reach(
+    assert!(super::is_out_of_reach(
         &path.with_file_name("none.toml"),
         io::ErrorKind::NotFound
     ));
     assert!(
-        !files::is_out_of_reach(&path, io::ErrorKind::PermissionDenied),
+        !super::is_out_of_reach(&path, io::ErrorKind::PermissionDenied),
         "it is there, and not for this user"
     );
 }

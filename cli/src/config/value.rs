@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, Command, error::ErrorKind};
 use gpumon_workload::suggest::nearest;
 use toml::de::DeValue;
 
-use super::{files::NONE, keys::Key};
+use super::{NONE, keys::Key};
 
 /// What a key wants in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

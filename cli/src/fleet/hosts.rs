@@ -14,7 +14,10 @@ use gpumon_server::fleet::{
     nodes::{NodeSettings, RemoteNodes},
 };
 
-use crate::{commands::tether, exit::Failure};
+use crate::{
+    commands::tether,
+    exit::{Failure, Result, usage},
+};
 
 /// Between samples, where nobody looks more closely.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -63,7 +66,7 @@ impl HostsArgs {
     ///
     /// # Errors
     /// Where one is no host, or a file cannot be read.
-    pub(crate) fn hosts(&self, most: usize) -> Result<Option<HostList>, Failure> {
+    pub(crate) fn read_hosts(&self, most: usize) -> Result<Option<HostList>> {
         let usage = |error: anyhow::Error| Failure::usage(error);
         let listed = self
             .list()
@@ -86,8 +89,8 @@ impl HostsArgs {
     }
 
     /// The fleet of them, to which nobody has connected yet.
-    pub(super) fn settings(&self) -> Result<Option<FleetSettings>, Failure> {
-        let Some(hosts) = self.hosts(MOST_HOSTS)? else {
+    pub(super) fn settings(&self) -> Result<Option<FleetSettings>> {
+        let Some(hosts) = self.read_hosts(MOST_HOSTS)? else {
             return Ok(None);
         };
         let config = self
@@ -96,9 +99,8 @@ impl HostsArgs {
             .filter(|file| !file.as_os_str().is_empty());
         if let Some(file) = config {
             // It names programs that ssh starts, and ssh checks only the user's usual file.
-            PrivateFile::read(file, Secrecy::Public).map_err(|error| {
-                Failure::usage(anyhow!("--ssh-config {}: {error}", file.display()))
-            })?;
+            PrivateFile::read(file, Secrecy::Public)
+                .map_err(|error| usage!("--ssh-config {}: {error}", file.display()))?;
         }
         let program = env::current_exe().context("cannot find gpumon's own program file")?;
         let hosts = Hosts::new(HostsSettings {
@@ -110,8 +112,7 @@ impl HostsArgs {
             ),
             interval: INTERVAL,
         });
-        let nodes = RemoteNodes::open(NodeSettings::default())
-            .map_err(|why| Failure::usage(anyhow!(why)))?;
+        let nodes = RemoteNodes::open(NodeSettings::default()).map_err(|why| usage!(why))?;
         Ok(Some(FleetSettings {
             reader: hosts.clone(),
             nodes,

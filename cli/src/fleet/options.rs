@@ -3,7 +3,6 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::anyhow;
 use clap::Arg;
 use gpumon_fleet::prometheus::{Authorization, ClientCertificate, PrometheusReader, Settings};
 use gpumon_server::fleet::{
@@ -15,7 +14,7 @@ use super::{
     hosts::HostsArgs,
     renamed::{Rename, Renamed},
 };
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 
 /// Options without `fleet-` before them.
 pub(crate) type OwnFleetArgs = Renamed<FleetArgs, WithoutPrefix>;
@@ -160,13 +159,13 @@ impl FleetArgs {
             return self.hosts.settings();
         };
         if self.hosts.is_wanted() {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "both a Prometheus and hosts are named, and one fleet is shown: remove one of them, --prometheus none or \
                  --hosts none on the command line"
-            )));
+            ));
         }
         let reader = PrometheusReader::new(self.prometheus(url)).map_err(Failure::usage)?;
-        let nodes = RemoteNodes::open(self.nodes()).map_err(|why| Failure::usage(anyhow!(why)))?;
+        let nodes = RemoteNodes::open(self.nodes()).map_err(|why| usage!(why))?;
         Ok(Some(FleetSettings {
             reader: Arc::new(reader),
             nodes,
@@ -218,10 +217,10 @@ impl FleetArgs {
 
 /// Nothing says which fleet is meant.
 pub(crate) fn no_fleet() -> Failure {
-    Failure::usage(anyhow!(
+    usage!(
         "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter, by --prometheus URL, or hosts to \
          read over ssh, by --hosts a,b,c; or set `prometheus` or `hosts` in [fleet] of the settings file"
-    ))
+    )
 }
 
 /// A variable that is set to nothing names no file.

@@ -13,12 +13,20 @@ use crate::terminal::price::energy_price;
 /// Its settings, for those who need not sign in.
 pub(crate) fn settings(fleet: FleetSettings) -> Settings {
     Settings {
+        fleet: Some(fleet),
+        ..default_settings()
+    }
+}
+
+/// Returns the settings of a server that reads and starts nothing.
+pub(crate) fn default_settings() -> Settings {
+    Settings {
         readings: Readings::None,
         join: None,
         live: Live::default().fixed(),
         doors: Arc::new(Doors::none()),
         show_processes: ShowProcesses::default(),
-        // None is started: the server refuses what changes anything.
+        // The server refuses what changes anything.
         runs: RunSettings {
             worker: WorkerCommand {
                 program: "gpumon".into(),
@@ -28,7 +36,7 @@ pub(crate) fn settings(fleet: FleetSettings) -> Settings {
         history: None,
         alerts: AlertSettings::default(),
         kubelet: None,
-        fleet: Some(fleet),
+        fleet: None,
         energy_price: energy_price().cloned(),
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! Commands that ask nothing else need no async runtime for it.
 
-mod stream;
-
 use std::{fmt, io, os::unix::net::UnixStream, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow};
-pub(crate) use gpumon_server::local::Answer;
-use gpumon_server::local::{self, send_request};
+use gpumon_server::{
+    frame::{ClientFrame, INTERVAL_MS, ServerFrame},
+    local::{self, send_request},
+};
 use serde::de::DeserializeOwned;
+use tungstenite::{Error, Message, WebSocket};
 
-pub(crate) use self::stream::Frames;
-use crate::{config::for_all, exit::Failure};
+use crate::{config::for_all, exit::Result};
+
+pub(crate) use gpumon_server::local::Answer;
 
 /// A server never waits for the driver, only for the end of its collector.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -90,7 +92,7 @@ impl ServerArgs {
         target: &str,
         body: &str,
         lacks: &str,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply> {
         let server = self.connect().map_err(anyhow::Error::from)?;
         let at = server.path.display().to_string();
         let answer = send_request(server.stream, PATIENCE, &format!("{method} {target}"), body)
@@ -135,7 +137,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T> {
         let at = &self.at;
         let read = serde_json::from_str(&self.body);
         Ok(read.with_context(|| {
@@ -173,3 +175,66 @@ impl fmt::Display for NoServer {
 }
 
 impl std::error::Error for NoServer {}
+
+/// A server sends something every few seconds, be it that nothing has happened.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// The stream of a server.
+pub(crate) struct Frames(WebSocket<UnixStream>);
+
+impl Server {
+    /// Asks for a sample per `interval`, as near to it as the server goes, and for everything that
+    /// happens. With `traces`, it also sends the records of the driver.
+    pub(crate) fn stream(self, interval: Duration, traces: bool) -> io::Result<Frames> {
+        self.stream.set_read_timeout(Some(SILENCE))?;
+        self.stream.set_write_timeout(Some(SILENCE))?;
+        let opened = tungstenite::client("ws://localhost/api/v1/stream", self.stream);
+        let (mut socket, _) = opened.map_err(|error| io::Error::other(error.to_string()))?;
+        let (shortest, longest) = INTERVAL_MS.into_inner();
+        let ms = u32::try_from(interval.as_millis())
+            .unwrap_or(longest)
+            .clamp(shortest, longest);
+        socket
+            .send(Message::text(serde_json::to_string(
+                &ClientFrame::Interval { ms },
+            )?))
+            .map_err(as_io)?;
+        if traces {
+            socket
+                .send(Message::text(serde_json::to_string(
+                    &ClientFrame::Traces { on: true },
+                )?))
+                .map_err(as_io)?;
+        }
+        Ok(Frames(socket))
+    }
+}
+
+impl Frames {
+    /// Waits for the next frame. What only a newer server sends is passed over.
+    pub(crate) fn next(&mut self) -> io::Result<ServerFrame> {
+        loop {
+            if let Ok(Some(frame)) = ServerFrame::decode(&self.next_text()?) {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// The same as it came.
+    pub(crate) fn next_text(&mut self) -> io::Result<String> {
+        loop {
+            match self.0.read().map_err(as_io)? {
+                Message::Text(text) => return Ok(text.as_str().to_owned()),
+                Message::Close(_) => return Err(io::ErrorKind::ConnectionAborted.into()),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn as_io(error: Error) -> io::Error {
+    match error {
+        Error::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{cell, check, compare};
 use crate::{
-    commands::config::example,
+    commands::config::format_example,
     config::{Key, Keys, TABLES, Wanted},
 };
 
@@ -127,5 +127,5 @@ fn the_committed_reference_page_of_settings_is_that_of_the_code() {
 
 #[test]
 fn the_committed_example_of_a_settings_file_has_every_key_of_the_reference() {
-    compare(&root().join("deploy/config.toml"), &example());
+    compare(&root().join("deploy/config.toml"), &format_example());
 }

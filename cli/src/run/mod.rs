@@ -1,32 +1,35 @@
 //! A run as a terminal starts and shows it: `gpumon_workload::parent` has the process that works, and this its signals,
 //! its printed results and the server that shows it, too.
 //!
-//! - [`arguments`] are common to all commands that start a run, [`beside`] to those that frameworks run beside.
-//! - [`printer`] prints what is reported, with [`progress_line`] below it on a terminal.
+//! - [`arguments`] are common to commands that start a run.
+//! - [`printer`] prints what is reported, with the progress below it on a terminal.
 //! - [`announcer`] passes reports on to a server of this machine.
 
-mod announcer;
-mod arguments;
-mod beside;
 mod printer;
-mod progress_line;
 
 use std::{
-    env, io,
+    env,
+    ffi::OsString,
+    hash::{BuildHasher, RandomState},
+    io::{self, Write},
     os::unix::process::ExitStatusExt,
+    path::PathBuf,
     process::ExitStatus,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{self, Receiver, SyncSender, TrySendError},
     },
-    time::Duration,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, anyhow};
+use gpumon_probe::units::Amount;
 use gpumon_workload::{
     parent::{self, End, Listener, StandardError, StopReason, WorkerCommand, WorkerError},
     protocol::{
-        Job, Line, NotAReport,
+        BackendChoice, Job, Line, NotAReport, Where,
         exit_code::{FAILED, INTERRUPTED},
     },
 };
@@ -35,20 +38,16 @@ use signal_hook::{
     flag,
 };
 
-use self::{announcer::Announcer, progress_line::ProgressLine};
-pub(crate) use self::{
-    arguments::{WhereArgs, parse_share},
-    beside::BesideArgs,
-    printer::{ForPeople, print, print_list},
-};
+pub(crate) use self::printer::{ForPeople, print, print_list};
 use crate::{
-    exit::{Failure, say},
-    options::SourceArgs,
+    exit::{Failure, Result, say},
+    local::{Server, ServerArgs},
+    options::{SourceArgs, parse_time},
 };
 
 pub(crate) trait View {
     /// A line, as it came and as what it means.
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure>;
+    fn on_line(&mut self, raw: &str, line: Line) -> Result;
 
     fn on_tick(&mut self) {}
 
@@ -60,20 +59,20 @@ pub(crate) fn follow(
     source: &SourceArgs,
     job: &Job,
     limit: Option<Duration>,
-    beside: Option<&BesideArgs>,
+    beside: Option<&FrameworkArgs>,
     view: &mut dyn View,
-) -> Result<u8, Failure> {
+) -> Result<u8> {
     let interrupted = install_signal_handlers()?;
     let limit = limit.unwrap_or_else(|| {
-        job.usual_limit() + beside.map(BesideArgs::usual_time).unwrap_or_default()
+        job.usual_limit() + beside.map(FrameworkArgs::usual_time).unwrap_or_default()
     });
     let program = env::current_exe().context("cannot find gpumon's own program")?;
-    let beside = beside.map(BesideArgs::to_arguments).unwrap_or_default();
+    let frameworks = beside.map(FrameworkArgs::to_arguments).unwrap_or_default();
     let arguments = source
         .to_arguments()
         .into_iter()
         .chain(["work".into()])
-        .chain(beside)
+        .chain(frameworks)
         .collect();
     let command = WorkerCommand { program, arguments };
     let mut terminal = Terminal {
@@ -137,7 +136,7 @@ struct Terminal<'a> {
 impl Listener for Terminal<'_> {
     type Error = Failure;
 
-    fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result<(), Failure> {
+    fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result {
         // What a driver may print by itself is no report.
         let Ok(line) = line else { return Ok(()) };
         self.announcer.pass_on(raw);
@@ -167,5 +166,211 @@ fn how(status: ExitStatus) -> String {
         (Some(9), _) => "killed by signal 9, as the kernel does where memory runs out".to_owned(),
         (Some(signal), _) => format!("killed by signal {signal}"),
         (None, code) => format!("exit code {}", code.unwrap_or_default()),
+    }
+}
+
+/// The device of a run, and its time limit.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WhereArgs {
+    /// Backend to run on
+    #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
+    backend: BackendChoice,
+
+    /// GPU to run on: CUDA index, UUID or its prefix, or PCI bus ID, as listed by `gpumon info`;
+    /// nvidia:0; or `all`. By default 0, or the CPU if there is no GPU
+    #[arg(long, value_name = "GPU")]
+    device: Option<String>,
+
+    /// Run even if another user computes on the GPU, with at most a quarter of the free memory
+    #[arg(long)]
+    share: bool,
+
+    /// Stop after this time, for example 30s or 2h; by default, ten minutes beyond the requested
+    /// duration
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) time_limit: Option<Duration>,
+}
+
+impl WhereArgs {
+    pub(crate) fn place(&self) -> Where {
+        Where {
+            backend: self.backend,
+            device: self.device.clone(),
+            share: self.share,
+        }
+    }
+}
+
+/// `80%` or `0.8`: a share of something, from more than 0 to 1.
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+    let share = Amount::parse(text).and_then(|amount| match amount.unit.as_str() {
+        "" => Some(amount.number),
+        "%" => Some(amount.number / 100.0),
+        _ => None,
+    });
+    share
+        .filter(|share| *share > 0.0 && *share <= 1.0)
+        .ok_or_else(|| "not a share of at most 1, such as 0.9 or 90%".to_owned())
+}
+
+/// How much longer a run may take with frameworks: each is imported, compiles, and is measured for
+/// as long as a workload.
+const USUAL_TIME: Duration = Duration::from_mins(20);
+
+/// The frameworks that run for comparison.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FrameworkArgs {
+    /// Run each operation also by NumPy, Numba, CuPy, PyTorch and JAX, where they are installed and
+    /// have it: on the same data, with the same verification; the time limit is half an hour by
+    /// default
+    #[arg(long)]
+    pub(crate) beside: bool,
+
+    /// Python interpreter for `--beside`; by default, that of the active environment
+    /// (`VIRTUAL_ENV`, `CONDA_PREFIX`), or python3 in PATH
+    #[arg(
+        long,
+        value_name = "PATH",
+        requires = "beside",
+        value_hint = clap::ValueHint::ExecutablePath
+    )]
+    python: Option<PathBuf>,
+}
+
+impl FrameworkArgs {
+    /// Beyond the usual limit of a run.
+    fn usual_time(&self) -> Duration {
+        if self.beside {
+            USUAL_TIME
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Arguments for the process that works.
+    fn to_arguments(&self) -> Vec<OsString> {
+        if !self.beside {
+            return Vec::new();
+        }
+        let named = self.python.clone();
+        let python =
+            named.unwrap_or_else(|| python_of(["VIRTUAL_ENV", "CONDA_PREFIX"].map(env::var_os)));
+        vec!["--python".into(), python.into()]
+    }
+}
+
+/// That of the first environment that is active.
+fn python_of(environments: [Option<OsString>; 2]) -> PathBuf {
+    let active = environments
+        .into_iter()
+        .flatten()
+        .find(|folder| !folder.is_empty());
+    active.map_or_else(
+        || "python3".into(),
+        |folder| PathBuf::from(folder).join("bin/python3"),
+    )
+}
+
+/// Lines that may wait for a server that is slow; beyond that it gets nothing more.
+const WAITING: usize = 1000;
+/// How long a server may take for one line.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the end waits for the last line to be on its way.
+const LAST: Duration = Duration::from_millis(300);
+
+struct Announcer(Option<(SyncSender<String>, JoinHandle<()>)>);
+
+impl Announcer {
+    /// To the server that reads the GPUs which are meant, where there is one.
+    fn new(source: &SourceArgs) -> Self {
+        if source.is_read_here() {
+            return Self(None);
+        }
+        let (sender, lines) = mpsc::sync_channel(WAITING);
+        let thread = thread::spawn(move || {
+            if let Ok(server) = ServerArgs::from_environment().connect() {
+                // A server that does not want to know hangs up.
+                let _ = stream(server, &lines);
+            }
+        });
+        Self(Some((sender, thread)))
+    }
+
+    fn pass_on(&mut self, line: &str) {
+        let Some((sender, _)) = &self.0 else { return };
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
+            sender.try_send(format!("{line}\n"))
+        {
+            self.0 = None;
+        }
+    }
+
+    fn end(&mut self) {
+        let Some((sender, thread)) = self.0.take() else {
+            return;
+        };
+        drop(sender);
+        let begun = Instant::now();
+        while !thread.is_finished() && begun.elapsed() < LAST {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// One request, whose body is the lines as they come.
+fn stream(server: Server, lines: &Receiver<String>) -> io::Result<()> {
+    let mut stream = server.stream;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let id = RandomState::new().hash_one(std::process::id());
+    write!(
+        stream,
+        "POST /api/v1/runs/announced HTTP/1.1\r\nHost: localhost\r\nX-Gpumon-Run: {id:016x}\r\n\
+         Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\
+         Connection: close\r\n\r\n"
+    )?;
+    for line in lines {
+        write!(stream, "{:x}\r\n{line}\r\n", line.len())?;
+    }
+    write!(stream, "0\r\n\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_written_in_two_ways() {
+        for (text, thousandths) in [
+            ("80%", 800.0),
+            ("0.8", 800.0),
+            ("1", 1000.0),
+            ("100 %", 1000.0),
+            ("0.5%", 5.0),
+        ] {
+            assert_eq!(
+                (parse_share(text).unwrap() * 1000.0).round().to_bits(),
+                f64::to_bits(thousandths),
+                "{text}"
+            );
+        }
+        for text in ["", "0", "-1", "1.1", "101%", "80", "nan", "all", "%"] {
+            assert!(parse_share(text).unwrap_err().contains("90%"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_active_environment_goes_before_path() {
+        let of = |virtual_env: Option<&str>, conda: Option<&str>| {
+            python_of([virtual_env, conda].map(|it| it.map(Into::into)))
+        };
+        assert_eq!(of(None, None), PathBuf::from("python3"));
+        assert_eq!(
+            of(Some("/venv"), Some("/conda")),
+            PathBuf::from("/venv/bin/python3")
+        );
+        assert_eq!(
+            of(Some(""), Some("/conda")),
+            PathBuf::from("/conda/bin/python3")
+        );
     }
 }

@@ -1,18 +1,19 @@
 //! What a command prints of reports: a line for people or the report itself for programs, and below them, on a terminal,
 //! the progress line.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::time::{Duration, Instant};
 
-use gpumon_workload::protocol::{Job, Line, Report};
+use gpumon_probe::untrusted::escaped;
+use gpumon_workload::protocol::{Job, Line, Phase, Report};
 use serde::Serialize;
 
-use super::{BesideArgs, ProgressLine, View, follow};
+use super::{FrameworkArgs, View, follow};
 use crate::{
-    exit::{Failure, say},
+    exit::{Failure, Result, say},
     options::SourceArgs,
+    terminal::{
+        glyphs::Glyphs, output, status_line::StatusLine, text::cut, units::compact_duration,
+    },
 };
 
 pub(crate) trait ForPeople {
@@ -33,15 +34,13 @@ pub(crate) fn print_list<T: Serialize>(
     entries: impl IntoIterator<Item = T>,
     for_programs: bool,
     words: impl Fn(&T) -> String,
-) -> Result<(), Failure> {
-    let mut out = anstream::stdout();
+) -> Result {
     for entry in entries {
-        let line = if for_programs {
-            serde_json::to_string(&entry).map_err(io::Error::from)?
+        if for_programs {
+            output::print_json(&entry)?;
         } else {
-            words(&entry)
-        };
-        writeln!(out, "{line}")?;
+            output::print(&(words(&entry) + "\n"))?;
+        }
     }
     Ok(())
 }
@@ -51,10 +50,10 @@ pub(crate) fn print(
     source: &SourceArgs,
     job: &Job,
     limit: Option<Duration>,
-    beside: Option<&BesideArgs>,
+    beside: Option<&FrameworkArgs>,
     text: &mut impl ForPeople,
     for_programs: bool,
-) -> Result<(), Failure> {
+) -> Result {
     let mut printer = Printer {
         text,
         for_programs,
@@ -62,7 +61,7 @@ pub(crate) fn print(
     };
     let code = follow(source, job, limit, beside, &mut printer);
     if !for_programs {
-        anstream::stdout().write_all(printer.text.end().as_bytes())?;
+        output::print(&printer.text.end())?;
     }
     Failure::unless_success(code?)
 }
@@ -74,24 +73,27 @@ struct Printer<'a, T> {
 }
 
 impl<T: ForPeople> Printer<'_, T> {
-    /// Whether the report was printed as a result.
-    fn print(&mut self, raw: &str, line: &Line) -> io::Result<bool> {
-        let text = if self.for_programs {
-            self.text.object(raw, line).map(|object| object + "\n")
+    /// Returns whether the report was printed as a result.
+    fn print(&mut self, raw: &str, line: &Line) -> Result<bool> {
+        if self.for_programs {
+            let Some(object) = self.text.object(raw, line) else {
+                return Ok(false);
+            };
+            self.progress.clear();
+            output::print_raw(&(object + "\n"))?;
         } else {
-            self.text.result(&line.report)
-        };
-        let Some(text) = text else { return Ok(false) };
-        self.progress.clear();
-        let mut out = anstream::stdout();
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
+            let Some(text) = self.text.result(&line.report) else {
+                return Ok(false);
+            };
+            self.progress.clear();
+            output::print(&text)?;
+        }
         Ok(true)
     }
 }
 
 impl<T: ForPeople> View for Printer<'_, T> {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result {
         let is_printed = self.print(raw, &line)?;
         match &line.report {
             // Who reads objects gets the sentence, too.
@@ -112,5 +114,140 @@ impl<T: ForPeople> View for Printer<'_, T> {
 
     fn end(&mut self) {
         self.progress.clear();
+    }
+}
+
+const BAR: usize = 16;
+
+/// The line, where standard error is a terminal that can write one anew.
+pub(crate) struct ProgressLine {
+    is_shown: bool,
+    begun: Instant,
+    steps: usize,
+    step: usize,
+    what: String,
+    share: Option<f64>,
+    text: String,
+    shown: StatusLine,
+}
+
+impl ProgressLine {
+    pub(crate) fn new() -> Self {
+        Self {
+            is_shown: StatusLine::is_possible(),
+            begun: Instant::now(),
+            steps: 0,
+            step: 0,
+            what: String::new(),
+            share: None,
+            text: String::new(),
+            shown: StatusLine::default(),
+        }
+    }
+
+    pub(crate) fn on_report(&mut self, report: &Report) {
+        match report {
+            Report::Begun { steps, .. } => self.steps = *steps,
+            Report::Phase {
+                step, id, phase, ..
+            } => {
+                (self.step, self.what) = (*step, format!("{id}: {}", describe_phase(*phase)));
+                (self.share, self.text) = (None, String::new());
+            }
+            Report::Progress { share, text, .. } => {
+                (self.share, self.text) = (Some(*share), text.clone());
+            }
+            _ => return,
+        }
+        self.show();
+    }
+
+    pub(crate) fn show(&mut self) {
+        if self.is_shown && !self.what.is_empty() {
+            let line = self.line(self.begun.elapsed().as_millis() as u64);
+            self.shown.show(&cut(&line, StatusLine::columns()));
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.shown.clear();
+    }
+
+    fn line(&self, elapsed_ms: u64) -> String {
+        let mut parts = vec![format!("{:>5}", compact_duration(elapsed_ms))];
+        if self.steps > 1 {
+            parts.push(format!("{}/{}", self.step + 1, self.steps));
+        }
+        parts.extend(self.share.map(|share| {
+            let (full, empty) = Glyphs::Ascii.draw_bar(share, BAR);
+            format!("[{full}{empty}]")
+        }));
+        let text = if self.text.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", self.text)
+        };
+        parts.push(escaped(&format!("{}{text}", self.what)));
+        parts.join("  ")
+    }
+}
+
+fn describe_phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Preparing => "preparing",
+        Phase::Checking => "verifying the first result",
+        Phase::WarmingUp => "warming up",
+        Phase::Measuring => "measuring",
+        Phase::Verifying => "verifying the last result",
+        Phase::Holding => "holding memory",
+        Phase::GivingBack => "freeing memory",
+        Phase::Other => "working",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_workload::protocol::Backend;
+
+    use super::*;
+
+    #[test]
+    fn line_has_work_progress_and_time() {
+        let mut status = ProgressLine::new();
+        status.is_shown = false;
+        let mut line_after = |report: Report| {
+            status.on_report(&report);
+            status.line(65_000)
+        };
+        line_after(Report::Begun {
+            title: "copy, add".to_owned(),
+            devices: Vec::new(),
+            steps: 2,
+        });
+        let id = || "add".to_owned();
+        let phase = |phase| Report::Phase {
+            step: 1,
+            id: id(),
+            backend: Backend::Cuda,
+            phase,
+        };
+        assert_eq!(
+            line_after(phase(Phase::Preparing)),
+            "   1m  2/2  add: preparing"
+        );
+        line_after(phase(Phase::Measuring));
+        let line = line_after(Report::Progress {
+            share: 0.5,
+            text: "1\u{1b}[2J errors".to_owned(),
+            memory: None,
+        });
+        assert_eq!(
+            line,
+            "   1m  2/2  [########........]  add: measuring, 1\\u{1b}[2J errors"
+        );
+        assert_eq!(
+            line_after(phase(Phase::Verifying)),
+            "   1m  2/2  add: verifying the last result"
+        );
     }
 }

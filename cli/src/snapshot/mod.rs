@@ -1,23 +1,20 @@
 //! A snapshot of all readings, from a running server or from the driver.
 
-mod hidden;
-
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
     allocation::SLURM_GPUS,
-    model::{Event, FiringAlert, GpuDetails, Inventory, Sample, now_ms},
-    owner::CommandLines,
+    model::{Absence, GpuDetails, Inventory, Process, Reading, Sample, now_ms},
+    owner::{CommandLines, Resolver},
     sampler::{self, OneShot, Options},
     vendor::{ReadDepth, Source},
 };
 use gpumon_server::frame::{self, CollectorState, CollectorStatus};
 
-pub(crate) use self::hidden::Hidden;
 use crate::{
     describe::Thresholds,
-    exit::Failure,
+    exit::Result,
     local::ServerArgs,
     options::{SourceArgs, options_in_environment},
     table::{METRIC, REACH_MS, UtilizationHistory, View},
@@ -33,13 +30,10 @@ const MAX_AGE_MS: u64 = 2_500;
 const LATE_MS: u64 = 1_000;
 
 pub(crate) struct Snapshot {
-    pub(crate) version: String,
-    pub(crate) collector: CollectorStatus,
+    /// The snapshot of a server, without inventory and sample.
+    pub(crate) frame: frame::Snapshot,
     pub(crate) inventory: Inventory,
     pub(crate) sample: Sample,
-    pub(crate) details: Vec<GpuDetails>,
-    pub(crate) events: Vec<Event>,
-    pub(crate) alerts: Vec<FiringAlert>,
     pub(crate) past: UtilizationHistory,
     /// Whether it consists of a single sample.
     pub(crate) is_single: bool,
@@ -65,11 +59,7 @@ pub(crate) struct SourceSelection<'a> {
 
 impl Snapshot {
     /// Takes a snapshot from a server with fresh samples of the requested GPUs, else from the GPUs.
-    pub(crate) fn take(
-        at: SourceSelection<'_>,
-        need: Need,
-        depth: ReadDepth,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn take(at: SourceSelection<'_>, need: Need, depth: ReadDepth) -> Result<Self> {
         match Self::from_server(at, need)? {
             Some(snapshot) => Ok(snapshot),
             None => Self::read(&at.source.open()?, need, depth, at.commands),
@@ -77,10 +67,7 @@ impl Snapshot {
     }
 
     /// What a server knows; `None` where there is none that could tell, and none was insisted on.
-    pub(crate) fn from_server(
-        at: SourceSelection<'_>,
-        need: Need,
-    ) -> Result<Option<Self>, Failure> {
+    pub(crate) fn from_server(at: SourceSelection<'_>, need: Need) -> Result<Option<Self>> {
         if at.source.is_read_here() && !at.server.is_typed() {
             return Ok(None);
         }
@@ -138,37 +125,28 @@ impl Snapshot {
     }
 
     /// `None` where it does not tell how things are now.
-    fn from_frame(snapshot: frame::Snapshot, now_ms: u64, commands: CommandLines) -> Option<Self> {
-        let frame::Snapshot {
-            version,
-            collector,
-            inventory,
-            sample,
-            details,
-            events,
-            alerts,
-            history,
-        } = snapshot;
-        let mut sample = sample.filter(|sample| {
+    fn from_frame(mut frame: frame::Snapshot, now_ms: u64, commands: CommandLines) -> Option<Self> {
+        let is_running = frame.collector.state == CollectorState::Running;
+        frame.sample = frame.sample.filter(|sample| {
             let oldest_ms = (2 * u64::from(sample.interval_ms)).clamp(LATE_MS, MAX_AGE_MS);
-            collector.state == CollectorState::Running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
-        })?;
-        let inventory = inventory?;
-        if commands == CommandLines::All && !inventory.platform.is_simulated {
-            Hidden::new().fill_in(&mut sample);
+            is_running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
+        });
+        let past = frame.history.take();
+        let past = past.as_ref().map(UtilizationHistory::of);
+        let mut snapshot = Self::new(frame, past.unwrap_or_default())?;
+        if commands == CommandLines::All && !snapshot.inventory.platform.is_simulated {
+            Hidden::new().fill_in(&mut snapshot.sample);
         }
-        let past = history
-            .as_ref()
-            .map(UtilizationHistory::of)
-            .unwrap_or_default();
+        Some(snapshot)
+    }
+
+    /// Returns the snapshot of a server; `None` if it has no inventory or no sample.
+    pub(crate) fn new(mut frame: frame::Snapshot, past: UtilizationHistory) -> Option<Self> {
+        let (inventory, sample) = (frame.inventory.take()?, frame.sample.take()?);
         Some(Self {
-            version,
-            collector,
+            frame,
             inventory,
             sample,
-            details,
-            events,
-            alerts,
             past,
             is_single: false,
         })
@@ -183,7 +161,7 @@ impl Snapshot {
         need: Need,
         depth: ReadDepth,
         commands: CommandLines,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let options = Options {
             depth,
             details: need == Need::Everything,
@@ -211,35 +189,35 @@ impl Snapshot {
             resumes_ms: None,
             joined: None,
         };
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let (events, alerts, past) = (Vec::new(), Vec::new(), UtilizationHistory::default());
-        Self {
-            version,
+        let frame = frame::Snapshot {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             collector,
+            inventory: None,
+            sample: None,
+            details,
+            events: Vec::new(),
+            alerts: Vec::new(),
+            history: None,
+        };
+        Self {
+            frame,
             inventory,
             sample,
-            details,
-            events,
-            alerts,
-            past,
+            past: UtilizationHistory::default(),
             is_single: true,
         }
     }
 
     pub(crate) fn into_frame(self) -> frame::Snapshot {
         frame::Snapshot {
-            version: self.version,
-            collector: self.collector,
             inventory: Some(self.inventory),
             sample: Some(self.sample),
-            details: self.details,
-            events: self.events,
-            alerts: self.alerts,
-            history: None,
+            ..self.frame
         }
     }
 
     pub(crate) fn view(&self, thresholds: Thresholds) -> View<'_> {
+        let CollectorStatus { state, message, .. } = &self.frame.collector;
         View {
             inventory: &self.inventory,
             sample: &self.sample,
@@ -248,17 +226,53 @@ impl Snapshot {
             with_total: false,
             listed: None,
             thresholds,
-            notice: self
-                .collector
-                .message
+            notice: message
                 .as_deref()
-                .filter(|_| self.collector.state != CollectorState::Running),
+                .filter(|_| *state != CollectorState::Running),
         }
     }
 }
 
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// A server keeps the command lines of other users to itself, for it does not know who asks. This
+/// user may look them up, as `ps` does.
+pub(crate) struct Hidden(Resolver);
+
+impl Hidden {
+    pub(crate) fn new() -> Self {
+        Self(Resolver::new("/proc", CommandLines::All))
+    }
+
+    /// Fills in the commands and names that are hidden and can be looked up.
+    pub(crate) fn fill_in(&mut self, sample: &mut Sample) {
+        let mut found: Vec<Process> = list_hidden(sample).map(|process| process.clone()).collect();
+        self.0.fill(&mut found, PATIENCE);
+        for process in list_hidden(sample) {
+            // The server may live in another PID namespace, where the number means another process.
+            let same = found
+                .iter()
+                .find(|same| same.pid == process.pid && same.started_ms == process.started_ms);
+            if let Some(same) = same.filter(|same| same.command.value().is_some()) {
+                process.command.clone_from(&same.command);
+                process.name.clone_from(&same.name);
+            }
+        }
+    }
+}
+
+fn list_hidden(sample: &mut Sample) -> impl Iterator<Item = &mut Process> {
+    let gpus = sample.gpus.iter_mut();
+    let processes = gpus.filter_map(|gpu| gpu.processes.value_mut());
+    processes
+        .flatten()
+        .filter(|process| process.command == Reading::Absent(Absence::Hidden))
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::table::examples;
+
     use super::*;
 
     fn snapshot(age_ms: u64, interval_ms: u32, state: CollectorState) -> Option<Snapshot> {
@@ -299,5 +313,33 @@ mod tests {
             );
         }
         assert!(snapshot(10, 1000, CollectorState::Paused).is_none());
+    }
+
+    #[test]
+    fn hidden_command_of_same_process_is_found() {
+        let mut known = vec![examples::process(std::process::id(), "ana", 1.0, "")];
+        Resolver::new("/proc", CommandLines::All).fill(&mut known, Duration::from_secs(20));
+        let hidden = |started_ms: Reading<u64>| {
+            let mut process = known[0].clone();
+            (process.command, process.started_ms) = (Reading::Absent(Absence::Hidden), started_ms);
+            process.name = Reading::Now("gpumon".to_owned());
+            process
+        };
+        let stranger = Reading::Now(known[0].started_ms.value().unwrap() - 60_000);
+        let mut sample = examples::sample(2);
+        sample.gpus[0].processes = Reading::Now(vec![hidden(stranger)]);
+        sample.gpus[1].processes = Reading::Now(vec![hidden(known[0].started_ms.clone())]);
+        Hidden::new().fill_in(&mut sample);
+        let found = |gpu: usize| &sample.gpus[gpu].processes.value().unwrap()[0];
+        assert_eq!(
+            found(0).command,
+            Reading::Absent(Absence::Hidden),
+            "a PID that was used again"
+        );
+        assert!(found(1).command.value().is_some());
+        assert_eq!(
+            (&found(1).command, &found(1).name),
+            (&known[0].command, &known[0].name)
+        );
     }
 }

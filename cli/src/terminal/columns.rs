@@ -260,6 +260,12 @@ impl Columns {
         self.join(|at, column| column.place(&cells[at]))
     }
 
+    /// Returns the headings, and a line for each row.
+    pub(crate) fn format_rows<R: AsRef<[String]>>(&self, rows: &[R]) -> String {
+        let lines = rows.iter().map(|row| self.line(row.as_ref()) + "\n");
+        std::iter::once(self.headings()).chain(lines).collect()
+    }
+
     /// Wraps a sentence. Its further lines are indented by so many columns.
     pub(crate) fn wrap_sentence(&self, indent: usize, text: &str) -> String {
         let lines = self.terminal.map_or_else(

@@ -17,6 +17,12 @@ const WH_JOULES: f64 = 3_600.0;
 /// What stands where a reading is absent.
 pub(crate) const ABSENT: &str = "-";
 
+/// Returns a number with a noun: `1 key`, `2 keys`.
+pub(crate) fn format_count(number: impl Into<u64>, noun: &str) -> String {
+    let number = number.into();
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// `0.8`, `78.2`, `128.0`: GiB without the unit, for a column in which the points stand below each other.
 pub(crate) fn gib_in_column(bytes: u64) -> String {
     match bytes as f64 / GIB {

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use gpumon_probe::model::{
     Absence, ComputeMode, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory,
-    MemorySample, MigDevice, MigInstance, MigSample, Process, ProcessKind, Reading, Vendor,
+    MemorySample, MigDevice, MigInstance, Process, ProcessKind, Reading, Vendor,
 };
 
-use crate::{device_id::DeviceId, visible::VisibleAs};
+use crate::{
+    device_id::{self, DeviceId},
+    exit::{Failure, usage},
+    visible::{Visible, VisibleAs},
+};
 
 #[derive(Debug, Clone)]
 pub(crate) struct View {
@@ -96,10 +100,10 @@ pub(super) fn candidates(view: &View) -> Vec<Candidate> {
         };
         let details = view.details.get(&gpu.index);
         if gpu.mig_devices.is_empty() {
-            all.push(whole(gpu, sample, details));
-        } else {
-            all.extend(parts(gpu, sample, details));
+            all.push(make_candidate(gpu, None, sample, details));
         }
+        let parts = gpu.mig_devices.iter();
+        all.extend(parts.map(|mig| make_candidate(gpu, Some(mig), sample, details)));
     }
     for candidate in &mut all {
         candidate.visible_as = VisibleAs::new(candidate.id(), &view.inventory.gpus);
@@ -107,75 +111,55 @@ pub(super) fn candidates(view: &View) -> Vec<Candidate> {
     all
 }
 
-fn whole(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Candidate {
-    let is_divided = details
-        .and_then(|details| details.modes.mig.value())
-        .is_some_and(|mode| mode.current);
-    let trouble =
-        trouble(sample, details).or_else(|| is_divided.then(|| passing("MIG without a device")));
+/// Returns a GPU, or a MIG device of it.
+fn make_candidate(
+    gpu: &Gpu,
+    mig: Option<&MigDevice>,
+    sample: &GpuSample,
+    details: Option<&GpuDetails>,
+) -> Candidate {
+    let readings = match mig {
+        None => Some((&sample.memory, sample.utilization.gpu_percent.clone())),
+        Some(mig) => {
+            let mut parts = sample.mig_devices.value().into_iter().flatten();
+            parts.find(|part| part.uuid == mig.uuid).map(|part| {
+                let busy = match part.activity.value() {
+                    Some(activity) => activity.sm_percent.clone(),
+                    None => absence_of(&part.activity),
+                };
+                (&part.memory, busy)
+            })
+        }
+    };
+    let is_divided = details.and_then(|details| details.modes.mig.value());
+    let is_divided = mig.is_none() && is_divided.is_some_and(|mode| mode.current);
+    let state = match (trouble(sample, details), &readings) {
+        (Some(trouble), _) => Err(trouble),
+        (None, None) => Err(passing("not read yet")),
+        (None, Some(_)) if is_divided => Err(passing("MIG without a device")),
+        (None, Some((memory, busy))) => Ok(State {
+            free_bytes: memory.free_bytes.clone(),
+            busy_percent: busy.clone(),
+            users: users(sample, memory, mig.map(|mig| mig.instance)),
+        }),
+    };
     Candidate {
         gpu: gpu.index,
-        mig: None,
-        uuid: gpu.uuid.clone(),
+        mig: mig.map(|mig| mig.index),
+        uuid: mig.map_or_else(|| gpu.uuid.clone(), |mig| Some(mig.uuid.clone())),
         vendor: gpu.vendor,
         visible_as: None,
         at_ms: sample.at_ms,
-        capacity_bytes: capacity(&sample.memory),
-        state: trouble.map_or_else(
-            || {
-                Ok(State {
-                    free_bytes: sample.memory.free_bytes.clone(),
-                    busy_percent: sample.utilization.gpu_percent.clone(),
-                    users: users(sample, &sample.memory, None),
-                })
-            },
-            Err,
+        capacity_bytes: readings.map_or_else(
+            || absence_of(&sample.mig_devices),
+            |(memory, _)| capacity(memory),
         ),
+        state,
     }
 }
 
-fn parts(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Vec<Candidate> {
-    let part = |device: &MigDevice| {
-        let found = sample
-            .mig_devices
-            .value()
-            .and_then(|all| all.iter().find(|part| part.uuid == device.uuid));
-        let unknown = || {
-            Reading::Absent(
-                sample
-                    .mig_devices
-                    .absence()
-                    .cloned()
-                    .unwrap_or(Absence::NoAnswer),
-            )
-        };
-        let state = |found: &MigSample| State {
-            free_bytes: found.memory.free_bytes.clone(),
-            busy_percent: match &found.activity {
-                Reading::Now(activity)
-                | Reading::Earlier {
-                    value: activity, ..
-                } => activity.sm_percent.clone(),
-                Reading::Absent(reason) => Reading::Absent(reason.clone()),
-            },
-            users: users(sample, &found.memory, Some(device.instance)),
-        };
-        Candidate {
-            gpu: gpu.index,
-            mig: Some(device.index),
-            uuid: Some(device.uuid.clone()),
-            vendor: gpu.vendor,
-            visible_as: None,
-            at_ms: sample.at_ms,
-            capacity_bytes: found.map_or_else(unknown, |found| capacity(&found.memory)),
-            state: match (trouble(sample, details), found) {
-                (Some(trouble), _) => Err(trouble),
-                (None, Some(found)) => Ok(state(found)),
-                (None, None) => Err(passing("not read yet")),
-            },
-        }
-    };
-    gpu.mig_devices.iter().map(part).collect()
+fn absence_of<T, U>(reading: &Reading<T>) -> Reading<U> {
+    Reading::Absent(reading.absence().cloned().unwrap_or(Absence::NoAnswer))
 }
 
 fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> {
@@ -267,6 +251,63 @@ fn users(
             DRIVER_BYTES_WITH_RESERVE
         },
     })
+}
+
+/// The GPUs that are named with `--id`, of those that the environment allows.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice {
+    named: Vec<String>,
+    visible: Option<Visible>,
+}
+
+impl Choice {
+    /// Returns the GPUs with these names; without a name, those of the first vendor.
+    pub(crate) fn new(named: Vec<String>) -> Self {
+        Self {
+            named,
+            visible: Visible::from_environment(),
+        }
+    }
+
+    /// Leaves the candidates that may be taken.
+    pub(super) fn retain(
+        &self,
+        inventory: &Inventory,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<(), Failure> {
+        if let Some(visible) = &self.visible {
+            let ids = visible
+                .list_allowed(&inventory.gpus)
+                .map_err(|why| usage!(why))?;
+            candidates.retain(|candidate| ids.iter().any(|id| is_part_of(*id, candidate)));
+        }
+        if self.named.is_empty() {
+            // Programs are built for one vendor.
+            let first = inventory.gpus.iter().map(|gpu| gpu.vendor).min();
+            candidates.retain(|candidate| Some(candidate.vendor) == first);
+        } else {
+            let mut ids = Vec::new();
+            for name in self
+                .named
+                .iter()
+                .flat_map(|list| list.split(','))
+                .map(str::trim)
+            {
+                ids.extend(device_id::find(name, &inventory.gpus)?);
+            }
+            candidates.retain(|candidate| ids.iter().any(|id| is_part_of(*id, candidate)));
+        }
+        match (&self.visible, candidates.is_empty()) {
+            (Some(visible), true) => Err(usage!(
+                "{visible} leaves no GPU to choose from: unset it, or name others"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_part_of(id: DeviceId, candidate: &Candidate) -> bool {
+    id.gpu == candidate.gpu && (id.mig.is_none() || id.mig == candidate.mig)
 }
 
 #[cfg(test)]

@@ -1,16 +1,13 @@
 //! What is waited for, and how far a candidate is from it.
 
-use std::{fmt, time::Duration};
+use std::{collections::HashMap, fmt, time::Duration};
 
 use gpumon_probe::{
     model::{Absence, Reading},
     units::{Accepted, Amount, short_duration},
 };
 
-use super::{
-    candidate::{Candidate, State, Users},
-    idle::IDLE_PERCENT,
-};
+use super::candidate::{Candidate, State, Users};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
@@ -225,11 +222,57 @@ fn is_used(state: &State) -> Option<String> {
     }
 }
 
+/// The utilization that counts as none: drivers show 1 % now and then on an idle GPU.
+const IDLE_PERCENT: f64 = 1.0;
+
+/// A longer time than this between two readings, and nobody knows what ran in between.
+const GAP_MS: u64 = 10_000;
+
+/// A clock for each candidate, which starts when it is first seen idle.
+#[derive(Debug, Default)]
+pub(super) struct IdleClocks(HashMap<String, Clock>);
+
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    since_ms: u64,
+    last_ms: u64,
+}
+
+impl IdleClocks {
+    /// Takes in a reading, and returns for how long nothing has run; `None` if something runs, or
+    /// if it is not known.
+    pub(super) fn update(&mut self, candidate: &Candidate, interval: Duration) -> Option<Duration> {
+        let uuid = candidate.uuid.as_ref()?;
+        let busy = candidate
+            .state
+            .as_ref()
+            .ok()
+            .map(|state| &state.busy_percent);
+        if !matches!(busy, Some(Reading::Now(percent)) if *percent <= IDLE_PERCENT) {
+            self.0.remove(uuid);
+            return None;
+        }
+        let at_ms = candidate.at_ms;
+        let longest = GAP_MS.max(3 * interval.as_millis() as u64);
+        let clock = self.0.entry(uuid.clone()).or_insert(Clock {
+            since_ms: at_ms,
+            last_ms: at_ms,
+        });
+        if at_ms < clock.last_ms || at_ms - clock.last_ms > longest {
+            clock.since_ms = at_ms;
+        }
+        clock.last_ms = at_ms;
+        Some(Duration::from_millis(at_ms - clock.since_ms))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::Vendor;
+    use gpumon_probe::model::{Absence, Vendor};
 
-    use super::{super::candidate::Trouble, *};
+    use super::super::candidate::{State, Trouble};
+
+    use super::*;
 
     const GIB: u64 = 1 << 30;
 
@@ -406,5 +449,71 @@ mod tests {
         blind.busy_percent = Reading::Absent(Absence::NotSupported);
         let said = never("utilization not told (not on this board or driver)");
         assert_eq!(all().judge(&candidate(Ok(blind)), None), said);
+    }
+
+    fn make_candidate(at_ms: u64, busy_percent: Reading<f64>) -> Candidate {
+        let absent = || Reading::Absent(Absence::Unknown);
+        let state = Ok(State {
+            free_bytes: absent(),
+            busy_percent,
+            users: Reading::Absent(Absence::Unknown),
+        });
+        Candidate {
+            gpu: 0,
+            mig: None,
+            uuid: Some("GPU-0".into()),
+            vendor: Vendor::Nvidia,
+            visible_as: None,
+            at_ms,
+            capacity_bytes: absent(),
+            state,
+        }
+    }
+
+    #[test]
+    fn only_what_was_watched_without_a_break_counts() {
+        let mut clocks = IdleClocks::default();
+        let mut look = |candidate: &Candidate| {
+            clocks
+                .update(candidate, Duration::from_secs(1))
+                .map(|idle| idle.as_millis())
+        };
+        assert_eq!(look(&make_candidate(1_000, Reading::Now(0.0))), Some(0));
+        assert_eq!(look(&make_candidate(3_000, Reading::Now(1.0))), Some(2_000));
+        assert_eq!(
+            look(&make_candidate(4_000, Reading::Now(2.0))),
+            None,
+            "something ran"
+        );
+        assert_eq!(look(&make_candidate(5_000, Reading::Now(0.0))), Some(0));
+        assert_eq!(
+            look(&make_candidate(15_000, Reading::Now(0.0))),
+            Some(10_000)
+        );
+        assert_eq!(
+            look(&make_candidate(25_001, Reading::Now(0.0))),
+            Some(0),
+            "the machine slept"
+        );
+        assert_eq!(
+            look(&make_candidate(25_000, Reading::Now(0.0))),
+            Some(0),
+            "the clock was set back"
+        );
+        assert_eq!(
+            look(&make_candidate(26_000, Reading::Absent(Absence::Unknown))),
+            None
+        );
+        let mut hung = make_candidate(27_000, Reading::Now(0.0));
+        hung.state = Err(Trouble {
+            what: "hung".into(),
+            gone: false,
+        });
+        assert_eq!(look(&hung), None);
+        assert_eq!(
+            look(&make_candidate(28_000, Reading::Now(0.0))),
+            Some(0),
+            "nobody knows what ran meanwhile"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    io::{self, Write},
+    io::{self},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
@@ -15,7 +15,11 @@ use clap::ValueEnum;
 use rustix::fs::{Access, access};
 
 use super::{reader::Reader, search::Held};
-use crate::{exit::Failure, visible::VisibleAs};
+use crate::{
+    exit::{Failure, Result, usage},
+    terminal::output::print_raw,
+    visible::VisibleAs,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -30,7 +34,7 @@ const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
 /// Whether there is such a command, before anybody waits for a GPU to run it on.
-pub(crate) fn check(command: &[OsString]) -> Result<(), Failure> {
+pub(crate) fn check(command: &[OsString]) -> Result {
     let Some(program) = command.first() else {
         return Ok(());
     };
@@ -69,11 +73,7 @@ pub(crate) fn check(command: &[OsString]) -> Result<(), Failure> {
 }
 
 /// Prints what was found, and keeps it reserved for a while after this process.
-pub(crate) fn hand_over(
-    mut found: Vec<Held>,
-    format: Format,
-    hold: Duration,
-) -> Result<(), Failure> {
+pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) -> Result {
     let name = |held: &Held| match format {
         Format::Index => held.candidate.index(),
         Format::Uuid => held.uuid.clone(),
@@ -84,19 +84,14 @@ pub(crate) fn hand_over(
         .iter_mut()
         .try_for_each(|held| held.lock.reserve(hold))
         .map_err(Failure::from);
-    let told = reserved.and_then(|()| {
-        let mut out = io::stdout().lock();
-        writeln!(out, "{names}")
-            .and_then(|()| out.flush())
-            .map_err(Failure::from)
-    });
-    if told.is_err() {
+    let printed = reserved.and_then(|()| print_raw(&(names + "\n")));
+    if printed.is_err() {
         for held in &mut found {
             // What could not be written need not be taken back.
             let _ = held.lock.release();
         }
     }
-    told
+    printed
 }
 
 /// Becomes the command. It inherits the locks, so that they last as long as it does, and what it leaves running.
@@ -113,7 +108,7 @@ pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> 
         return anyhow!("cannot keep the lock for the command: {error}").into();
     }
     let [program, arguments @ ..] = command else {
-        return Failure::usage(anyhow!("no command after --: name one"));
+        return usage!("no command after --: name one");
     };
     let error = Command::new(program)
         .args(arguments)

@@ -12,15 +12,13 @@ use gpumon_probe::{
 };
 
 use super::{
-    candidate::{Candidate, View, candidates},
-    choice::Choice,
-    condition::{Conditions, Verdict, gib},
-    idle::IdleClocks,
+    candidate::{Candidate, Choice, View, candidates},
+    condition::{Conditions, IdleClocks, Verdict, gib},
     lock::{Lock, Locks},
     progress::{Part, Progress},
     reader::{ReadResult, Reader},
 };
-use crate::exit::Failure;
+use crate::exit::{Failure, Result, usage};
 
 /// As timeout(1) has it.
 const TIMED_OUT: u8 = 124;
@@ -74,7 +72,7 @@ pub(crate) fn find(
     search: &Search,
     reader: &mut Reader,
     progress: &mut Progress,
-) -> Result<Vec<Held>, Failure> {
+) -> Result<Vec<Held>> {
     let deadline = match search.patience {
         Patience::Until(timeout) => Some(Instant::now() + timeout),
         Patience::Endless | Patience::Now => None,
@@ -151,7 +149,7 @@ impl Search {
         view: &View,
         clocks: &mut IdleClocks,
         interval: Duration,
-    ) -> Result<Vec<Judged>, Failure> {
+    ) -> Result<Vec<Judged>> {
         let mut all = candidates(view);
         self.choice.retain(&view.inventory, &mut all)?;
         if self.count > 1 {
@@ -176,8 +174,7 @@ impl Search {
                 }
             })
             .collect();
-        self.check_possible(&judged)
-            .map_err(|why| Failure::usage(anyhow!(why)))?;
+        self.check_possible(&judged).map_err(|why| usage!(why))?;
         Ok(judged)
     }
 

@@ -1,17 +1,35 @@
 //! `gpumon alerts`: the rules of an alert file, checked, tried out and exported; and those of a running server.
 
-mod check;
-mod export;
-mod list;
-mod silence;
 mod test;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Write as _,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Subcommand;
-use gpumon_alerts::rules::AlertRules;
+use gpumon_alerts::{
+    describe,
+    evaluate::{RuleState, RuleStatus},
+    notify::missing_program,
+    prometheus,
+    rules::{AlertRules, Receiver, Rule, Way},
+};
+use gpumon_probe::{
+    model::{GpuRef, now_ms},
+    units::{Accepted, duration},
+    untrusted::escaped,
+};
+use gpumon_server::alerts::AlertStatus;
+use serde_json::json;
 
-use crate::{exit::Failure, local::ServerArgs};
+use crate::{
+    exit::{Failure, Result, say},
+    local::ServerArgs,
+    terminal::output::{print, print_raw},
+};
 
 /// Check, test and export alert rules, and silence those of a running server
 ///
@@ -83,25 +101,269 @@ enum Action {
         rule: String,
 
         /// For how long, for example 30m, 2h or 7d; off to end the silence
-        #[arg(value_parser = silence::parse_time)]
-        time: silence::Time,
+        #[arg(value_parser = parse_time)]
+        time: Time,
 
         #[command(flatten)]
         server: ServerArgs,
     },
 }
 
-pub(crate) fn run(args: &AlertsArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &AlertsArgs) -> Result {
     match &args.action {
-        Action::Check { file } => check::run(file),
+        Action::Check { file } => check_file(file),
         Action::Test { file, receiver } => test::run(file, receiver),
-        Action::Export { file, .. } => export::run(file),
-        Action::List { json, server } => list::run(server, *json),
-        Action::Silence { rule, time, server } => silence::run(server, rule, *time),
+        Action::Export { file, .. } => export_rules(file),
+        Action::List { json, server } => list_rules(server, *json),
+        Action::Silence { rule, time, server } => silence_rule(server, rule, *time),
     }
 }
 
 /// The rules of a file, or what is wrong with it.
-pub(crate) fn read(file: &Path) -> Result<AlertRules, Failure> {
+pub(crate) fn read(file: &Path) -> Result<AlertRules> {
     AlertRules::read(file).map_err(Failure::usage)
+}
+
+fn check_file(file: &Path) -> Result {
+    let AlertRules { rules, receivers } = read(file)?;
+    let rule_line = |rule: &Rule| format!("{}: {}\n", rule.name, describe_rule(rule));
+    let receiver_line = |receiver: &Receiver| format!("{}: {}\n", receiver.name, receiver.kind());
+    let lines = rules.iter().map(rule_line);
+    let lines = lines.chain(receivers.iter().map(receiver_line));
+    print_raw(&lines.collect::<String>())?;
+    if rules.is_empty() {
+        say(&format!(
+            "{} has no rules, so nothing is alerted: add a [[rule]]",
+            file.display()
+        ));
+    }
+    // Remarks on what may be intended, or differ where the server runs.
+    for rule in rules.iter().filter(|rule| rule.notify.is_empty()) {
+        say(&format!(
+            "{}: no receiver is notified; its alerts are shown on the page and in JupyterLab",
+            rule.name
+        ));
+    }
+    for (receiver, why) in receivers
+        .iter()
+        .filter_map(|receiver| Some((receiver, missing_program(receiver)?)))
+    {
+        say(&format!("{}: {why}", receiver.name));
+    }
+    if has_secret(&receivers) && is_open(file) {
+        let path = file.display();
+        say(&format!(
+            "{path} can be read by every user and may have the address of a webhook: \
+             run `chmod o-r {path}`, or use url_file"
+        ));
+    }
+    Ok(())
+}
+
+fn describe_rule(rule: &Rule) -> String {
+    let severity = describe::severity_word(rule.severity);
+    let notified = match rule.notify.as_slice() {
+        [] => String::new(),
+        some => format!(", notifies {}", some.join(", ")),
+    };
+    format!("{} ({severity}{notified})", describe::watch(&rule.check))
+}
+
+fn has_secret(receivers: &[Receiver]) -> bool {
+    receivers
+        .iter()
+        .any(|receiver| matches!(receiver.way, Way::Webhook { .. }))
+}
+
+fn is_open(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|known| known.permissions().mode() & 0o004 != 0)
+}
+
+fn export_rules(file: &Path) -> Result {
+    let rules = read(file)?;
+    let exported = prometheus::export(&rules);
+    print_raw(&exported.text)?;
+    for note in exported.notes {
+        say(&note);
+    }
+    Ok(())
+}
+
+const TIME: Accepted<Duration> = Accepted::accept_durations(
+    Duration::from_secs(1),
+    Duration::from_hours(30 * 24),
+    "a time from 1 second to 30 days, such as 30m, 2h or 7d, or off",
+);
+
+/// For how long; none to end a silence.
+#[derive(Debug, Clone, Copy)]
+struct Time(Option<Duration>);
+
+fn parse_time(text: &str) -> Result<Time, String> {
+    if text == "off" {
+        return Ok(Time(None));
+    }
+    TIME.parse(text).map(|time| Time(Some(time)))
+}
+
+fn silence_rule(server: &ServerArgs, rule: &str, Time(time): Time) -> Result {
+    let for_ms = time.map_or(0, |time| time.as_millis() as u64);
+    let silence = json!({ "rule": rule, "for_ms": for_ms }).to_string();
+    let reply = server.request("POST", "/api/v1/alerts/silence", &silence, "has no alerts")?;
+    let status: AlertStatus = reply.parse()?;
+    // The file may silence it nevertheless.
+    if time.is_none()
+        && status
+            .rules
+            .iter()
+            .any(|known| known.name == rule && known.silenced)
+    {
+        say(&format!("{rule} is still silenced by the alert file"));
+    }
+    Ok(())
+}
+
+fn list_rules(server: &ServerArgs, json: bool) -> Result {
+    let reply = server.request("GET", "/api/v1/alerts", "", "has no alerts")?;
+    if json {
+        // Fields that a newer server adds are kept.
+        return print_raw(&format!("{}\n", reply.body.trim()));
+    }
+    let status: AlertStatus = reply.parse()?;
+    print(&format_status(&status, now_ms()))
+}
+
+/// A line for each rule, with a line below it for each place where it is not inactive, and one for
+/// each receiver.
+fn format_status(status: &AlertStatus, now_ms: u64) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    for RuleStatus {
+        name,
+        severity,
+        text: watch,
+        silenced,
+        active,
+        ..
+    } in &status.rules
+    {
+        let state = match active.iter().any(|place| place.state == RuleState::Firing) {
+            true => "firing",
+            false if active.is_empty() => "inactive",
+            false => "pending",
+        };
+        let silenced = if *silenced { ", silenced" } else { "" };
+        let severity = describe::severity_word(*severity);
+        let _ = writeln!(
+            text,
+            "{state:8}  {}: {watch} ({severity}{silenced})",
+            escaped(name)
+        );
+        for place in active {
+            let gpu = place
+                .gpu
+                .as_ref()
+                .map(|GpuRef { index, .. }| format!("GPU {index}: "))
+                .unwrap_or_default();
+            let since = duration(now_ms.saturating_sub(place.since_ms));
+            let _ = writeln!(
+                text,
+                "          {gpu}{}, since {since}",
+                escaped(&place.text)
+            );
+        }
+    }
+    for receiver in &status.receivers {
+        let (sent, failed, waiting) = (receiver.sent, receiver.failed, receiver.waiting);
+        let name = escaped(&receiver.name);
+        let _ = writeln!(
+            text,
+            "receiver  {name}: {}; {sent} sent, {failed} failed, {waiting} waiting",
+            receiver.kind
+        );
+        if let Some(error) = &receiver.error {
+            let _ = writeln!(text, "          {}", escaped(error));
+        }
+        if let Some(given_up) = &receiver.given_up {
+            let _ = writeln!(text, "          not delivered: {}", escaped(given_up));
+        }
+    }
+    if let Some(error) = &status.error {
+        let _ = writeln!(text, "{}", escaped(error));
+    }
+    if status.rules.is_empty() && status.error.is_none() {
+        text += if status.has_file {
+            "no alert rules: the server's alert file has none; add a [[rule]] and reload it\n"
+        } else {
+            "no alert rules; start the server with --alerts FILE\n"
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_alerts::{evaluate::PlaceStatus, notify::ReceiverStatus};
+    use gpumon_probe::model::Severity;
+
+    use super::*;
+
+    #[test]
+    fn rules_are_listed_with_where_they_fire() {
+        let place = |index, state| PlaceStatus {
+            gpu: Some(GpuRef { index, uuid: None }),
+            state,
+            since_ms: 1000,
+            text: "Temperature 87 °C, above 85 °C".to_owned(),
+            names_processes: false,
+        };
+        let rule = |name: &str, silenced, active| RuleStatus {
+            name: name.to_owned(),
+            severity: Severity::Critical,
+            text: "Temperature above 85 °C".to_owned(),
+            silenced,
+            silenced_until_ms: None,
+            active,
+        };
+        let active = vec![place(0, RuleState::Pending), place(1, RuleState::Firing)];
+        let receivers = vec![ReceiverStatus {
+            name: "slack".to_owned(),
+            kind: "webhook (slack)".to_owned(),
+            sent: 2,
+            failed: 0,
+            waiting: 1,
+            error: Some("the webhook answers with status 503".to_owned()),
+            given_up: Some(
+                "Warning: hot: GPU 0: Temperature 87 °C: given up after 20 attempts".to_owned(),
+            ),
+        }];
+        let status = AlertStatus {
+            rules: vec![rule("hot", true, active), rule("a", false, vec![])],
+            receivers,
+            error: None,
+            has_file: true,
+        };
+        let expected = "\
+firing    hot: Temperature above 85 °C (critical, silenced)
+          GPU 0: Temperature 87 °C, above 85 °C, since 45 s
+          GPU 1: Temperature 87 °C, above 85 °C, since 45 s
+inactive  a: Temperature above 85 °C (critical)
+receiver  slack: webhook (slack); 2 sent, 0 failed, 1 waiting
+          the webhook answers with status 503
+          not delivered: Warning: hot: GPU 0: Temperature 87 °C: given up after 20 attempts
+";
+        assert_eq!(format_status(&status, 46_000), expected);
+        assert!(format_status(&AlertStatus::default(), 0).contains("--alerts FILE"));
+        assert!(
+            format_status(
+                &AlertStatus {
+                    has_file: true,
+                    ..AlertStatus::default()
+                },
+                0
+            )
+            .contains("alert file has none")
+        );
+    }
 }

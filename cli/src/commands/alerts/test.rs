@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::anyhow;
 use gpumon_alerts::{
     notify::{Notification, Status, deliver},
     rules::Receiver,
@@ -11,13 +10,13 @@ use gpumon_probe::model::{Alert, FiringAlert, Severity, now_ms};
 use gpumon_workload::suggest;
 use rustix::system::uname;
 
-use crate::exit::{Failure, say};
+use crate::exit::{Failure, say, usage};
 
 pub(super) fn run(file: &Path, only: &[String]) -> Result<(), Failure> {
     let receivers = super::read(file)?.receivers;
     if receivers.is_empty() {
         let message = "the file has no receiver; add a [[webhook]] or a [[command]]";
-        return Err(Failure::usage(anyhow!(message)));
+        return Err(usage!(message));
     }
     let known = || receivers.iter().map(|receiver| receiver.name.as_str());
     if let Some(name) = only
@@ -26,7 +25,7 @@ pub(super) fn run(file: &Path, only: &[String]) -> Result<(), Failure> {
     {
         let others = format!("there are {}", known().collect::<Vec<_>>().join(", "));
         let cure = suggest::did_you_mean(name, known(), &others);
-        return Err(Failure::usage(anyhow!("no receiver '{name}': {cure}")));
+        return Err(usage!("no receiver '{name}': {cure}"));
     }
     let mut has_failed = false;
     for receiver in receivers

@@ -20,7 +20,7 @@ use super::table::name;
 use crate::{
     data_dir::DataDirArgs,
     describe,
-    exit::{Failure, say},
+    exit::{Failure, Result, say, usage},
     moment::date,
 };
 
@@ -52,17 +52,12 @@ impl BaselineArgs {
     pub(super) fn prepare(
         &self,
         job: &mut BenchJob,
-    ) -> Result<Option<(Option<Benchmarks>, Store)>, Failure> {
+    ) -> Result<Option<(Option<Benchmarks>, Store)>> {
         if !self.save_baseline && !self.baseline {
             return Ok(None);
         }
         job.settle = true;
-        let as_what = if self.baseline {
-            StoredAs::Latest
-        } else {
-            StoredAs::Baseline
-        };
-        let (store, known) = Store::open(&self.data_dir, as_what)?;
+        let (store, known) = Store::open(&self.data_dir, self.save_baseline)?;
         if self.baseline {
             job.works = works(&known, &job.ids, job.dtype, &store.path)?;
             (job.ids, job.dtype) = (Vec::new(), None);
@@ -77,19 +72,12 @@ impl BaselineArgs {
     }
 }
 
-/// As what results are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StoredAs {
-    Baseline,
-    /// To be told beside the baseline.
-    Latest,
-}
-
 /// Results that are to be stored, in this file.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    as_what: StoredAs,
+    /// Whether results become the baseline, and not the latest.
+    is_baseline: bool,
     /// By UUID, with the GPU's name as CUDA has it.
     gpus: BTreeMap<String, (DeviceName, Vec<Measurement>)>,
     /// What is not stored, by the reason.
@@ -101,18 +89,16 @@ impl Store {
     ///
     /// # Errors
     /// Where there is no directory, or the file cannot be read.
-    fn open(folder: &DataDirArgs, as_what: StoredAs) -> Result<(Self, Benchmarks), Failure> {
+    fn open(folder: &DataDirArgs, is_baseline: bool) -> Result<(Self, Benchmarks)> {
         let none = "baselines are kept in a data directory, and it is `none`: name one with --data-dir DIR";
-        let folder = folder
-            .folder()
-            .ok_or_else(|| Failure::usage(anyhow!(none)))?;
+        let folder = folder.folder().ok_or_else(|| usage!(none))?;
         let path = folder.join(FILE);
         let known = benchmarks::read(&path);
         let known = known.map_err(|error| Failure::usage(cannot("read", &path, &error)))?;
         Ok((
             Self {
                 path,
-                as_what,
+                is_baseline,
                 gpus: BTreeMap::new(),
                 left_out: BTreeMap::new(),
             },
@@ -150,12 +136,12 @@ impl Store {
     ///
     /// # Errors
     /// Where nothing is to be stored, or nothing can be.
-    pub(super) fn write(self, devices: &[DeviceName], works: &[BenchWork]) -> Result<(), Failure> {
+    pub(super) fn write(self, devices: &[DeviceName], works: &[BenchWork]) -> Result {
         // What has not begun has said why.
         if devices.is_empty() {
             return Ok(());
         }
-        if self.as_what == StoredAs::Latest {
+        if !self.is_baseline {
             report_missing(devices, works, &self.path)?;
         }
         for (reason, names) in &self.left_out {
@@ -165,7 +151,7 @@ impl Store {
             ));
         }
         let path = self.path.display();
-        if self.gpus.is_empty() && self.as_what == StoredAs::Baseline {
+        if self.gpus.is_empty() && self.is_baseline {
             return Err(
                 anyhow!("no baseline was stored: there is no verified result of a GPU").into(),
             );
@@ -175,13 +161,14 @@ impl Store {
         }
         self.change(|known| {
             for (uuid, (device, results)) in &self.gpus {
-                match self.as_what {
-                    StoredAs::Baseline => known.save_baseline(uuid, &device.name, results.clone()),
-                    StoredAs::Latest => known.save_latest(uuid, results.clone()),
+                if self.is_baseline {
+                    known.save_baseline(uuid, &device.name, results.clone());
+                } else {
+                    known.save_latest(uuid, results.clone());
                 }
             }
         })?;
-        if self.as_what == StoredAs::Baseline {
+        if self.is_baseline {
             for (device, results) in self.gpus.values() {
                 let results = match results.len() {
                     1 => "1 result".to_owned(),
@@ -253,7 +240,7 @@ fn works(
     ids: &[String],
     dtype: Option<Dtype>,
     path: &Path,
-) -> Result<Vec<BenchWork>, Failure> {
+) -> Result<Vec<BenchWork>> {
     let works: Vec<_> = known
         .baselines()
         .filter_map(|(gpu, baseline)| work(gpu, baseline))
@@ -263,7 +250,7 @@ fn works(
         let cure = format!(
             "store one with `gpumon bench{names} --save-baseline`; workloads shorter than {SHORTEST_US} us have none"
         );
-        Failure::usage(anyhow!("no baseline{what} is stored in {path}: {cure}"))
+        usage!("no baseline{what} is stored in {path}: {cure}")
     };
     if works.is_empty() {
         return Err(missing("", ""));
@@ -302,7 +289,7 @@ fn work(gpu: &str, baseline: &Measurement) -> Option<BenchWork> {
 ///
 /// # Errors
 /// Where none of them has one.
-fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> Result<(), Failure> {
+fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> Result {
     let has_one = |device: &&DeviceName| {
         works
             .iter()
@@ -319,7 +306,7 @@ fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> R
     };
     let missing: Vec<_> = devices.iter().filter(|device| !has_one(device)).collect();
     match &missing[..] {
-        [first, ..] if missing.len() == devices.len() => Err(Failure::usage(anyhow!(said(first)))),
+        [first, ..] if missing.len() == devices.len() => Err(usage!(said(first))),
         some => {
             for device in some {
                 say(&said(device));
@@ -330,6 +317,6 @@ fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> R
 }
 
 /// `1.00 ms on 2026-11-20`, of a time in us and when it was measured.
-pub(in crate::commands) fn dated(us: f64, at_ms: u64) -> String {
+pub(crate) fn format_dated(us: f64, at_ms: u64) -> String {
     format!("{} on {}", super::time(us), date(at_ms))
 }

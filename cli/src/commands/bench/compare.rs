@@ -2,7 +2,7 @@
 
 use std::{fs::File, path::Path};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use gpumon_probe::{
     benchmarks::{Benchmarks, Interval},
     bounded,
@@ -11,7 +11,7 @@ use gpumon_workload::protocol::{Backend, Dtype, Outcome, Shape};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::measurement;
-use crate::exit::Failure;
+use crate::exit::{Failure, usage};
 
 /// Every workload in every type on hundreds of GPUs takes less.
 const LARGEST: usize = 64 << 20;
@@ -77,9 +77,7 @@ impl Earlier {
             .collect();
         if results.is_empty() {
             let cure = "give what `gpumon bench --json` has written";
-            return Err(Failure::usage(anyhow!(
-                "there is no result in {shown}: {cure}"
-            )));
+            return Err(usage!("there is no result in {shown}: {cure}"));
         }
         Ok(Self::Results(results))
     }
@@ -166,7 +164,7 @@ mod tests {
     use gpumon_probe::benchmarks::Measurement;
     use gpumon_workload::protocol::BenchJob;
 
-    use super::{super::fuzzing::outcome, *};
+    use super::{super::fuzzing::make_outcome, *};
 
     fn earlier(text: &str) -> Result<Earlier, Failure> {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -189,7 +187,7 @@ mod tests {
         let stored = |us, at_ms| {
             vec![Measurement {
                 at_ms,
-                ..measurement(&outcome("", us), None).unwrap()
+                ..measurement(&make_outcome("", us), None).unwrap()
             }]
         };
         let mut baselines = Benchmarks::default();
@@ -204,20 +202,26 @@ mod tests {
             before_us: 100.0,
             before_ms: Some(7),
         };
-        assert_eq!(earlier.beside(&outcome("GPU-a", 200.0)), Some(expected));
         assert_eq!(
-            earlier.beside(&outcome("GPU-c", 1.0)).unwrap().siblings,
+            earlier.beside(&make_outcome("GPU-a", 200.0)),
+            Some(expected)
+        );
+        assert_eq!(
+            earlier
+                .beside(&make_outcome("GPU-c", 1.0))
+                .unwrap()
+                .siblings,
             None
         );
         assert_eq!(
-            earlier.beside(&outcome("GPU-d", 200.0)),
+            earlier.beside(&make_outcome("GPU-d", 200.0)),
             None,
             "none stands for another"
         );
         assert_eq!(
             earlier.beside(&Outcome {
                 n: 5,
-                ..outcome("GPU-a", 100.0)
+                ..make_outcome("GPU-a", 100.0)
             }),
             None
         );
@@ -227,24 +231,24 @@ mod tests {
     fn the_same_work_is_found_and_its_intervals_decide() {
         let line = |outcome: &Outcome| serde_json::to_string(outcome).unwrap();
         let text = [
-            line(&outcome("GPU-b", 900.0)),
-            line(&outcome("GPU-a", 100.0)),
-            line(&outcome("GPU-c", 500.0)),
+            line(&make_outcome("GPU-b", 900.0)),
+            line(&make_outcome("GPU-a", 100.0)),
+            line(&make_outcome("GPU-c", 500.0)),
         ];
         let earlier = earlier(&format!("{}\n{{\"error\":\"x\"}}\n", text.join("\n"))).unwrap();
-        let beside = |uuid, us| earlier.beside(&outcome(uuid, us)).unwrap();
-        assert_eq!(beside("GPU-a", 100.0), compared(1.0, 100.0));
-        assert_eq!(beside("GPU-a", 50.0), compared(2.0, 100.0));
-        assert!(!beside("GPU-a", 101.5).is_slower, "the intervals meet");
-        assert!(beside("GPU-a", 125.0).is_slower);
+        let compare = |uuid, us| earlier.beside(&make_outcome(uuid, us)).unwrap();
+        assert_eq!(compare("GPU-a", 100.0), compared(1.0, 100.0));
+        assert_eq!(compare("GPU-a", 50.0), compared(2.0, 100.0));
+        assert!(!compare("GPU-a", 101.5).is_slower, "the intervals meet");
+        assert!(compare("GPU-a", 125.0).is_slower);
         assert_eq!(
-            beside("GPU-new", 250.0).ratio.to_bits(),
+            compare("GPU-new", 250.0).ratio.to_bits(),
             2.0_f64.to_bits(),
             "the last of another device"
         );
         let other = Outcome {
             n: 5,
-            ..outcome("GPU-a", 100.0)
+            ..make_outcome("GPU-a", 100.0)
         };
         assert_eq!(earlier.beside(&other), None, "another size is other work");
     }
@@ -252,7 +256,7 @@ mod tests {
     #[test]
     fn of_several_pairs_none_stands_for_another() {
         let between = |from: &str, to: &str, us| {
-            let mut outcome = outcome(from, us);
+            let mut outcome = make_outcome(from, us);
             outcome.to = Some(gpumon_workload::protocol::DeviceName {
                 uuid: Some(to.to_owned()),
                 ..outcome.device.clone()

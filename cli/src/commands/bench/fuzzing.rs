@@ -12,7 +12,7 @@ pub(crate) fn compare(earlier: &Path) {
     let Ok(earlier) = Earlier::read(earlier) else {
         return;
     };
-    earlier.beside(&outcome("GPU-a", 100.0));
+    earlier.beside(&make_outcome("GPU-a", 100.0));
 }
 
 fn times(median_us: f64) -> Value {
@@ -23,7 +23,7 @@ fn times(median_us: f64) -> Value {
 }
 
 /// A verified result of `copy` on a GPU, which took so long.
-pub(in crate::commands) fn outcome(uuid: &str, median_us: f64) -> Outcome {
+pub(crate) fn make_outcome(uuid: &str, median_us: f64) -> Outcome {
     serde_json::from_value(json!({
         "id": "copy", "backend": "cuda", "device": { "index": 0, "name": "NVIDIA H200", "uuid": uuid },
         "dtype": "fp32", "n": 1 << 28, "extent": "elements", "memory_bytes": 2_u64 << 30, "host_bytes": 0,

@@ -1,37 +1,37 @@
 //! `gpumon bench`: real work, measured and verified, on GPUs and on the CPU, by a worker.
 //!
-//! - [`amount`] is a size as it is typed.
-//! - [`results`] prints what comes, [`table`] as a table and [`pairs`] as a matrix; [`compare`] holds it against earlier
-//!   results, [`baseline`] stores them as those of their GPU.
+//! [`results`] prints what comes, in a [`table`] and between GPUs as a matrix; [`compare`] holds it
+//! against earlier results, [`baseline`] stores them as those of their GPU.
 
-mod amount;
 mod baseline;
 mod compare;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
-mod pairs;
 mod results;
 mod table;
 
 use std::path::PathBuf;
 
+use gpumon_probe::{model::fields::Unit, units};
 use gpumon_workload::{
     About, catalogue,
     protocol::{Amount, BenchJob, Dtype, Engine, Job, Shape},
 };
 
 #[cfg(test)]
-pub(super) use self::fuzzing::outcome as sample_outcome;
-use self::{amount::parse_amount, baseline::BaselineArgs, compare::Earlier};
+pub(super) use self::fuzzing::make_outcome as sample_outcome;
+use self::{baseline::BaselineArgs, compare::Earlier};
 pub(super) use self::{
-    baseline::dated,
+    baseline::format_dated,
     results::Results,
-    table::{Layout, Subject, beside, count, median, remarks, time, verdict},
+    table::{
+        Layout, Subject, count, format_framework, format_remarks, format_verdict, median, time,
+    },
 };
 use crate::{
     exit::{Failure, say},
     options::SourceArgs,
-    run::{self, BesideArgs, WhereArgs, parse_share},
+    run::{self, FrameworkArgs, WhereArgs, parse_share},
 };
 
 const BELOW: u8 = 4;
@@ -78,7 +78,7 @@ pub(crate) struct BenchArgs {
     pairs: bool,
 
     #[command(flatten)]
-    beside: BesideArgs,
+    beside: FrameworkArgs,
 
     /// Measure each workload for 0.2 seconds
     #[arg(long)]
@@ -233,4 +233,57 @@ fn describe_workload(about: &About) -> String {
 pub(crate) fn names() -> Vec<&'static str> {
     let ids = catalogue::all().map(|about| about.id);
     std::iter::once("list").chain(ids).collect()
+}
+
+/// Beyond this, a number with a point has no place for a single element.
+const MOST: f64 = 9e15;
+
+fn parse_amount(text: &str) -> Result<Amount, String> {
+    let expected =
+        || "not 1 or more elements, such as 4096, 1e7 or 64Mi, or bytes, such as 256MiB".to_owned();
+    let mut typed = units::Amount::parse(text).ok_or_else(expected)?;
+    let is_bytes = typed.unit.ends_with(['b', 'B']);
+    if !is_bytes {
+        typed.unit += "B";
+    }
+    let count = typed.convert_to(Unit::Bytes).ok_or_else(expected)?.round();
+    match count {
+        _ if !(1.0..=MOST).contains(&count) => Err(expected()),
+        _ if is_bytes => Ok(Amount::Bytes(count as u64)),
+        _ => Ok(Amount::Count(count as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_and_bytes_are_distinguished() {
+        for (text, amount) in [
+            ("4096", Amount::Count(4096)),
+            ("1e7", Amount::Count(10_000_000)),
+            ("64Mi", Amount::Count(64 << 20)),
+            ("1.5k", Amount::Count(1500)),
+            ("256MiB", Amount::Bytes(256 << 20)),
+            ("160GB", Amount::Bytes(160_000_000_000)),
+            ("1 GiB", Amount::Bytes(1 << 30)),
+        ] {
+            assert_eq!(parse_amount(text), Ok(amount), "{text}");
+        }
+        for text in [
+            "",
+            "0",
+            "-1",
+            "MiB",
+            "1e",
+            "10 apples",
+            "nan",
+            "inf",
+            "1e99",
+            "0.1B",
+        ] {
+            assert!(parse_amount(text).unwrap_err().contains("256MiB"), "{text}");
+        }
+    }
 }

@@ -1,26 +1,30 @@
 //! Results as they come from the worker: for people in a table, for programs a line each.
 
-use gpumon_probe::model::Reading;
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpumon_probe::{benchmarks::BELOW_BASELINE, model::Reading};
 use gpumon_workload::protocol::{DeviceName, Line, Load, Outcome, Report};
 use serde_json::json;
 
 use super::{
-    baseline::{Store, dated},
+    baseline::{Store, format_dated},
     compare::{Compared, Earlier},
-    pairs::Pairs,
     table::{Layout, Table, name, time},
 };
 use crate::{
     describe,
     run::ForPeople,
-    terminal::style::{ALARM, DIM, NOTICE, paint},
+    terminal::{
+        style::{ALARM, DIM, NOTICE, paint},
+        units::{ABSENT, three_digits},
+    },
 };
-use gpumon_probe::benchmarks::BELOW_BASELINE;
 
 const CURE: &str = "Check power limit, clocks and cooling, and repeat it; if the change is intended, store a new baseline with \
                     --save-baseline.";
 
 /// What was printed, and how it was beside what was wanted.
+#[derive(Default)]
 pub(crate) struct Results {
     layout: Layout,
     /// Since it has begun.
@@ -46,18 +50,9 @@ impl Results {
     pub(crate) fn new(layout: Layout, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
         Self {
             layout,
-            table: None,
-            devices: Vec::new(),
-            steps: 0,
-            has_lines: false,
-            pairs: Pairs::default(),
             earlier,
-            store: None,
             fail_below,
-            judged: 0,
-            below: Vec::new(),
-            slower: Vec::new(),
-            below_baseline: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -116,7 +111,7 @@ impl Results {
                     name(outcome),
                     outcome.dtype,
                     time(before_us / ratio),
-                    dated(before_us, before_ms),
+                    format_dated(before_us, before_ms),
                 )),
                 None => self.slower.push(format!("{} {ratio:.2}x", name(outcome))),
             }
@@ -154,11 +149,9 @@ impl ForPeople for Results {
                 self.has_lines = true;
                 let table = self.table.as_mut()?;
                 let lines = table.lines(outcome, load.as_ref(), compared);
-                Some(
-                    beside
-                        .iter()
-                        .fold(lines, |lines, run| lines + &table.beside(run, outcome)),
-                )
+                Some(beside.iter().fold(lines, |lines, run| {
+                    lines + &table.format_framework(run, outcome)
+                }))
             }
             // One of several is a line among theirs.
             Report::Failed { id, gpu, error, .. } if self.steps > 1 => {
@@ -243,12 +236,75 @@ impl ForPeople for Results {
     }
 }
 
+const WIDTH: usize = 8;
+
+/// Outcomes between GPUs, by workload: a heading, and the cells by the GPUs that send and receive.
+#[derive(Default)]
+struct Pairs(Vec<(String, Cells)>);
+
+type Cells = BTreeMap<(u32, u32), String>;
+
+impl Pairs {
+    fn take(&mut self, outcome: &Outcome) {
+        let to = outcome.to.as_ref().and_then(|to| to.index);
+        let Some(ends) = outcome.device.index.zip(to) else {
+            return;
+        };
+        let rate = outcome.rate.bytes_per_second;
+        let time_us = outcome.device_time.as_ref().map(|times| times.median_us);
+        // A workload that moves nothing is about its time.
+        let (unit, number) = match outcome.cost.moved_bytes {
+            0 => ("us", time_us),
+            _ => ("GB/s", rate.map(|rate| rate / 1e9)),
+        };
+        let cell = match number {
+            _ if outcome.verify.wrong > 0 => paint(ALARM, &align("mismatch")),
+            Some(number) if outcome.verify.ok => align(&three_digits(number)),
+            _ => align(ABSENT),
+        };
+        let heading = format!("{}, {unit}", outcome.id);
+        match self.0.iter_mut().find(|(known, _)| *known == heading) {
+            Some((_, cells)) => drop(cells.insert(ends, cell)),
+            None => self.0.push((heading, Cells::from([(ends, cell)]))),
+        }
+    }
+
+    /// Returns a matrix for each workload that ran between several pairs.
+    fn text(&self) -> String {
+        let several = self.0.iter().filter(|(_, cells)| cells.len() > 1);
+        several
+            .map(|(heading, cells)| format_matrix(heading, cells))
+            .collect()
+    }
+}
+
+fn format_matrix(heading: &str, cells: &Cells) -> String {
+    let gpus: BTreeSet<u32> = cells.keys().flat_map(|(from, to)| [*from, *to]).collect();
+    let line = |first: &str, cell: &dyn Fn(u32) -> String| {
+        let cells: String = gpus.iter().map(|to| cell(*to)).collect();
+        format!("{first:22}{cells}")
+    };
+    let mut text = paint(DIM, &line(heading, &|to| align(&format!("to {to}"))));
+    for from in &gpus {
+        let cell = |to| cells.get(&(*from, to)).cloned();
+        let row = line(&format!("  from GPU {from}"), &|to| {
+            cell(to).unwrap_or_else(|| align(ABSENT))
+        });
+        text = text + "\n" + &row;
+    }
+    format!("\n{text}\n")
+}
+
+fn align(cell: &str) -> String {
+    format!("{cell:>WIDTH$}")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{fuzzing::outcome, table::Subject},
-        *,
-    };
+    use super::super::{fuzzing::make_outcome, table::Subject};
+    use crate::terminal::style::plain;
+
+    use super::*;
 
     #[test]
     fn a_threshold_is_held_against_what_there_is() {
@@ -264,7 +320,7 @@ mod tests {
             }
             results.is_below()
         };
-        let good = outcome("GPU-a", 100.0);
+        let good = make_outcome("GPU-a", 100.0);
         assert!(!below(std::slice::from_ref(&good), 0.87));
         assert!(below(std::slice::from_ref(&good), 0.88));
         assert!(below(&[], 0.1), "what was not judged has not passed");
@@ -272,5 +328,57 @@ mod tests {
         unknown.roofline.share = Reading::Absent(gpumon_probe::model::Absence::Unknown);
         assert!(below(std::slice::from_ref(&unknown), 0.1));
         assert!(!below(&[unknown, good], 0.1));
+    }
+
+    fn make_transfer(from: u32, to: u32, us: f64) -> Outcome {
+        let mut outcome = make_outcome("GPU-a", us);
+        let name = outcome.device.clone();
+        outcome.id = "peer".into();
+        outcome.device.index = Some(from);
+        outcome.to = Some(gpumon_workload::protocol::DeviceName {
+            index: Some(to),
+            ..name
+        });
+        outcome.rate.bytes_per_second = Some(us * 1e9);
+        outcome
+    }
+
+    #[test]
+    fn matrix_marks_missing_and_wrong_pairs() {
+        let mut pairs = Pairs::default();
+        pairs.take(&make_outcome("GPU-a", 5.0));
+        pairs.take(&make_transfer(0, 1, 395.2));
+        assert_eq!(
+            pairs.text(),
+            "",
+            "one pair is no matrix, and one GPU no pair"
+        );
+        let mut wrong = make_transfer(2, 0, 7.0);
+        wrong.verify.wrong = 1;
+        pairs.take(&wrong);
+        let mut latency = Outcome {
+            id: "peer-latency".into(),
+            ..make_transfer(0, 2, 1.66)
+        };
+        latency.cost.moved_bytes = 0;
+        pairs.take(&latency);
+        pairs.take(&Outcome {
+            device: wrong.device.clone(),
+            to: wrong.to.clone(),
+            ..latency
+        });
+        let text = plain(&pairs.text());
+        let expected = [
+            "",
+            "peer, GB/s                to 0    to 1    to 2",
+            "  from GPU 0                 -     395       -",
+            "  from GPU 1                 -       -       -",
+            "  from GPU 2          mismatch       -       -",
+            "",
+            "peer-latency, us          to 0    to 2",
+            "  from GPU 0                 -    1.66",
+            "  from GPU 2              1.66       -",
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
     }
 }

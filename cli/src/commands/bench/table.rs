@@ -20,9 +20,10 @@ use crate::{
 };
 
 /// Of what a table is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands) enum Subject {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Subject {
     /// Workloads, in groups by device.
+    #[default]
     Workloads,
     /// The same beside earlier results.
     Compared,
@@ -33,13 +34,13 @@ pub(in crate::commands) enum Subject {
 }
 
 /// What the columns of a table are.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::commands) struct Layout {
-    pub(in crate::commands) subject: Subject,
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Layout {
+    pub(crate) subject: Subject,
     /// Whether frameworks run beside, of which only the host's time is known.
-    pub(in crate::commands) is_beside: bool,
+    pub(crate) is_beside: bool,
     /// Whether there may be products of integers.
-    pub(in crate::commands) has_integers: bool,
+    pub(crate) has_integers: bool,
 }
 
 type Field = (Column, fn(&Row<'_>) -> String);
@@ -91,7 +92,7 @@ impl Table {
     }
 
     /// The line of a framework that ran beside this.
-    pub(super) fn beside(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
+    pub(super) fn format_framework(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
         let line = |outcome: &Outcome| {
             self.line(&Row {
                 outcome,
@@ -99,7 +100,7 @@ impl Table {
                 compared: None,
             })
         };
-        beside(&self.columns, 2, run, outcome, line)
+        format_framework(&self.columns, 2, run, outcome, line)
     }
 
     fn line(&self, row: &Row<'_>) -> String {
@@ -107,7 +108,7 @@ impl Table {
         format!(
             "{}\n{}",
             self.columns.line(&cells),
-            remarks(&self.columns, 2, row.outcome, row.load)
+            format_remarks(&self.columns, 2, row.outcome, row.load)
         )
     }
 
@@ -257,7 +258,7 @@ fn fields(
         });
     }
     add(Column::align_left("result", 0).at_least(8), |row| {
-        verdict(row.outcome)
+        format_verdict(row.outcome)
     });
     fields
 }
@@ -296,7 +297,7 @@ fn size(outcome: &Outcome) -> String {
 }
 
 /// How large it was, as `1000`, `64^2` or `10x`.
-pub(in crate::commands) fn count(outcome: &Outcome) -> String {
+pub(crate) fn count(outcome: &Outcome) -> String {
     if let Some(shape) = outcome.shape {
         return shape.to_string();
     }
@@ -310,7 +311,7 @@ pub(in crate::commands) fn count(outcome: &Outcome) -> String {
 }
 
 /// In us.
-pub(in crate::commands) fn median(times: Option<&Times>) -> String {
+pub(crate) fn median(times: Option<&Times>) -> String {
     or_absent(times.map(|times| times.median_us), |us| {
         format_number(us, 3)
     })
@@ -386,7 +387,7 @@ fn limit_of(outcome: &Outcome, load: Option<&Load>) -> String {
 }
 
 /// Whether it was verified.
-pub(in crate::commands) fn verdict(outcome: &Outcome) -> String {
+pub(crate) fn format_verdict(outcome: &Outcome) -> String {
     match outcome.stopped {
         _ if outcome.verify.wrong > 0 => paint(ALARM, "mismatch"),
         Stopped::Interrupted => paint(NOTICE, "interrupted"),
@@ -396,7 +397,7 @@ pub(in crate::commands) fn verdict(outcome: &Outcome) -> String {
 }
 
 /// What has no place in the line, in lines below it.
-pub(in crate::commands) fn remarks(
+pub(crate) fn format_remarks(
     columns: &Columns,
     indent: usize,
     outcome: &Outcome,
@@ -426,7 +427,7 @@ pub(in crate::commands) fn remarks(
 }
 
 /// The line of a framework that ran beside this, so many columns from the left; `line` is how a table writes an outcome.
-pub(in crate::commands) fn beside(
+pub(crate) fn format_framework(
     columns: &Columns,
     indent: usize,
     run: &FrameworkRun,
@@ -451,7 +452,7 @@ pub(in crate::commands) fn beside(
 }
 
 /// `620 ns`, `1.85 us`, `512 us`, `17.3 ms`.
-pub(in crate::commands) fn time(us: f64) -> String {
+pub(crate) fn time(us: f64) -> String {
     match us {
         tiny if tiny < 0.9995 => format!("{} ns", three_digits(tiny * 1e3)),
         short if short < 999.5 => format!("{} us", three_digits(short)),
@@ -466,7 +467,7 @@ mod tests {
 
     use gpumon_workload::protocol::Verification;
 
-    use super::{super::fuzzing::outcome, *};
+    use super::{super::fuzzing::make_outcome, *};
     use crate::terminal::style::plain;
 
     fn layout(subject: Subject) -> Layout {
@@ -495,7 +496,7 @@ mod tests {
 
     #[test]
     fn a_line_says_all_in_120_columns_and_what_matters_most_in_80() {
-        let outcome = outcome("GPU-a", 500.0);
+        let outcome = make_outcome("GPU-a", 500.0);
         let devices = [outcome.device.clone()];
         let lines =
             |columns| {
@@ -524,9 +525,9 @@ mod tests {
 
     #[test]
     fn a_table_has_its_headings_once_and_a_group_for_each_device() {
-        let mut other = outcome("GPU-b", 400.0);
+        let mut other = make_outcome("GPU-b", 400.0);
         other.device.index = Some(1);
-        let first = outcome("GPU-a", 500.0);
+        let first = make_outcome("GPU-a", 500.0);
         let mut table = Table::with_room(
             layout(Subject::Workloads),
             &[first.device.clone(), other.device.clone()],
@@ -571,7 +572,7 @@ mod tests {
 
     #[test]
     fn devices_that_burn_have_a_line_each() {
-        let mut outcome = outcome("GPU-a", 500.0);
+        let mut outcome = make_outcome("GPU-a", 500.0);
         (outcome.device_time, outcome.host_time) = (None, None);
         outcome.verify.wrong = 3;
         let mut table = Table::with_room(
@@ -594,7 +595,7 @@ mod tests {
 
     #[test]
     fn a_framework_has_a_line_of_the_same_table_with_the_host_s_time() {
-        let outcome = outcome("GPU-a", 500.0);
+        let outcome = make_outcome("GPU-a", 500.0);
         let run: FrameworkRun = serde_json::from_str(
             r#"{"name":"CuPy","version":"14.0+cu13","host_time":{"median_us":1020,"low_us":1,"high_us":2,"p5_us":1,
             "p95_us":2,"min_us":1,"n":10},"verify":{"ok":true,"checked":5,"wrong":0,"largest_error":0,"tolerance":1},
@@ -629,7 +630,7 @@ mod tests {
             plain(
                 &(first
                     + &[&run, &wrong, &failed]
-                        .map(|run| table.beside(run, &outcome))
+                        .map(|run| table.format_framework(run, &outcome))
                         .concat()),
             )
         };
@@ -653,7 +654,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_or_was_not_alone_is_told_below() {
-        let mut wrong = outcome("GPU-a", 500.0);
+        let mut wrong = make_outcome("GPU-a", 500.0);
         let mut table = Table::with_room(
             layout(Subject::Compared),
             std::slice::from_ref(&wrong.device),

@@ -1,16 +1,17 @@
 //! `gpumon completions`: what a shell needs to complete gpumon's arguments, made of the arguments themselves.
 
-mod smi;
-
-use std::io::{self, Write};
-
 use clap::{ValueEnum, ValueHint, builder::PossibleValuesParser};
 use clap_complete::{Shell, generate};
 use gpumon_probe::vendor::SourceChoice;
+use gpumon_smi::{
+    Arity,
+    cli_spec::{CommandSpec, OptionSpec, ValueHint as Hint, commands},
+};
 
 use crate::{
     commands::{bench, oom, tutorials},
     exit::Failure,
+    terminal::output::print_raw,
 };
 
 /// Print shell completions
@@ -62,8 +63,7 @@ pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), 
     if shell == Shell::Fish {
         script.push_str(&fish_values(&command));
     }
-    io::stdout().write_all(smi::add(shell, &script, &names(&command)).as_bytes())?;
-    Ok(())
+    print_raw(&add(shell, &script, &names(&command)))
 }
 
 /// The arguments, with the values that are worth proposing where others are valid, too.
@@ -150,12 +150,205 @@ fn fish_values(command: &clap::Command) -> String {
     options.chain(positionals).collect()
 }
 
+/// The script with what nvidia-smi takes; `own` are the names of gpumon's commands.
+fn add(shell: Shell, script: &str, own: &[String]) -> String {
+    let commands = commands();
+    match shell {
+        Shell::Zsh => {
+            // The function that zsh loads is ours, and clap's is one that it calls.
+            let (before, _) = script
+                .rsplit_once("\nif [ \"$funcstack[1]\"")
+                .unwrap_or((script, ""));
+            let before = before.replacen("\n_gpumon() {", "\n_gpumon_own() {", 1);
+            format!(
+                "{before}\n{}{}",
+                fill_words(&commands, own),
+                include_str!("smi.zsh")
+            )
+        }
+        Shell::Fish => format!("{script}{}", format_fish(&commands, own)),
+        _ => format!(
+            "{script}\n{}{}",
+            fill_words(&commands, own),
+            include_str!("smi.bash")
+        ),
+    }
+}
+
+fn fill_words(commands: &[CommandSpec], own: &[String]) -> String {
+    let either = |words: &[&str]| words.join("|");
+    let own: Vec<&str> = own
+        .iter()
+        .map(String::as_str)
+        .filter(|name| *name != "smi")
+        .collect();
+    include_str!("words.sh")
+        .replace("@COMMANDS@", &either(&names_of_smi(commands)))
+        .replace("@OWN@", &either(&own))
+        .replace("@PASSTHROUGH@", &either(&passthrough(commands)))
+        .replace("@OPTIONS@", &list_options(commands))
+        .replace("@VALUES@", &values(commands))
+}
+
+fn names_of_smi(commands: &[CommandSpec]) -> Vec<&'static str> {
+    commands[1..].iter().map(|command| command.name).collect()
+}
+
+fn passthrough(commands: &[CommandSpec]) -> Vec<&'static str> {
+    commands[0]
+        .options
+        .iter()
+        .flat_map(|option| option.passthrough.iter().copied())
+        .collect()
+}
+
+/// A case for each command: a line for each spelling, as `-L:Every GPU`.
+fn list_options(commands: &[CommandSpec]) -> String {
+    let case = |name: &str, lines: Vec<String>| {
+        format!(
+            "        {name}) printf '%s\\n' \\\n            {} ;;",
+            lines.join(" \\\n            ")
+        )
+    };
+    let lines = |option: &OptionSpec, spellings: &[&str]| {
+        spellings
+            .iter()
+            .map(|spelling| quote(&format!("{spelling}:{}", option.about)))
+            .collect::<Vec<_>>()
+    };
+    let passthrough = commands[0]
+        .options
+        .iter()
+        .flat_map(|option| lines(option, &option.passthrough))
+        .collect();
+    let subcommands = commands[1..]
+        .iter()
+        .map(|command| quote(&format!("{}:{}", command.name, command.about)))
+        .collect();
+    let of_each = commands.iter().map(|command| {
+        case(
+            command.name,
+            command
+                .options
+                .iter()
+                .flat_map(|option| lines(option, &option.spellings))
+                .collect(),
+        )
+    });
+    of_each
+        .chain([
+            case("passthrough", passthrough),
+            case("commands", subcommands),
+        ])
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn values(commands: &[CommandSpec]) -> String {
+    let mut cases = Vec::new();
+    for command in commands {
+        for option in command
+            .options
+            .iter()
+            .filter(|option| option.arity == Arity::Required)
+        {
+            let keys: Vec<String> = option
+                .spellings
+                .iter()
+                .map(|spelling| format!("'{} {spelling}'", command.name))
+                .collect();
+            let text = match &option.values {
+                Hint::Any => "?".to_owned(),
+                Hint::File => "/".to_owned(),
+                Hint::One(words) => format!("1 {}", words.join(" ")),
+                Hint::Commas(words) => format!(", {}", words.join(" ")),
+                Hint::Letters(letters) => format!("+ {}", letters.join(" ")),
+            };
+            cases.push(format!(
+                "        {}) echo {} ;;",
+                keys.join("|"),
+                quote(&text)
+            ));
+        }
+    }
+    cases.join("\n")
+}
+
+/// Quotes a word for any shell: fish leaves single quotes for a quote as the others do.
+fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn format_fish(commands: &[CommandSpec], own: &[String]) -> String {
+    let mut lines =
+        vec!["complete -c gpumon -n 'not __fish_gpumon_smi_is own open start' -f".to_owned()];
+    for command in &commands[1..] {
+        let about = quote(&command.about);
+        lines.push(format!(
+            "complete -c gpumon -n '__fish_gpumon_smi_is start smi-start' -f -a {} -d {about}",
+            command.name
+        ));
+    }
+    for command in commands {
+        for option in &command.options {
+            let condition = if command.name == "smi" {
+                "smi smi-start"
+            } else {
+                command.name
+            };
+            lines.push(fish_line(condition, option, &option.spellings));
+            if !option.passthrough.is_empty() {
+                lines.push(fish_line("start open", option, &option.passthrough));
+            }
+        }
+    }
+    include_str!("smi.fish")
+        .replace("@COMMANDS@", &names_of_smi(commands).join(" "))
+        .replace(
+            "@OWN@",
+            &own.iter()
+                .filter(|name| *name != "smi")
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
+        .replace("@PASSTHROUGH@", &passthrough(commands).join(" "))
+        .replace("@LINES@", &lines.join("\n"))
+}
+
+fn fish_line(condition: &str, option: &OptionSpec, spellings: &[&str]) -> String {
+    let flags: Vec<String> = spellings
+        .iter()
+        // Options with one dash are words, also those of a letter, which cannot be put together.
+        .map(|spelling| match spelling.strip_prefix("--") {
+            Some(long) => format!("-l {long}"),
+            None => format!("-o {}", spelling.trim_start_matches('-')),
+        })
+        .collect();
+    let values = match &option.values {
+        _ if option.arity == Arity::None => String::new(),
+        Hint::Any if option.arity == Arity::Optional => String::new(),
+        Hint::Any => " -x".to_owned(),
+        Hint::File => " -r -F".to_owned(),
+        Hint::One(words) => format!(" -x -a '{}'", words.join(" ")),
+        Hint::Commas(words) => {
+            format!(" -x -a '(__fish_gpumon_smi_list {})'", words.join(" "))
+        }
+        Hint::Letters(letters) => {
+            format!(" -x -a '(__fish_gpumon_smi_letters {})'", letters.join(" "))
+        }
+    };
+    let (flags, about) = (flags.join(" "), quote(&option.about));
+    format!("complete -c gpumon -n '__fish_gpumon_smi_is {condition}' {flags} -d {about}{values}")
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
-    use super::*;
     use crate::args::Args;
+
+    use super::*;
 
     #[test]
     fn what_is_proposed_can_be_typed() {
@@ -172,5 +365,38 @@ mod tests {
                 Args::command().try_get_matches_from(["gpumon", "--source", value.get_name()]);
             assert!(typed.is_ok(), "{value:?}");
         }
+    }
+
+    #[test]
+    fn function_of_clap_for_zsh_is_renamed() {
+        let script = "#compdef gpumon\n\n_gpumon() {\n    own\n}\n\n\
+                      if [ \"$funcstack[1]\" = \"_gpumon\" ]; then\nfi\n";
+        let all = add(Shell::Zsh, script, &[]);
+        assert!(
+            all.starts_with("#compdef gpumon\n\n_gpumon_own() {\n    own\n}\n"),
+            "{all}"
+        );
+        assert_eq!(all.matches("\n_gpumon() {").count(), 1);
+        assert_eq!(all.matches("$funcstack[1]").count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_left_to_be_filled_in() {
+        let own = ["collect".to_owned(), "smi".to_owned()];
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let all = add(shell, "", &own);
+            let is_gap =
+                |word: &str| word.starts_with('@') && word.ends_with('@') && word.len() > 2;
+            assert!(!all.split_whitespace().any(is_gap), "{shell}");
+            assert!(
+                all.contains("--query-gpu") && all.contains("clocks.current.graphics"),
+                "{shell}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_quote_stays_one() {
+        assert_eq!(quote("NVIDIA's"), r"'NVIDIA'\''s'");
     }
 }

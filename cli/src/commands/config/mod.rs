@@ -1,16 +1,25 @@
 //! `gpumon config`: settings files, checked, shown and explained.
 
-mod check;
-mod example;
-mod show;
-
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    env,
+    ffi::OsString,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use clap::Subcommand;
+use gpumon_alerts::rules::AlertRules;
+use gpumon_probe::untrusted::escaped;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-#[cfg(test)]
-pub(crate) use self::example::text as example;
-use crate::{exit::Failure, options::SourceArgs};
+use crate::{
+    config::{self, Effective, Keys, Origin, Refusal, TABLES, effective, usual_path},
+    exit::{Failure, Result, refuse, say},
+    grammar,
+    options::SourceArgs,
+    terminal::output::{print_json, print_raw, print_report},
+};
 
 /// Check and show settings, and print an example of a settings file
 ///
@@ -71,12 +80,309 @@ enum Action {
     Example,
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result {
     match &args.action {
         Action::Check { file, json } => {
-            check::run(file.as_deref().or(source.config.as_deref()), *json)
+            check_files(file.as_deref().or(source.config.as_deref()), *json)
         }
-        Action::Show { json, command } => show::run(command, *json),
-        Action::Example => example::run(),
+        Action::Show { json, command } => show_settings(command, *json),
+        Action::Example => print_example(),
+    }
+}
+
+/// A mistake with its place.
+#[derive(Debug, Serialize)]
+struct Mistake {
+    /// `null` where it is not in one place of one file.
+    file: Option<String>,
+    line: Option<usize>,
+    column: Option<usize>,
+    message: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    /// Those that were read.
+    files: Vec<PathBuf>,
+    mistakes: Vec<Mistake>,
+}
+
+fn check_files(named: Option<&Path>, json: bool) -> Result {
+    let report = report(named);
+    if json {
+        print_json(&report)?;
+    } else {
+        print_mistakes(&report)?;
+    }
+    Failure::unless_success(if report.mistakes.is_empty() { 0 } else { 2 })
+}
+
+fn report(named: Option<&Path>) -> Report {
+    let (files, unreadable) = config::read(named);
+    let mut mistakes: Vec<Mistake> = unreadable
+        .into_iter()
+        .map(|file| Mistake::new(&file))
+        .collect();
+    let mut alerts = Vec::new();
+    let mut paths = Vec::new();
+    for (path, parsed) in files {
+        paths.push(path);
+        mistakes.extend(parsed.mistakes.into_iter().map(|mistake| Mistake {
+            file: Some(mistake.error.origin),
+            line: Some(mistake.error.line),
+            column: Some(mistake.error.column),
+            message: mistake.error.message,
+        }));
+        let named = parsed
+            .entries
+            .iter()
+            .filter(|entry| entry.key.full_name() == "serve.alerts");
+        alerts.extend(
+            named
+                .flat_map(|entry| &entry.texts)
+                .filter(|text| !text.is_empty())
+                .map(PathBuf::from),
+        );
+    }
+    // Contradictions of several files.
+    if mistakes.is_empty() {
+        mistakes.extend(
+            TABLES
+                .into_iter()
+                .flat_map(|table| contradictions(named, table)),
+        );
+    }
+    let broken = alerts
+        .iter()
+        .filter_map(|file| AlertRules::read(file).err());
+    mistakes.extend(broken.map(|error| Mistake::new(&error)));
+    Report {
+        files: paths.into_iter().chain(alerts).collect(),
+        mistakes,
+    }
+}
+
+impl Mistake {
+    fn new(message: &impl ToString) -> Self {
+        Self {
+            file: None,
+            line: None,
+            column: None,
+            message: message.to_string(),
+        }
+    }
+}
+
+fn contradictions(named: Option<&Path>, table: &str) -> Vec<Mistake> {
+    let config = named
+        .into_iter()
+        .flat_map(|path| [OsString::from("--config"), path.into()]);
+    let words: Vec<OsString> = ["gpumon".into(), table.into()]
+        .into_iter()
+        .chain(config)
+        .collect();
+    match config::resolve(&grammar::command(), &words) {
+        Err(Refusal::Settings(mistakes)) => mistakes.iter().map(Mistake::new).collect(),
+        // A variable that is wrong is no file's fault.
+        Err(Refusal::Arguments(_)) | Ok(_) => Vec::new(),
+    }
+}
+
+fn print_mistakes(report: &Report) -> Result {
+    for Mistake {
+        file,
+        line,
+        column,
+        message,
+    } in &report.mistakes
+    {
+        match (file, line, column) {
+            (Some(file), Some(line), Some(column)) => {
+                say(&format!("{file}:{line}:{column}: {message}"));
+            }
+            _ => say(message),
+        }
+    }
+    if !report.mistakes.is_empty() {
+        return Ok(());
+    }
+    let shown = |path: &Path| escaped(&path.display().to_string());
+    let files = report.files.iter().map(|file| shown(file) + ": ok\n");
+    let mut text: String = files.collect();
+    if text.is_empty() {
+        let user = usual_path().map(|path| format!(" or {}", shown(&path)));
+        let user = user.unwrap_or_default();
+        text = format!("no settings file at /etc/gpumon/config.toml{user}\n");
+    }
+    print_raw(&text)
+}
+
+const HEAD: &str = "\
+# Settings of gpumon: /etc/gpumon/config.toml for every user, ~/.config/gpumon/config.toml for one.
+#
+# Each line that is commented out shows the default, or the kind of value where there is none. \
+Environment variables and
+# options go before what stands here. Check with
+#
+#     gpumon config check
+#     gpumon config show
+";
+
+const WIDTH: usize = 118;
+
+fn print_example() -> Result {
+    print_raw(&format_example())
+}
+
+pub(crate) fn format_example() -> String {
+    let keys = Keys::new();
+    let mut text = HEAD.to_owned();
+    for table in [None].into_iter().chain(TABLES.map(Some)) {
+        if let Some(table) = table {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n[{table}]\n");
+        }
+        for key in keys.of(table) {
+            text.push('\n');
+            push_wrapped(
+                &mut text,
+                &format!("{} (--{}, {})", key.help(), key.name(), key.variable()),
+            );
+            let _ = writeln!(text, "#{} = {}", key.name(), key.example());
+        }
+    }
+    text
+}
+
+fn push_wrapped(text: &mut String, paragraph: &str) {
+    let mut line = String::from("#");
+    for word in paragraph.split_whitespace() {
+        if line.chars().count() + word.chars().count() >= WIDTH {
+            text.extend([line.as_str(), "\n"]);
+            "#".clone_into(&mut line);
+        }
+        line.extend([" ", word]);
+    }
+    text.extend([line.as_str(), "\n"]);
+}
+
+/// Shows the settings of `command`, which is a command line; all settings if it is empty.
+fn show_settings(command: &[OsString], json: bool) -> Result {
+    let settings = match read_settings(command) {
+        Ok(settings) => settings,
+        Err(refusal) => {
+            refuse(refusal);
+            return Err(Failure::reported(2));
+        }
+    };
+    print_report(
+        json,
+        || json!({ "settings": settings.iter().map(describe_setting).collect::<Vec<_>>() }),
+        |_| format_settings(&settings),
+    )
+}
+
+fn format_settings(settings: &[Effective]) -> String {
+    let mut table = None;
+    let lines = settings.iter().map(|setting| {
+        let heading = if setting.key.table == table {
+            String::new()
+        } else {
+            table = setting.key.table;
+            format!("\n[{}]\n", table.unwrap_or_default())
+        };
+        let name = setting.key.name();
+        match &setting.value {
+            Some(value) => format!(
+                "{heading}{name} = {value}  # {}\n",
+                describe_origin(&setting.origin)
+            ),
+            None => format!("{heading}# {name} is not set\n"),
+        }
+    });
+    lines.collect()
+}
+
+fn read_settings(command: &[OsString]) -> Result<Vec<Effective>, Refusal> {
+    let all: Vec<OsString> = env::args_os().skip(1).collect();
+    // Options before the command, which are those of all commands.
+    let (general, _) = SourceArgs::told_apart(&all[..all.len().saturating_sub(command.len())]);
+    let begun = [vec![OsString::from("gpumon")], general].concat();
+    if !command.is_empty() {
+        return effective(&[&begun, command].concat());
+    }
+    let mut settings: Vec<Effective> = Vec::new();
+    for table in TABLES {
+        let of_table = effective(&[begun.clone(), vec![table.into()]].concat())?;
+        // Those of all commands are the same in each.
+        settings.extend(
+            of_table
+                .into_iter()
+                .filter(|setting| setting.key.table.is_some() || table == TABLES[0]),
+        );
+    }
+    Ok(settings)
+}
+
+fn describe_origin(origin: &Origin) -> String {
+    match origin {
+        Origin::Default => "default".to_owned(),
+        Origin::File { path, line } => format!("{path}:{line}"),
+        Origin::Variable { name } => format!("variable {name}"),
+        Origin::Flag { name } => format!("option {name}"),
+    }
+}
+
+fn describe_setting(setting: &Effective) -> Value {
+    let value = setting
+        .value
+        .as_ref()
+        .and_then(|value| toml::from_str::<toml::Table>(&format!("value = {value}")).ok());
+    json!({
+        "table": setting.key.table,
+        "key": setting.key.name(),
+        "value": value.and_then(|mut table| table.remove("value")),
+        "origin": setting.origin,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Parsed, SettingsFile, parse};
+
+    use super::*;
+
+    fn read(text: String) -> Parsed {
+        parse(
+            &SettingsFile {
+                path: "/etc/gpumon/config.toml".into(),
+                text,
+            },
+            &Keys::new(),
+        )
+    }
+
+    #[test]
+    fn example_and_its_defaults_are_valid() {
+        let example = format_example();
+        let parsed = read(example.clone());
+        assert!(
+            parsed.mistakes.is_empty() && parsed.entries.is_empty(),
+            "{:?}",
+            parsed.mistakes
+        );
+        let keys = Keys::new();
+        for key in keys
+            .iter()
+            .filter(|key| !key.arg.get_default_values().is_empty())
+        {
+            let heading = key
+                .table
+                .map(|table| format!("[{table}]\n"))
+                .unwrap_or_default();
+            let parsed = read(format!("{heading}{} = {}\n", key.name(), key.example()));
+            assert!(parsed.mistakes.is_empty(), "{:?}", parsed.mistakes);
+            assert!(example.contains(&format!("\n#{} = {}\n", key.name(), key.example())));
+        }
     }
 }

@@ -41,42 +41,36 @@ fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
         .name
         .value()
         .map_or("a GPU of unknown name", String::as_str);
-    let silent = |sample: &GpuSample| {
-        let readings = [
-            sample.utilization.gpu_percent.absence(),
-            sample.memory.total_bytes.absence(),
-        ];
-        readings == [Some(&Absence::NoAnswer); 2]
+    let is_nvidia = gpu.vendor == Vendor::Nvidia;
+    let is_silent = |sample: &GpuSample| {
+        let (used, memory) = (&sample.utilization.gpu_percent, &sample.memory.total_bytes);
+        [used.absence(), memory.absence()] == [Some(&Absence::NoAnswer); 2]
     };
-    match sample.map(|sample| (&sample.health, silent(sample))) {
-        Some((Health::Ok, false)) => Finding::ok(check, model),
-        None | Some((Health::Ok, true)) => {
+    match sample.filter(|sample| sample.health != Health::Ok || !is_silent(sample)) {
+        None => {
             let text = "the driver has not responded within a few seconds";
             Finding::problem(check, text, format!("{}; {reset}", log_advice(gpu.vendor)))
         }
-        Some((Health::Asleep { .. }, _)) => Finding::note(
-            check,
-            format!("{model}, switched off by the system to save power; it was not woken"),
-        ),
-        Some((Health::Hung { .. }, _)) => Finding::problem(
-            check,
-            format!("{model}: a call to the driver does not come back"),
-            reset,
-        ),
-        Some((
+        Some(sample) => match &sample.health {
+            Health::Ok => Finding::ok(check, model),
+            Health::Asleep { .. } => Finding::note(
+                check,
+                format!("{model}, switched off by the system to save power; it was not woken"),
+            ),
+            Health::Hung { .. } => {
+                let text = format!("{model}: a call to the driver does not come back");
+                Finding::problem(check, text, reset)
+            }
+            Health::Lost { .. } if is_nvidia => failed(machine, check, model, &Absence::GpuLost),
+            Health::Failed { reason, .. } if is_nvidia => failed(machine, check, model, reason),
+            Health::Lost { .. } => {
+                let text = format!("{model} is no longer there");
+                Finding::problem(check, text, log_advice(gpu.vendor))
+            }
             Health::Failed {
                 meaning, advice, ..
-            },
-            _,
-        )) if gpu.vendor != Vendor::Nvidia => {
-            Finding::problem(check, format!("{model} cannot be read: {meaning}"), advice)
-        }
-        Some((Health::Lost { .. }, _)) if gpu.vendor != Vendor::Nvidia => {
-            let text = format!("{model} is no longer there");
-            Finding::problem(check, text, log_advice(gpu.vendor))
-        }
-        Some((Health::Lost { .. }, _)) => failed(machine, check, model, &Absence::GpuLost),
-        Some((Health::Failed { reason, .. }, _)) => failed(machine, check, model, reason),
+            } => Finding::problem(check, format!("{model} cannot be read: {meaning}"), advice),
+        },
     }
 }
 
@@ -84,32 +78,22 @@ fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
 fn failed(machine: &Machine, check: String, model: &str, reason: &Absence) -> Finding {
     let Some(Explanation { meaning, cure }) = explain_absence(reason, machine.surroundings())
     else {
-        return Finding::problem(
-            check,
-            format!("{model} cannot be opened: {reason}"),
-            log_advice(Vendor::Nvidia),
-        );
+        let text = format!("{model} cannot be opened: {reason}");
+        return Finding::problem(check, text, log_advice(Vendor::Nvidia));
     };
-    let obstacle = device_files::find_closed_files(machine)
-        .into_iter()
-        .next()
-        .map(|file| file.obstacle);
-    match (reason, obstacle) {
-        (Absence::GpuLost, _) => {
-            Finding::problem(check, format!("{model} has fallen off the bus"), cure)
+    let text = match reason {
+        Absence::GpuLost => format!("{model} has fallen off the bus"),
+        Absence::DriverError { code } => {
+            format!("{model} cannot be opened: driver error {code}, {meaning}")
         }
-        (Absence::NoPermission, Some(obstacle)) => Finding::problem(
-            check,
-            format!("{model} cannot be opened: {meaning}"),
-            device_files::access_cure(machine, obstacle),
-        ),
-        (Absence::DriverError { code }, _) => Finding::problem(
-            check,
-            format!("{model} cannot be opened: driver error {code}, {meaning}"),
-            cure,
-        ),
-        _ => Finding::problem(check, format!("{model} cannot be opened: {meaning}"), cure),
-    }
+        _ => format!("{model} cannot be opened: {meaning}"),
+    };
+    let closed = device_files::find_closed_files(machine);
+    let cure = match closed.first().filter(|_| *reason == Absence::NoPermission) {
+        Some(file) => device_files::access_cure(machine, file.obstacle),
+        None => cure.to_owned(),
+    };
+    Finding::problem(check, text, cure)
 }
 
 fn conditions(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item = Finding> {
@@ -170,68 +154,59 @@ fn persistence(machine: &Machine, details: &GpuDetails) -> Option<Finding> {
 
 fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -> Option<Finding> {
     let mode = details.modes.mig.value()?;
-    let check = name(gpu.index);
-    if let (true, Some(reason)) = (mode.current, sample.mig_devices.absence()) {
-        let (text, cure) = match reason {
-            Absence::NoPermission => (
-                "MIG is enabled, and this user may see none of its devices".to_owned(),
-                mig_permission(machine),
-            ),
-            reason => {
-                let cure = explain_absence(reason, machine.surroundings());
-                let cure = cure.map_or(log_advice(Vendor::Nvidia), |explanation| explanation.cure);
-                (
-                    format!("MIG is enabled, and its devices cannot be listed: {reason}"),
-                    cure.to_owned(),
-                )
-            }
-        };
-        return Some(Finding::warning(check, text, cure));
+    let warning = |text: &str, cure: &str| Some(Finding::warning(name(gpu.index), text, cure));
+    match sample.mig_devices.absence().filter(|_| mode.current) {
+        Some(Absence::NoPermission) => {
+            let text = "MIG is enabled, and this user may see none of its devices";
+            return warning(text, &mig_permission(machine));
+        }
+        Some(reason) => {
+            let cure = explain_absence(reason, machine.surroundings());
+            let cure = cure.map_or(log_advice(Vendor::Nvidia), |explanation| explanation.cure);
+            let text = format!("MIG is enabled, and its devices cannot be listed: {reason}");
+            return warning(&text, cure);
+        }
+        None => {}
     }
-    match (mode.current, mode.pending, gpu.mig_devices.len()) {
-        (current, pending, _) if current != pending => {
-            let now = if pending { "on" } else { "off" };
+    match gpu.mig_devices.len() {
+        _ if mode.current != mode.pending => {
+            let now = if mode.pending { "on" } else { "off" };
             let text = format!("MIG mode change ({now}) pending until the GPU is reset");
-            Some(Finding::warning(check, text, RESET))
+            warning(&text, RESET)
         }
-        (true, _, 0) => {
-            let text = "MIG is enabled without instances, so that nothing can run on the GPU";
-            Some(Finding::warning(
-                check,
-                text,
-                "create instances with `nvidia-smi mig -cgi ... -C`, or disable MIG",
-            ))
+        _ if !mode.current => None,
+        0 => warning(
+            "MIG is enabled without instances, so that nothing can run on the GPU",
+            "create instances with `nvidia-smi mig -cgi ... -C`, or disable MIG",
+        ),
+        count => {
+            let text = format!(
+                "MIG is enabled with {count} devices; the driver reports no utilization of the \
+                 whole GPU"
+            );
+            Some(Finding::note(name(gpu.index), text))
         }
-        (true, _, count) => Some(Finding::note(
-            check,
-            format!(
-                "MIG is enabled with {count} devices; the driver reports no utilization of the whole GPU"
-            ),
-        )),
-        (false, ..) => None,
     }
 }
 
 /// Returns how to get access to MIG devices.
 fn mig_permission(machine: &Machine) -> String {
     if machine.is_slurm_job() {
-        return "request a MIG device for the job (`--gres`): with ConstrainDevices, Slurm lets a job open only its own".to_owned();
+        return "request a MIG device for the job (`--gres`): with ConstrainDevices, Slurm lets a \
+                job open only its own"
+            .to_owned();
     }
     if machine.surroundings().container().is_some() {
-        return "start the container with the MIG device (NVIDIA_VISIBLE_DEVICES=MIG-...); a monitor of all needs \
-                NVIDIA_VISIBLE_DEVICES=all, NVIDIA_MIG_MONITOR_DEVICES=all and CAP_SYS_ADMIN"
+        return "start the container with the MIG device (NVIDIA_VISIBLE_DEVICES=MIG-...); a \
+                monitor of all needs NVIDIA_VISIBLE_DEVICES=all, NVIDIA_MIG_MONITOR_DEVICES=all \
+                and CAP_SYS_ADMIN"
             .to_owned();
     }
     let closed = device_files::find_closed_capabilities(machine);
-    let files = closed
-        .iter()
-        .map(|file| file.path.as_str())
-        .collect::<Vec<_>>()
-        .join(", ");
-    let which = if files.is_empty() {
-        String::new()
-    } else {
-        format!(" ({files})")
+    let files: Vec<_> = closed.into_iter().map(|file| file.path).collect();
+    let which = match &files[..] {
+        [] => String::new(),
+        files => format!(" ({})", files.join(", ")),
     };
     format!(
         "let this user read the files of the devices in /dev/nvidia-caps{which}; \

@@ -1,25 +1,20 @@
 //! `gpumon doctor`: what is the matter with this machine's GPUs and driver, and what to do about it.
 //!
-//! - [`finding`] is what a check found, [`report`] how it is printed.
+//! - [`finding`] is the result of a check; [`report`] prints findings and readings.
 //! - [`machine`] is the file system around the driver.
-//! - The checks: [`package`], [`installation`], [`device_files`], [`surroundings`], [`gpus`],
-//!   [`kernel_drivers`], [`kernel_log`], [`settings`], [`server`], [`benchmarks`] and [`readings`].
+//! - The checks: [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`],
+//!   [`gpus`] and [`state`], which is that of gpumon itself.
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
-mod benchmarks;
 mod bundle;
 mod device_files;
 mod finding;
 mod gpus;
 mod installation;
 mod kernel_drivers;
-mod kernel_log;
 mod machine;
-mod package;
-mod readings;
 mod report;
-mod server;
-mod settings;
+mod state;
 mod surroundings;
 
 use std::{
@@ -33,10 +28,8 @@ use self::{
     bundle::{BundleArgs, Collected},
     finding::Finding,
     machine::Machine,
-    readings::Readings,
-    report::Report,
-    server::Response,
-    settings::Settings,
+    report::{Readings, Report},
+    state::{Response, Settings},
 };
 use crate::{
     data_dir::DataDirArgs,
@@ -91,7 +84,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     let bundle = args.bundle.file()?;
     let machine = Machine::with_roots(source.roots());
     let driver = read(source);
-    let server = server::ask(&args.server);
+    let server = state::ask(&args.server);
     let settings = Settings::read(source.config.as_deref());
     let data_dir = args.data_dir.or(settings.data_dir()).folder();
     let report = Report::new(
@@ -103,7 +96,7 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
             data_dir.as_deref(),
             &server,
         ),
-        driver.answer().map(Readings::of).unwrap_or_default(),
+        driver.answer().map(Readings::new).unwrap_or_default(),
     );
     if let Some(path) = bundle {
         let scenario = match &source.source {
@@ -153,7 +146,7 @@ fn checks(
     data_dir: Option<&Path>,
     server: &Result<Response, NoServer>,
 ) -> Vec<Finding> {
-    let mut findings: Vec<_> = package::check(machine).into_iter().collect();
+    let mut findings: Vec<_> = installation::check_package(machine).into_iter().collect();
     findings.extend(installation::check(machine, driver));
     if !driver.is_simulated() {
         if driver.uses_nvidia() {
@@ -163,14 +156,17 @@ fn checks(
             findings.extend(kernel_drivers::check(machine));
         }
         findings.extend(surroundings::check(machine, driver));
-        findings.push(kernel_log::check(machine, driver.uses_nvidia()));
+        findings.push(surroundings::check_kernel_log(
+            machine,
+            driver.uses_nvidia(),
+        ));
     }
     if let Some(answer) = driver.answer() {
         findings.extend(gpus::check(machine, answer));
-        findings.extend(benchmarks::check(answer, data_dir));
+        findings.extend(state::check_benchmarks(answer, data_dir));
     }
     findings.extend(settings.check());
-    findings.push(server::check(server));
-    findings.extend(server::check_history(server));
+    findings.push(state::check(server));
+    findings.extend(state::check_history(server));
     findings
 }

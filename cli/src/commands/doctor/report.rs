@@ -1,14 +1,19 @@
 //! The findings, printed.
 
-use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    finding::{Finding, Verdict},
-    readings::{Missing, Readings},
-};
+use gpumon_probe::model::Absence;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::finding::{Finding, Verdict};
 use crate::{
-    terminal::style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint},
-    terminal::text,
+    driver::Answer,
+    terminal::units::format_count,
+    terminal::{
+        style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint},
+        text,
+    },
 };
 
 /// Every line fits the narrowest terminal.
@@ -59,23 +64,21 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let count = |verdict, one: &str| {
-            let count = self
+        let count = |verdict: Verdict| {
+            let found = self
                 .checks
                 .iter()
-                .filter(|finding| finding.verdict == verdict)
-                .count();
-            let ending = if count == 1 { "" } else { "s" };
-            (count > 0).then(|| format!("{count} {one}{ending}"))
+                .filter(|finding| finding.verdict == verdict);
+            let count = found.count() as u64;
+            (count > 0).then(|| format_count(count, verdict.word()))
         };
-        match (
-            count(Verdict::Problem, "problem"),
-            count(Verdict::Warning, "warning"),
-        ) {
-            (None, None) => paint(WELL, "no problems found"),
-            (Some(problems), None) => paint(ALARM, &problems),
-            (None, Some(warnings)) => paint(NOTICE, &warnings),
-            (Some(problems), Some(warnings)) => paint(ALARM, &format!("{problems}, {warnings}")),
+        match [Verdict::Problem, Verdict::Warning].map(count) {
+            [None, None] => paint(WELL, "no problems found"),
+            [None, Some(warnings)] => paint(NOTICE, &warnings),
+            [Some(problems), warnings] => {
+                let all: Vec<_> = [problems].into_iter().chain(warnings).collect();
+                paint(ALARM, &all.join(", "))
+            }
         }
     }
 }
@@ -98,30 +101,20 @@ fn finding_lines(finding: &Finding) -> Vec<String> {
 }
 
 fn readings_lines(readings: &Readings) -> Vec<String> {
-    if readings.present.is_empty() && readings.missing.is_empty() {
+    let Readings { present, missing } = readings;
+    if present.is_empty() && missing.is_empty() {
         return Vec::new();
     }
     let mut lines = vec![
         String::new(),
-        format!("{} readings are there.", readings.present.len()),
+        format!("{} readings are there.", present.len()),
     ];
-    for Missing {
-        reason,
-        gpus,
-        readings,
-    } in &readings.missing
-    {
-        let gpus = gpus
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join(", ");
-        lines.push(paint(DIM, &format!("Missing on GPU {gpus}: {reason}")));
-        lines.extend(
-            wrap(&readings.join(", "), WIDTH - 2)
-                .into_iter()
-                .map(|line| format!("  {line}")),
-        );
+    for missing in missing {
+        let gpus: Vec<_> = missing.gpus.iter().map(u32::to_string).collect();
+        let head = format!("Missing on GPU {}: {}", gpus.join(", "), missing.reason);
+        lines.push(paint(DIM, &head));
+        let names = wrap(&missing.readings.join(", "), WIDTH - 2);
+        lines.extend(names.iter().map(|line| format!("  {line}")));
     }
     lines
 }
@@ -129,31 +122,112 @@ fn readings_lines(readings: &Readings) -> Vec<String> {
 /// The text in its column, with `head` before its first line.
 fn beside(head: &str, text: &str) -> Vec<String> {
     let indent = " ".repeat(VERDICT + CHECK);
-    let heads = std::iter::once(head).chain(std::iter::repeat(indent.as_str()));
-    let lines = wrap(text, WIDTH - VERDICT - CHECK);
-    heads
-        .zip(lines)
-        .map(|(head, line)| format!("{head}{line}"))
-        .collect()
+    let heads = std::iter::once(head).chain(std::iter::repeat(&*indent));
+    let lines = heads.zip(wrap(text, WIDTH - VERDICT - CHECK));
+    lines.map(|(head, line)| format!("{head}{line}")).collect()
 }
 
 /// Lines of at most so many columns, without control characters, which a terminal would obey.
 fn wrap(text: &str, width: usize) -> Vec<String> {
-    text::wrap(
-        &text
-            .chars()
-            .filter(|letter| !letter.is_control())
-            .collect::<String>(),
-        width,
-    )
+    let shown: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    text::wrap(&shown, width)
+}
+
+/// The readings of the GPUs that answer.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(super) struct Readings {
+    /// Paths in the sample or the details, as `power.draw_watts`, that at least one GPU has.
+    pub(super) present: Vec<String>,
+    /// Missing readings, in groups with the same reason and GPUs.
+    pub(super) missing: Vec<Missing>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Missing {
+    pub(super) reason: String,
+    /// NVML's indices of the GPUs that lack them.
+    pub(super) gpus: Vec<u32>,
+    pub(super) readings: Vec<String>,
+}
+
+/// The keys of identity, time and state, which are no readings.
+const NO_READINGS: [&str; 5] = ["index", "uuid", "at_ms", "health", "conditions"];
+
+impl Readings {
+    pub(super) fn new(answer: &Answer) -> Self {
+        let all = answer.well().map(|(sample, details)| {
+            let mut found = Vec::new();
+            for value in [json!(sample), json!(details)] {
+                walk(&value, String::new(), &mut found);
+            }
+            (sample.index, found)
+        });
+        group(all.collect())
+    }
+}
+
+/// A reading's path, and why it is absent if it is.
+type Found = (String, Option<String>);
+
+fn walk(value: &Value, path: String, found: &mut Vec<Found>) {
+    match value {
+        Value::Object(fields) if fields.contains_key("absent") => {
+            // The words for people are the model's own.
+            let reason = Absence::deserialize(value).map(|absence| absence.to_string());
+            let reason = reason.unwrap_or_else(|_| fields["absent"].to_string());
+            found.push((path, Some(reason)));
+        }
+        Value::Object(fields)
+            if !(fields.contains_key("value") && fields.contains_key("at_ms")) =>
+        {
+            for (name, value) in fields {
+                match path.as_str() {
+                    "" if NO_READINGS.contains(&name.as_str()) => {}
+                    "" => walk(value, name.clone(), found),
+                    _ => walk(value, format!("{path}.{name}"), found),
+                }
+            }
+        }
+        Value::Null if path.is_empty() => {}
+        _ => found.push((path, None)),
+    }
+}
+
+fn group(all: Vec<(u32, Vec<Found>)>) -> Readings {
+    let mut present = BTreeSet::new();
+    // By path and reason, the GPUs.
+    let mut absent: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
+    for (index, found) in all {
+        for (path, reason) in found {
+            match reason {
+                None => drop(present.insert(path)),
+                Some(reason) => absent.entry((path, reason)).or_default().push(index),
+            }
+        }
+    }
+    let mut missing: BTreeMap<(String, Vec<u32>), Vec<String>> = BTreeMap::new();
+    for ((path, reason), gpus) in absent {
+        missing.entry((reason, gpus)).or_default().push(path);
+    }
+    let in_group = |((reason, gpus), readings)| Missing {
+        reason,
+        gpus,
+        readings,
+    };
+    Readings {
+        present: present.into_iter().collect(),
+        missing: missing.into_iter().map(in_group).collect(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use unicode_width::UnicodeWidthStr;
 
-    use super::*;
     use crate::terminal::style::plain;
+
+    use super::*;
 
     #[test]
     fn every_line_fits_and_says_its_verdict() {
@@ -203,5 +277,60 @@ mod tests {
         assert_eq!(json["checks"][0]["verdict"], "note");
         assert_eq!(json["checks"][0]["finding"], "none");
         assert!(json["checks"][0]["cure"].is_null());
+    }
+
+    fn find_all(value: &Value) -> Vec<Found> {
+        let mut found = Vec::new();
+        walk(value, String::new(), &mut found);
+        found
+    }
+
+    #[test]
+    fn readings_are_present_or_missing_with_reason() {
+        let value = json!({
+            "index": 0, "uuid": null, "health": {"state": "ok"},
+            "power": {"draw_watts": 5.0, "limit_watts": {"value": 7, "at_ms": 1}},
+            "fan_percent": {"absent": "not_supported"},
+            "processes": [{"name": {"absent": "unknown"}}],
+            "modes": {
+                "ecc": {"current": true, "pending": true},
+                "mig": {"absent": "driver_error", "code": 999}
+            },
+        });
+        let readings = group(vec![
+            (0, find_all(&value)),
+            (1, find_all(&json!({"fan_percent": 30.0}))),
+        ]);
+        let expected = [
+            "fan_percent",
+            "modes.ecc.current",
+            "modes.ecc.pending",
+            "power.draw_watts",
+            "power.limit_watts",
+            "processes",
+        ];
+        assert_eq!(readings.present, expected);
+        let missing: Vec<_> = readings
+            .missing
+            .iter()
+            .map(|it| {
+                (
+                    it.reason.as_str(),
+                    it.gpus.as_slice(),
+                    it.readings.join(" "),
+                )
+            })
+            .collect();
+        assert_eq!(
+            missing,
+            [
+                ("driver error 999", &[0][..], "modes.mig".to_owned()),
+                (
+                    "not on this board or driver",
+                    &[0][..],
+                    "fan_percent".to_owned()
+                )
+            ]
+        );
     }
 }

@@ -1,22 +1,33 @@
 //! `gpumon export`: what was recorded, for other programs.
 
-mod history;
-mod recording;
-
 use std::{
     io::{self, BufWriter, Write},
-    path::PathBuf,
+    ops::Range,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::anyhow;
+use gpumon_history::{
+    database::TIERS,
+    span::{DeviceSpan, HistorySpan, SpanPart},
+    wanted::Metric,
+};
+use gpumon_probe::model::{Inventory, Record, now_ms};
+use gpumon_recording::Recording;
+use serde_json::Value;
 
-use super::show::csv::{self, Csv, Rows};
+use super::{
+    replay,
+    show::csv::{self, Csv, DEVICE_KEYS, Format, Rows, time},
+};
 use crate::{
-    exit::Failure,
-    moment::{Moment, MomentSpan},
+    exit::{Result, say, usage},
+    moment::{Beside, Moment, MomentSpan},
     options::parse_time,
-    past::PastArgs,
+    past::{PastArgs, most_points},
+    recorded::samples,
+    terminal::output::print_raw,
 };
 
 /// Print a recording, or the history of a running server, as CSV or JSON
@@ -75,38 +86,27 @@ Environment:
 
 Exit codes: 0 success, 1 error or no server, 2 invalid argument or not a recording";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Comma-separated values with a header
-    Csv,
-    /// One JSON object per line
-    Ndjson,
-}
-
 /// What tells rows apart.
 const GPU_KEYS: [&str; 5] = ["time", "time_ms", "index", "uuid", "name"];
 const PROCESS_KEYS: [&str; 4] = ["time", "time_ms", "gpu_index", "pid"];
 
-pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ExportArgs) -> Result {
     let (rows, keys) = if args.processes {
         (Rows::Processes, &PROCESS_KEYS[..])
     } else {
         (Rows::Devices, &GPU_KEYS[..])
     };
     if args.metrics.as_deref() == Some(csv::HELP) {
-        io::stdout().write_all(csv::help(rows).replace("--columns", "--metrics").as_bytes())?;
-        return Ok(());
+        return print_raw(&csv::help(rows).replace("--columns", "--metrics"));
     }
     let columns = Csv::with_keys(rows, keys, args.metrics.as_deref()).map_err(|error| {
-        Failure::usage(anyhow!(
-            error.replace("gpumon --csv --columns", "gpumon export --metrics")
-        ))
+        usage!(error.replace("gpumon --csv --columns", "gpumon export --metrics"))
     })?;
     let span = MomentSpan::new(args.from, args.to);
     let mut out = BufWriter::new(io::stdout().lock());
     match &args.file {
-        Some(file) => recording::export(file, span, &columns, args.format, &mut out)?,
-        None => history::export(
+        Some(file) => export_recording(file, span, &columns, args.format, &mut out)?,
+        None => export_history(
             &args.past,
             span,
             args.resolution,
@@ -118,3 +118,250 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     out.flush()?;
     Ok(())
 }
+
+fn export_recording(
+    file: &Path,
+    span: MomentSpan,
+    columns: &Csv,
+    format: Format,
+    out: &mut impl Write,
+) -> Result {
+    let recording = Recording::open(file).map_err(replay::failure)?;
+    if let Some(cuts) = replay::cuts(&recording) {
+        say(&cuts);
+    }
+    let span = span
+        .resolve(&Beside::recording(recording.times_ms()))
+        .map_err(|why| usage!(why))?;
+    if format == Format::Csv {
+        out.write_all(columns.header().as_bytes())?;
+    }
+    let mut inventory: Option<Inventory> = None;
+    samples(&recording, &span, |record| {
+        match record {
+            Record::Inventory(newer) => inventory = Some(newer),
+            Record::Sample(sample) => {
+                if let Some(inventory) = &inventory {
+                    let rows = columns.rows(inventory, &sample, format);
+                    out.write_all(rows.as_bytes())?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+fn export_history(
+    past: &PastArgs,
+    span: MomentSpan,
+    resolution: Option<Duration>,
+    columns: &Csv,
+    format: Format,
+    out: &mut impl Write,
+) -> Result {
+    let span = span
+        .resolve(&Beside::now(now_ms()))
+        .map_err(|why| usage!(why))?;
+    let asked = select_metrics(columns);
+    if asked.is_empty() {
+        return Err(usage!(
+            "history has readings alone: name one, as power.draw_watts"
+        ));
+    }
+    let ids: Vec<&str> = asked.iter().map(|metric| &*metric.id).collect();
+    let resolution_ms = resolution.map(|resolution| (resolution.as_millis() as u64).max(1));
+    let is_key = |name: &&'static str| GPU_KEYS.contains(name) || DEVICE_KEYS.contains(name);
+    let keys = columns.names().filter(is_key).collect();
+    let mut rows = HistoryRows {
+        asked,
+        keys,
+        format,
+        has_range: None,
+        is_begun: false,
+        knows_time: false,
+        last_ms: None,
+    };
+    for part in split_span(past, &span, &ids, resolution_ms)? {
+        rows.write(&past.ask(&part, &ids, resolution_ms)?, out)?;
+    }
+    if rows.has_range.is_none() && rows.knows_time {
+        let names = ids.join(", ");
+        return Err(anyhow!(
+            "nothing on this machine told {names} in that time: name other readings; `gpumon \
+                            export \
+                            --metrics help` lists them"
+        )
+        .into());
+    }
+    if rows.has_range.is_none() {
+        return Err(anyhow!("nothing is known of that time; {}", past.cure()).into());
+    }
+    Ok(())
+}
+
+/// Returns the readings among the columns; the others are of a moment, and not of a time.
+fn select_metrics(columns: &Csv) -> Vec<&'static Metric> {
+    let names: Vec<_> = columns.names().collect();
+    Metric::all()
+        .filter(|metric| names.contains(&&*column_name(metric)))
+        .collect()
+}
+
+fn column_name(metric: &Metric) -> String {
+    metric.id.replace('.', "_")
+}
+
+/// Returns spans that are each answered at once, in a resolution that was asked for.
+fn split_span(
+    past: &PastArgs,
+    span: &Range<u64>,
+    ids: &[&str],
+    resolution_ms: Option<u64>,
+) -> Result<Vec<Range<u64>>> {
+    // The span of one reading shows how far back anything is known.
+    let known = past.ask(span, &ids[..1], None)?;
+    let span = span.start.max(known.oldest_ms)..span.end;
+    let Some(resolution_ms) = resolution_ms else {
+        return Ok(vec![span]);
+    };
+    let part_ms = part_ms(resolution_ms);
+    let first = span.start / part_ms * part_ms;
+    let starts = (first..span.end).step_by(part_ms as usize);
+    Ok(starts
+        .map(|start| start.max(span.start)..span.end.min(start.saturating_add(part_ms)))
+        .collect())
+}
+
+/// The time of a part: of as many rows as are answered at once, and a multiple of all rows that
+/// there are, where that is possible. No row is then cut in two.
+fn part_ms(resolution_ms: u64) -> u64 {
+    let longest_ms = TIERS
+        .iter()
+        .map(|tier| tier.resolution_ms)
+        .max()
+        .unwrap_or(1);
+    let most_ms = resolution_ms.saturating_mul(most_points());
+    let common_ms = (1..=longest_ms).map(|times| resolution_ms.saturating_mul(times));
+    let common_ms = common_ms
+        .take_while(|ms| *ms <= most_ms)
+        .find(|ms| ms.is_multiple_of(longest_ms));
+    common_ms.map_or(most_ms, |common_ms| most_ms / common_ms * common_ms)
+}
+
+struct HistoryRows {
+    asked: Vec<&'static Metric>,
+    /// The columns before those.
+    keys: Vec<&'static str>,
+    format: Format,
+    /// Whether there are columns of minima and maxima, once that is known.
+    has_range: Option<bool>,
+    /// Whether the header was written.
+    is_begun: bool,
+    /// Whether anything was known of the time, be it nothing of what was asked for.
+    knows_time: bool,
+    /// The time of the last row: where parts are answered in different resolutions, the next begins
+    /// before its end.
+    last_ms: Option<u64>,
+}
+
+impl HistoryRows {
+    fn write(&mut self, span: &HistorySpan, out: &mut impl Write) -> Result {
+        self.knows_time |= !span.times_ms.is_empty();
+        let devices: Vec<_> = span.devices().collect();
+        if devices.is_empty() {
+            return Ok(());
+        }
+        let ranges =
+            |device: &SpanPart<'_>| device.metrics.values().any(|series| series.min.is_some());
+        let has_range = *self
+            .has_range
+            .get_or_insert_with(|| devices.iter().any(ranges));
+        let names = self.names(has_range);
+        if self.format == Format::Csv && !std::mem::replace(&mut self.is_begun, true) {
+            out.write_all(csv::row(names.iter().cloned()).as_bytes())?;
+        }
+        let is_new = |at_ms: u64| self.last_ms.is_none_or(|last_ms| at_ms > last_ms);
+        for (place, at_ms) in span
+            .times_ms
+            .iter()
+            .enumerate()
+            .filter(|(_, at_ms)| is_new(**at_ms))
+        {
+            for device in &devices {
+                let values = self.values(device, place, has_range);
+                // A device that was not there has no row.
+                if values.iter().all(Option::is_none) {
+                    continue;
+                }
+                out.write_all(self.row(device, *at_ms, &names, &values).as_bytes())?;
+            }
+        }
+        self.last_ms = span.times_ms.last().copied().max(self.last_ms);
+        Ok(())
+    }
+
+    fn names(&self, has_range: bool) -> Vec<String> {
+        let of = |metric: &&Metric| {
+            let name = column_name(metric);
+            let ends = if has_range {
+                &["", "_min", "_max"][..]
+            } else {
+                &[""][..]
+            };
+            ends.iter()
+                .map(|end| format!("{name}{end}"))
+                .collect::<Vec<_>>()
+        };
+        self.keys
+            .iter()
+            .map(|key| (*key).to_owned())
+            .chain(self.asked.iter().flat_map(of))
+            .collect()
+    }
+
+    fn values(&self, device: &SpanPart<'_>, place: usize, has_range: bool) -> Vec<Option<f64>> {
+        let of = |metric: &&Metric| {
+            let series = device.metrics.get(&*metric.id);
+            let series = series.filter(|_| metric.device == device.kind);
+            let stat = series.and_then(|series| series.stat_at(place));
+            let parts = [
+                stat.map(|stat| stat.mean),
+                stat.map(|stat| stat.min),
+                stat.map(|stat| stat.max),
+            ];
+            parts.into_iter().take(if has_range { 3 } else { 1 })
+        };
+        self.asked.iter().flat_map(of).collect()
+    }
+
+    fn row(
+        &self,
+        device: &SpanPart<'_>,
+        at_ms: u64,
+        names: &[String],
+        values: &[Option<f64>],
+    ) -> String {
+        let keys = self.keys.iter().map(|key| key_value(device, key, at_ms));
+        let values = values.iter().map(|value| Value::from(*value));
+        self.format.line(names.iter().cloned(), keys.chain(values))
+    }
+}
+
+/// The value of a column that identifies a row.
+fn key_value(part: &SpanPart<'_>, key: &str, at_ms: u64) -> Value {
+    let of =
+        |read: fn(&DeviceSpan) -> Option<Value>| part.device.and_then(read).unwrap_or(Value::Null);
+    match key {
+        "time" => time(at_ms).into(),
+        "time_ms" => at_ms.into(),
+        "index" => of(|device| Some(device.index.into())),
+        "uuid" => of(|device| Some(device.uuid.clone().into())),
+        "name" => of(|device| device.name.clone().map(Value::from)),
+        "parent" => of(|device| device.parent.clone().map(Value::from)),
+        _ => part.kind.word().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

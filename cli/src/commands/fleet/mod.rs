@@ -1,20 +1,24 @@
 //! `gpumon fleet`: many machines at once, on a page or in the terminal.
 
-mod serve;
 mod table;
-mod targets;
 
-use anyhow::anyhow;
+use std::{iter, path::PathBuf};
+
+use anyhow::Context;
 use clap::Arg;
-use gpumon_probe::units::Accepted;
+use gpumon_fleet::discovery::{Label, MOST_TARGETS, Target, TargetGroup, groups, slurm};
+use gpumon_probe::{safe_file, units::Accepted};
+use gpumon_server::{Live, Settings, fleet::FleetSettings};
 
-use super::serve::DoorArgs;
+use super::serve::{DoorArgs, asked_to_end};
 use crate::{
-    exit::Failure,
+    exit::{Failure, Result, usage},
     fleet::{
+        hosts::{self, HostsArgs},
         nodes::Sort,
-        options::{OwnFleetArgs, no_fleet},
+        options::{OwnFleetArgs, WithoutPrefix, no_fleet},
         renamed::{Rename, Renamed},
+        served,
     },
 };
 
@@ -46,7 +50,7 @@ pub(crate) struct FleetArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    Targets(targets::TargetsArgs),
+    Targets(TargetsArgs),
 }
 
 /// What is printed once.
@@ -130,20 +134,20 @@ Every option has a variable, as GPUMON_FLEET_PROMETHEUS for --prometheus, and a 
 
 Exit codes: 0 success, with --free if there are such GPUs; 1 error, or no such GPUs; 2 invalid argument or address in use";
 
-pub(crate) fn run(args: &FleetArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &FleetArgs) -> Result {
     if let Some(Action::Targets(targets)) = &args.action {
-        return targets::run(targets);
+        return print_targets(targets);
     }
     let settings = args.fleet.args.settings()?.ok_or_else(no_fleet)?;
     if args.once.is_wanted() {
         return table::run(&args.once, &settings.reader);
     }
     if !args.once.words.is_empty() {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "words choose what is printed: add --table, --gpus, --users or --free N, or filter on the page"
-        )));
+        ));
     }
-    super::serve::in_runtime(serve::serve(&args.doors.args, settings))
+    super::serve::in_runtime(serve(&args.doors.args, settings))
 }
 
 impl OnceArgs {
@@ -157,3 +161,109 @@ const MEMORY: Accepted<u64> = Accepted::accept_sizes(
     u64::MAX,
     "a size of a GPU's memory in all, such as 80GiB",
 );
+
+async fn serve(doors: &DoorArgs, fleet: FleetSettings) -> Result {
+    let shutdown = asked_to_end(doors.exit_with_parent, None)?;
+    let show_processes = doors.show_processes(false)?;
+    let open = doors.open(false)?;
+    let door = doors.open_listener(&open).await?;
+    tracing::info!("serving the fleet at {}", door.address(&open));
+    let live = Live {
+        public_origins: doors.public_origin.clone().into(),
+        ..Live::default()
+    }
+    .fixed();
+    let settings = Settings {
+        live,
+        doors: open,
+        show_processes,
+        ..served::settings(fleet)
+    };
+    gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
+    Ok(())
+}
+
+/// Print targets for Prometheus: its `file_sd` and `http_sd` read the same JSON
+///
+/// Targets are the hosts that are named, or the nodes of a Slurm cluster that have GPUs.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = TARGETS_NOTES)]
+pub(crate) struct TargetsArgs {
+    #[command(flatten)]
+    hosts: Renamed<HostsArgs, WithoutPrefix>,
+
+    /// File with what `sinfo -N -h -o '%N %G'` or `scontrol show nodes` prints, for the nodes with
+    /// GPUs; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    slurm_nodes: Option<PathBuf>,
+
+    /// File to write; it is replaced at once, so that Prometheus never reads a part of it. Without,
+    /// they are printed
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Port at which they are scraped
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = PORT,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    port: u16,
+
+    /// Label of all of them, as cluster=alps; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    label: Vec<Label>,
+}
+
+/// The default port of `gpumon serve`.
+pub(crate) const PORT: u16 = 9123;
+
+const TARGETS_NOTES: &str = "\
+Examples:
+  gpumon fleet targets --hosts 'node[01-64]' --label cluster=alps \
+--output /etc/prometheus/gpumon.json
+      Write a file for file_sd_configs.
+  sinfo -N -h -o '%N %G' | gpumon fleet targets --slurm-nodes - --port 9124
+      Print the nodes of a Slurm cluster that have GPUs.
+
+Exit codes: 0 success, 1 error, 2 invalid argument";
+
+fn print_targets(args: &TargetsArgs) -> Result {
+    let targets = args.targets()?;
+    let json = format_groups(&groups(&targets, args.port, &args.label))?;
+    match &args.output {
+        // Everybody may read it, as before.
+        Some(file) => safe_file::replace(file, json.as_bytes(), 0o644)
+            .with_context(|| format!("cannot write {}", file.display()))?,
+        None => crate::terminal::output::print_raw(&json)?,
+    }
+    Ok(())
+}
+
+impl TargetsArgs {
+    fn targets(&self) -> Result<Vec<Target>> {
+        let mut targets = Vec::new();
+        if let Some(hosts) = self.hosts.args.read_hosts(MOST_TARGETS)? {
+            targets.extend(hosts.hosts().iter().map(|it| Target {
+                host: it.address().to_owned(),
+            }));
+        }
+        if let Some(file) = &self.slurm_nodes {
+            let text = hosts::read(file).map_err(Failure::usage)?;
+            let nodes = slurm::gpu_nodes(&text);
+            targets.extend(nodes.map_err(|error| usage!("{}: {error}", file.display()))?);
+        } else if targets.is_empty() {
+            return Err(usage!(
+                "which hosts? Name them with --hosts LIST, --hosts-file FILE or --slurm-nodes FILE"
+            ));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        targets.retain(|target| seen.insert(target.host.clone()));
+        Ok(targets)
+    }
+}
+
+fn format_groups(groups: &[TargetGroup]) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(groups)? + "\n")
+}

@@ -1,18 +1,28 @@
 //! `gpumon info`: what this machine has to compute with, and what that can do at best.
-//!
-//! - [`links`] is what NVML says of PCIe and NVLink, [`text`] all of it for people.
 
-mod links;
-mod text;
+use std::time::Duration;
 
+use gpumon_probe::{
+    model::{Absence, NvLink, Reading},
+    owner::CommandLines,
+    units::byte_size,
+};
 use gpumon_workload::{
     Unavailable,
-    info::{Cpu, GpuInfo, Gpus},
+    info::{ClockOf, Cpu, GpuInfo, Gpus, Peak},
 };
 use serde::Serialize;
 
-use self::links::Links;
-use crate::{exit::Failure, options::SourceArgs, terminal::output::print_report};
+use crate::{
+    driver::{self, Answer, Driver},
+    exit::Failure,
+    options::SourceArgs,
+    terminal::{
+        output::print_report,
+        style::{STRONG, paint},
+        units::{format_count, three_digits},
+    },
+};
 
 /// Print the properties and theoretical peak rates of GPUs and CPU
 ///
@@ -73,20 +83,236 @@ pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
         gpus,
         cpu: Cpu::this(),
     };
-    print_report(args.json, || &machine, |_| text::of(&machine))?;
+    print_report(args.json, || &machine, |_| format_machine(&machine))?;
     error.map_or(Ok(()), |error| Err(Failure::with_code(error, NO_GPU)))
 }
 
 fn gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), Unavailable> {
     let Gpus { cuda, gpus } = Gpus::read()?;
-    let known = links::read(source);
+    let known = read_links(source);
     Ok((
         cuda,
         gpus.into_iter()
             .map(|info| GpuWithLinks {
-                links: links::find_links(&known, &info.uuid),
+                links: find_links(&known, &info.uuid),
                 info,
             })
             .collect(),
     ))
+}
+
+/// How long NVML may take, which hangs where a GPU is sick.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Links {
+    /// The highest that board and slot can do.
+    pcie_generation: Reading<u32>,
+    pcie_width: Reading<u32>,
+    /// That are up.
+    nvlinks: Reading<u32>,
+    /// The sum of all links, each way.
+    nvlink_bytes_per_second: Reading<f64>,
+}
+
+/// Asks NVML. Where that fails or hangs, less is known, and nothing else waits for it.
+fn read_links(source: &SourceArgs) -> Driver {
+    let is_enough = |answer: &Answer, _| answer.inventory.gpus.len() <= answer.details.len();
+    driver::read(source, CommandLines::Own, PATIENCE, is_enough)
+}
+
+/// The links of the GPU with this UUID.
+fn find_links(driver: &Driver, uuid: &str) -> Links {
+    let found = driver.answer().and_then(|answer| {
+        let mut gpus = answer.inventory.gpus.iter();
+        let gpu = gpus.find(|gpu| gpu.uuid.as_deref() == Some(uuid))?;
+        Some((gpu, answer.details.get(&gpu.index)))
+    });
+    let (gpu, details) = (found.map(|found| found.0), found.and_then(|found| found.1));
+    let up: Reading<Vec<NvLink>> =
+        details.map_or_else(make_unknown, |details| details.nvlinks.clone());
+    let up = up.map(|links| {
+        links
+            .into_iter()
+            .filter(|link| link.active.value() == Some(&true))
+            .collect::<Vec<_>>()
+    });
+    Links {
+        pcie_generation: gpu.map_or_else(make_unknown, |gpu| gpu.board.pcie_max_generation.clone()),
+        pcie_width: gpu.map_or_else(make_unknown, |gpu| gpu.board.pcie_max_width.clone()),
+        // Not `sum`, which is -0 of nothing.
+        nvlink_bytes_per_second: up.clone().map(|up| {
+            up.iter()
+                .filter_map(|link| link.bytes_per_second.value())
+                .fold(0.0, |sum, rate| sum + rate)
+        }),
+        nvlinks: up.map(|up| up.len() as u32),
+    }
+}
+
+fn make_unknown<T>() -> Reading<T> {
+    Reading::Absent(Absence::Unknown)
+}
+
+const UNKNOWN: &str = "unknown";
+const LABEL: usize = 18;
+
+fn format_machine(machine: &Machine) -> String {
+    let gpus = machine
+        .gpus
+        .iter()
+        .map(|gpu| block_of_gpu(gpu, machine.cuda.as_deref().unwrap_or(UNKNOWN)));
+    gpus.chain([block_of_cpu(&machine.cpu)])
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
+    let info = &gpu.info;
+    let bytes = |reading: &Reading<u64>| format_reading(reading, |bytes| byte_size(*bytes as f64));
+    let clock = format_reading(&info.max_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
+    let memory_clock = format_reading(&info.memory_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
+    let bandwidth = format_reading(&info.memory_bytes_per_second, |rate| {
+        format!("{} TB/s", three_digits(rate / 1e12))
+    });
+    let ecc = format_reading(&info.ecc, |on| {
+        if *on { "with ECC" } else { "without ECC" }.to_owned()
+    });
+    let (peaks, at) = info
+        .peaks
+        .value()
+        .map_or((UNKNOWN.to_owned(), String::new()), |peaks| {
+            let of = match peaks.clock_of {
+                ClockOf::DataSheet => "the data sheet's clock",
+                ClockOf::Driver => "the driver's highest clock",
+            };
+            (
+                peaks
+                    .by_type
+                    .iter()
+                    .map(format_peak)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                format!("{:.0} MHz, {of}", peaks.clock_mhz),
+            )
+        });
+    let mut lines = vec![
+        paint(STRONG, &format!("GPU {}: {}", info.index, info.name)),
+        line(
+            "UUID, PCI bus",
+            &format!("{}, {}", info.uuid, info.pci_bus_id),
+        ),
+        line(
+            "compute",
+            &format!(
+                "capability {}, driver for CUDA {cuda}",
+                info.compute_capability
+            ),
+        ),
+        line(
+            "multiprocessors",
+            &format!("{}, up to {clock}", format_number(&info.multiprocessors)),
+        ),
+        line(
+            "memory",
+            &format!("{} {ecc}", byte_size(info.memory_bytes as f64)),
+        ),
+        line(
+            "memory bandwidth",
+            &format!(
+                "{bandwidth} ({} bit at {memory_clock})",
+                format_number(&info.memory_bus_bits)
+            ),
+        ),
+        line("L2 cache", &bytes(&info.l2_cache_bytes)),
+        line(
+            "shared memory",
+            &format!(
+                "{} a multiprocessor, {} a block",
+                bytes(&info.shared_memory_bytes),
+                bytes(&info.shared_memory_per_block_bytes)
+            ),
+        ),
+        line(
+            "threads",
+            &format!(
+                "{} a multiprocessor, {} a block",
+                format_number(&info.max_threads),
+                format_number(&info.max_threads_per_block)
+            ),
+        ),
+        line("copy engines", &format_number(&info.copy_engines)),
+        line("links", &format_links(&gpu.links)),
+        line("TFLOP/s, dense", &peaks),
+    ];
+    if !at.is_empty() {
+        lines.push(line("", &format!("at {at}")));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn block_of_cpu(cpu: &Cpu) -> String {
+    let caches = cpu
+        .caches
+        .iter()
+        .map(|cache| format!("L{} {}", cache.level, byte_size(cache.bytes as f64)));
+    let caches = caches.collect::<Vec<_>>().join(", ");
+    let or_unknown = |text: String| {
+        if text.is_empty() {
+            UNKNOWN.to_owned()
+        } else {
+            text
+        }
+    };
+    let lines = [
+        paint(STRONG, &format!("CPU: {}", cpu.name)),
+        line(
+            "parallel",
+            &[
+                format_count(cpu.sockets as u64, "chip"),
+                format_count(cpu.cores as u64, "core"),
+                format_count(cpu.threads as u64, "thread"),
+            ]
+            .join(", "),
+        ),
+        line("memory", &byte_size(cpu.memory_bytes as f64)),
+        line("caches", &or_unknown(caches)),
+        line("instructions", &or_unknown(cpu.features.join(" "))),
+    ];
+    lines.join("\n") + "\n"
+}
+
+fn format_links(links: &Links) -> String {
+    let pcie = match (links.pcie_generation.value(), links.pcie_width.value()) {
+        (Some(generation), Some(width)) => format!("PCIe {generation}.0 x{width}"),
+        _ => format!("PCIe {UNKNOWN}"),
+    };
+    let nvlink = match (links.nvlinks.value(), links.nvlink_bytes_per_second.value()) {
+        (Some(0), _) => "no NVLink up".to_owned(),
+        (Some(count), Some(rate)) => format!("{count} NVLinks, {:.0} GB/s each way", rate / 1e9),
+        (Some(count), None) => format!("{count} NVLinks"),
+        (None, _) => match links.nvlinks {
+            Reading::Absent(gpumon_probe::model::Absence::NotSupported) => "no NVLink".to_owned(),
+            _ => format!("NVLink {UNKNOWN}"),
+        },
+    };
+    format!("{pcie}, {nvlink}")
+}
+
+/// `bf16 989`.
+fn format_peak(peak: &Peak) -> String {
+    let name = peak.dtype.replace('_', " ");
+    format!("{name} {}", three_digits(peak.operations_per_second / 1e12))
+}
+
+fn line(label: &str, text: &str) -> String {
+    format!("  {label:LABEL$}{text}")
+}
+
+fn format_number(reading: &Reading<u32>) -> String {
+    format_reading(reading, ToString::to_string)
+}
+
+fn format_reading<T>(reading: &Reading<T>, words: impl Fn(&T) -> String) -> String {
+    reading.value().map_or_else(|| UNKNOWN.to_owned(), words)
 }

@@ -13,13 +13,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{
-    sources::Sources,
-    tool::{Answer, Tool},
-};
+use super::{Answer, Tool, sources::Sources};
 use crate::{
     describe::{self, Context},
-    exit::Failure,
+    exit::Result,
     snapshot::{Need, Snapshot},
 };
 
@@ -79,7 +76,7 @@ impl Tool for Status {
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer> {
         let snapshot = sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
         Ok(make_answer(snapshot))
     }
@@ -101,7 +98,7 @@ impl Tool for Processes {
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer> {
         let mut snapshot =
             sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
         for gpu in &mut snapshot.sample.gpus {
@@ -136,7 +133,7 @@ impl Tool for Events {
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer> {
         let limit = self.limit.unwrap_or(USUAL_EVENTS);
         if !(1..=MOST_EVENTS).contains(&limit) {
             return Err(anyhow!("limit: {limit} is not 1 to {MOST_EVENTS}").into());
@@ -154,14 +151,14 @@ impl Tool for Events {
             Err(failure) => (HistorySpan::default(), failure.message()),
         };
         let shown: Vec<_> = snapshot.sample.gpus.iter().map(|gpu| gpu.index).collect();
-        snapshot.events = past
+        snapshot.frame.events = past
             .events
             .into_iter()
             .rev()
             .filter(|event| self.is_wanted(event, &shown))
             .collect();
-        let omitted = snapshot.events.len().saturating_sub(limit);
-        snapshot.events.truncate(limit);
+        let omitted = snapshot.frame.events.len().saturating_sub(limit);
+        snapshot.frame.events.truncate(limit);
         let mut answer = make_answer(snapshot);
         answer.own["events_omitted"] = omitted.into();
         if let Some(why) = unknown {

@@ -11,7 +11,7 @@ use gpumon_probe::{
 
 use crate::{
     device_id,
-    exit::Failure,
+    exit::Result,
     options::SourceArgs,
     past::PastArgs,
     snapshot::{Need, Snapshot, SourceSelection},
@@ -42,7 +42,7 @@ impl Sources {
         need: Need,
         depth: ReadDepth,
         gpus: Option<&[GpuName]>,
-    ) -> Result<Snapshot, Failure> {
+    ) -> Result<Snapshot> {
         let mut snapshot = match self.ask(need)? {
             Some(snapshot) => snapshot,
             None => Snapshot::read(&self.open()?, need, depth, CommandLines::Own)?,
@@ -65,7 +65,7 @@ impl Sources {
     ///
     /// # Errors
     /// No GPU has one of the names, or it is unknown which GPUs there are.
-    pub(super) fn find_indices(&self, names: &[GpuName]) -> Result<Vec<u32>, Failure> {
+    pub(super) fn find_indices(&self, names: &[GpuName]) -> Result<Vec<u32>> {
         let indices = names.iter().map(|name| match name {
             GpuName::Index(index) => Some(*index),
             _ => None,
@@ -78,7 +78,7 @@ impl Sources {
     }
 
     /// What a server tells; `None` where there is none that could.
-    fn ask(&self, need: Need) -> Result<Option<Snapshot>, Failure> {
+    fn ask(&self, need: Need) -> Result<Option<Snapshot>> {
         let at = SourceSelection {
             source: &self.source,
             server: self.past.server(),
@@ -87,7 +87,7 @@ impl Sources {
         Snapshot::from_server(at, need)
     }
 
-    fn open(&self) -> Result<Arc<dyn Source>, Failure> {
+    fn open(&self) -> Result<Arc<dyn Source>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(source) = &*opened {
             return Ok(Arc::clone(source));
@@ -99,7 +99,7 @@ impl Sources {
     ///
     /// # Errors
     /// Where this command says what to read, which no server's past is of.
-    pub(super) fn past(&self) -> Result<&PastArgs, Failure> {
+    pub(super) fn past(&self) -> Result<&PastArgs> {
         if self.past.is_read_from_disk()
             || self.past.server().is_typed()
             || !self.source.is_read_here()

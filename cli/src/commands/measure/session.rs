@@ -5,7 +5,6 @@ use std::{
     io,
     os::unix::process::parent_id,
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -18,14 +17,12 @@ use rustix::{
 use serde_json::json;
 
 use super::{
-    measurement::Measurement,
-    measurements::Measurements,
-    output::{answer, refuse, refuse_line, write},
-    protocol::{Request, Stream, parse_id},
+    Measurement, Measurements, Request, Stream, parse_id, refuse, refuse_line, send_answer, write,
 };
 use crate::{
+    background::spawn,
     commands::{mark::Forwarder, run::INTERVAL},
-    exit::Failure,
+    exit::{Failure, Result},
     feed::{Feed, Input},
     local::{NoServer, ServerArgs},
     options::SourceArgs,
@@ -48,7 +45,7 @@ pub(super) enum Happening {
     /// A line, which may be an invalid request.
     Request(Vec<u8>),
     EndOfRequests,
-    Opened(Result<Feed<Self>, Failure>),
+    Opened(Result<Feed<Self>>),
     Fed(Input),
 }
 
@@ -123,7 +120,7 @@ impl Session {
     }
 
     /// Does what is asked until nobody asks any more.
-    pub(super) fn follow(&mut self, waiting: &Receiver<Happening>) -> Result<(), Failure> {
+    pub(super) fn follow(&mut self, waiting: &Receiver<Happening>) -> Result {
         loop {
             match waiting.recv_timeout(TICK) {
                 Ok(Happening::Request(line)) => self.on_request(&line),
@@ -160,7 +157,7 @@ impl Session {
         } else if let Some(number) = request.end {
             match self.measurements.get(number) {
                 Some(measurement) => measurement.end(at_ms),
-                None => refuse(id, &Measurements::missing(number)),
+                None => refuse(id, &Measurements::explain_missing(number)),
             }
         } else if let Some(number) = request.cost {
             self.waiting_for_cost.push((id.unwrap_or_default(), number));
@@ -204,7 +201,7 @@ impl Session {
         for (_, record) in &self.recent {
             measurement.push(record, tree);
         }
-        if let Some(meter) = measurement.meter() {
+        if let Some(meter) = &mut measurement.meter {
             if let Some(problem) = &self.problem {
                 meter.lose(problem);
             }
@@ -227,8 +224,7 @@ impl Session {
             Err(why) => return refuse(id, &why),
         };
         self.measurements
-            .all()
-            .filter_map(Measurement::meter)
+            .list_meters()
             .for_each(|meter| meter.add_mark(mark.clone()));
         if self.asks_server() {
             self.forwarder.send(&mark);
@@ -304,21 +300,13 @@ impl Session {
     /// Something is not as it should be, and whoever measures is told.
     fn tell(&mut self, remark: &str) {
         write(&json!({ "remark": remark }));
-        self.measurements
-            .all()
-            .filter_map(Measurement::meter)
-            .for_each(|meter| meter.lose(remark));
+        self.measurements.record_loss(remark);
     }
 
     fn fail(&mut self, failure: &Failure) {
-        let problem = failure
-            .message()
-            .unwrap_or_else(|| "the GPUs cannot be read".to_owned());
+        let problem = failure.describe();
         write(&json!({ "failed": problem }));
-        self.measurements
-            .all()
-            .filter_map(Measurement::meter)
-            .for_each(|meter| meter.lose(&problem));
+        self.measurements.record_loss(&problem);
         self.problem = Some(problem);
     }
 
@@ -334,14 +322,14 @@ impl Session {
             .for_each(|measurement| measurement.finish(gpus, is_over));
         self.waiting_for_cost.retain(|(id, number)| {
             let Some(measurement) = self.measurements.get(*number) else {
-                refuse(Some(*id), &Measurements::missing(*number));
+                refuse(Some(*id), &Measurements::explain_missing(*number));
                 return false;
             };
             if measurement.due().is_some() {
                 return true;
             }
-            let cost = measurement.cost(now_ms() as f64, gpus);
-            answer(
+            let cost = measurement.find_cost(now_ms() as f64, gpus);
+            send_answer(
                 Some(*id),
                 json!({ "cost": cost, "stored": StoredCost::new(&cost) }),
             );
@@ -349,7 +337,7 @@ impl Session {
         });
         if let (Some(inventory), Some(sample)) = (&self.inventory, &self.sample) {
             for id in self.waiting_for_sample.drain(..) {
-                answer(
+                send_answer(
                     Some(id),
                     json!({ "snapshot": { "inventory": inventory, "sample": sample } }),
                 );
@@ -429,15 +417,11 @@ fn ask_for_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
             _ => Err(asked.body.trim().to_owned()),
         });
         match read {
-            Ok(span) => answer(id, json!({ "history": span })),
+            Ok(span) => send_answer(id, json!({ "history": span })),
             Err(why) => refuse(id, &why),
         }
     };
-    if thread::Builder::new()
-        .name("history".to_owned())
-        .spawn(work)
-        .is_err()
-    {
+    if spawn("history", work).is_err() {
         refuse(
             id,
             "no thread could be started to ask the server; end other programs",

@@ -1,7 +1,6 @@
 //! The file of a notebook, as far as its costs are concerned.
 
 use std::{
-    fmt,
     io::{BufRead, BufReader, Read as _},
     path::Path,
     slice,
@@ -13,10 +12,7 @@ use gpumon_probe::{
     bounded::open_regular,
     model::{CellRun, StoredCost},
 };
-use serde::{
-    Deserialize, Deserializer,
-    de::{SeqAccess, Visitor},
-};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::exit::Failure;
@@ -97,37 +93,22 @@ impl Notebook {
                 file.nbformat
             ));
         }
-        Ok(file.cells)
+        Ok(file.cells.into())
     }
 }
 
 #[derive(Debug, Deserialize)]
 struct File {
     nbformat: u64,
-    /// Each cell is read and dropped, so that the memory needed does not depend on outputs.
+    /// Without outputs, so that the memory needed does not depend on them.
     #[serde(default)]
-    cells: Notebook,
+    cells: Vec<Cell>,
 }
 
-impl<'de> Deserialize<'de> for Notebook {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(CellsVisitor)
-    }
-}
-
-struct CellsVisitor;
-
-impl<'de> Visitor<'de> for CellsVisitor {
-    type Value = Notebook;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cells")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut cells: A) -> Result<Notebook, A::Error> {
-        let (mut notebook, mut place) = (Notebook::default(), 0);
-        while let Some(cell) = cells.next_element::<Cell>()? {
-            place += 1;
+impl From<Vec<Cell>> for Notebook {
+    fn from(cells: Vec<Cell>) -> Self {
+        let mut notebook = Self::default();
+        for (place, cell) in (1..).zip(cells) {
             notebook.code_cells += usize::from(cell.kind == "code");
             match cell.metadata.gpumon {
                 None => {}
@@ -145,7 +126,7 @@ impl<'de> Visitor<'de> for CellsVisitor {
                 }
             }
         }
-        Ok(notebook)
+        notebook
     }
 }
 

@@ -1,12 +1,7 @@
 //! `gpumon oom`: memory that runs out, shown safely.
-//!
-//! [`page`] makes of the worker's lines what people read, with [`bar`] for how full the device is.
-
-mod bar;
-mod page;
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     time::Duration,
 };
 
@@ -14,15 +9,22 @@ use anyhow::anyhow;
 use gpumon_probe::units::Accepted;
 use gpumon_workload::{
     oom,
-    protocol::{Job, Line, OomJob},
+    protocol::{Job, Line, MemoryLevel, OomJob, Report, Topic, exit_code::INTERRUPTED},
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use self::page::Page;
 use crate::{
-    exit::Failure,
+    describe,
+    exit::{Failure, Result, say},
     options::SourceArgs,
     run::{self, View, WhereArgs},
+    terminal::{
+        glyphs::Glyphs,
+        output::print_raw,
+        screen::is_dumb,
+        style::{ALARM, DIM, MEMORY, NOTICE, STRONG, WELL, paint},
+        text::wrap,
+    },
 };
 
 /// Demonstrate out-of-memory errors safely, with cause and fix
@@ -75,7 +77,7 @@ processes need the memory), 130 interrupted";
 /// What stands for no demonstration.
 const LIST: &str = "list";
 
-pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result {
     if let Some(uuid) = &args.second {
         return as_second(uuid);
     }
@@ -106,7 +108,7 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
 }
 
 /// Works as the other process. It ends with its parent, also where the driver holds it up.
-fn as_second(uuid: &str) -> Result<(), Failure> {
+fn as_second(uuid: &str) -> Result {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| anyhow!("cannot follow the parent: {error}"))?;
     oom::second::work(uuid).map_err(|error| anyhow!(error).into())
@@ -118,16 +120,11 @@ enum Reader {
 }
 
 impl View for Reader {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result {
         match self {
-            Self::Person(page) => page.line(line)?,
-            Self::Program => {
-                let mut out = io::stdout().lock();
-                writeln!(out, "{raw}")?;
-                out.flush()?;
-            }
+            Self::Person(page) => Ok(page.line(line)?),
+            Self::Program => print_raw(&format!("{raw}\n")),
         }
-        Ok(())
     }
 }
 
@@ -144,8 +141,168 @@ pub(crate) fn names() -> Vec<&'static str> {
     std::iter::once(LIST).chain(ids).collect()
 }
 
+const LONGEST: usize = 40;
+
+/// Returns a line of at most so many columns.
+fn draw_level(level: &MemoryLevel, columns: usize, glyphs: Glyphs) -> String {
+    let short = format!(
+        "{:.1}/{:.1} GiB",
+        to_gib(level.used_bytes),
+        to_gib(level.total_bytes)
+    );
+    let text = [level.to_string(), short]
+        .into_iter()
+        .find(|text| text.len() + 12 <= columns);
+    let text = text.map(|text| format!("  {text}")).unwrap_or_default();
+    let length = columns.saturating_sub(text.len()).min(LONGEST);
+    let (used, rest) = glyphs.draw_bar(level.share(), length);
+    let rest: Vec<char> = rest.chars().collect();
+    let reserve = (level.reserve_bytes as f64 / level.total_bytes.max(1) as f64 * length as f64)
+        .ceil() as usize;
+    let free = rest.len().saturating_sub(reserve);
+    let reserved = if glyphs == Glyphs::Ascii { "|" } else { "┄" }.repeat(rest.len() - free);
+    let is_theirs = level.total_bytes.saturating_sub(level.used_bytes) < level.reserve_bytes;
+    let style = if is_theirs { ALARM } else { MEMORY };
+    let free: String = rest[..free].iter().collect();
+    format!(
+        "{}{}{}{text}",
+        paint(style, &used),
+        paint(DIM, &free),
+        paint(NOTICE, &reserved)
+    )
+}
+
+fn to_gib(bytes: u64) -> f64 {
+    bytes as f64 / (1_u64 << 30) as f64
+}
+
+/// Lines are no longer than this, so that they can be read.
+const WIDEST: usize = 100;
+/// The columns before a sentence, for its time or topic.
+const MARGIN: usize = 13;
+
+struct Page {
+    /// Whether standard output is a terminal on which a line can be written again.
+    is_live: bool,
+    begun_ms: u64,
+    /// The topic of the last sentence.
+    topic: Option<Topic>,
+    level: Option<MemoryLevel>,
+}
+
+impl Page {
+    fn new() -> Self {
+        Self {
+            is_live: io::stdout().is_terminal() && !is_dumb(),
+            begun_ms: 0,
+            topic: None,
+            level: None,
+        }
+    }
+
+    fn line(&mut self, Line { at_ms, report }: Line) -> io::Result<()> {
+        match report {
+            Report::Begun { title, devices, .. } => {
+                self.begun_ms = at_ms;
+                let on = devices
+                    .iter()
+                    .map(describe::device)
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                self.write(&format!(
+                    "{}\n{}\n\n",
+                    paint(STRONG, &describe::capital(&title)),
+                    paint(DIM, &on)
+                ))
+            }
+            Report::Progress { memory, .. } => {
+                self.level = memory;
+                self.write("")
+            }
+            Report::Said { topic, text } => {
+                let text = self.format_sentence(topic, &text, at_ms);
+                self.write(&text)
+            }
+            Report::Failed { error, .. } => {
+                self.end()?;
+                say(&error);
+                Ok(())
+            }
+            Report::Ended { code } => {
+                self.end()?;
+                if code == INTERRUPTED {
+                    say("interrupted: all memory was freed");
+                }
+                Ok(())
+            }
+            Report::Phase { .. }
+            | Report::Result { .. }
+            | Report::Tutorial { .. }
+            | Report::Check { .. }
+            | Report::Unknown => Ok(()),
+        }
+    }
+
+    /// A sentence with its margin, below an empty line where what it is about is another than
+    /// before.
+    fn format_sentence(&mut self, topic: Topic, text: &str, at_ms: u64) -> String {
+        let is_next = self.topic != Some(topic);
+        let is_apart = is_next && self.topic.is_some();
+        self.topic = Some(topic);
+        let seconds = at_ms.saturating_sub(self.begun_ms) as f64 / 1e3;
+        let (style, head) = match topic {
+            Topic::Step => (DIM, format!("{seconds:5.1} s")),
+            Topic::Cause => (NOTICE, "Cause".to_owned()),
+            Topic::Fix => (WELL, "Fix".to_owned()),
+            Topic::Lesson => (STRONG, "Takeaway".to_owned()),
+            Topic::Proof => (DIM, "Verification".to_owned()),
+            Topic::Other => (DIM, String::new()),
+        };
+        let head = if is_next || topic == Topic::Step {
+            head
+        } else {
+            String::new()
+        };
+        let head = paint(style, &format!("{head:MARGIN$}"));
+        let lines = wrap(text, columns().min(WIDEST).saturating_sub(MARGIN));
+        let space = if is_apart { "\n" } else { "" };
+        format!(
+            "{space}{head}{}\n",
+            lines.join(&format!("\n{:MARGIN$}", ""))
+        )
+    }
+
+    /// Writes above the bar, and the bar again.
+    fn write(&self, text: &str) -> io::Result<()> {
+        let mut out = anstream::stdout().lock();
+        match self.level.filter(|_| self.is_live) {
+            // A line that fills the terminal to its edge would begin the next.
+            Some(level) => {
+                let bar = draw_level(&level, columns().saturating_sub(1), Glyphs::of_terminal());
+                write!(out, "\r\x1b[K{text}{bar}")?;
+            }
+            None => write!(out, "{text}")?,
+        }
+        out.flush()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let had_bar = self.level.take().is_some() && self.is_live;
+        self.write(if had_bar { "\r\x1b[K" } else { "" })
+    }
+}
+
+/// Columns of the terminal; where there is none, as many as are easy to read.
+fn columns() -> usize {
+    rustix::termios::tcgetwinsize(io::stdout())
+        .map_or(WIDEST, |size| usize::from(size.ws_col))
+        .max(MARGIN + 1)
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::terminal::style::plain;
+
     use super::*;
 
     #[test]
@@ -165,5 +322,55 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn used_free_and_reserved_parts_differ() {
+        let plain = |level, columns| plain(&draw_level(&level, columns, Glyphs::Ascii));
+        let half = MemoryLevel {
+            used_bytes: 4 << 30,
+            total_bytes: 8 << 30,
+            reserve_bytes: 1 << 29,
+        };
+        let long = plain(half, 100);
+        assert_eq!(
+            long,
+            format!("{}{}|||  {half}", "#".repeat(20), ".".repeat(17))
+        );
+        assert_eq!(plain(half, 30), "#########......||  4.0/8.0 GiB");
+        for columns in [0, 1, 5, 12, 25, 79] {
+            assert!(plain(half, columns).len() <= columns, "{columns}");
+        }
+        let full = MemoryLevel {
+            used_bytes: 8 << 30,
+            ..half
+        };
+        assert_eq!(plain(full, 100), format!("{}  {full}", "#".repeat(40)));
+    }
+
+    #[test]
+    fn sentences_are_grouped_by_topic() {
+        let mut page = Page {
+            is_live: false,
+            begun_ms: 1_000,
+            topic: None,
+            level: None,
+        };
+        let said = [
+            (Topic::Step, "It begins.", 1_200),
+            (Topic::Step, "It goes on.", 13_500),
+            (Topic::Fix, "Do this.", 14_000),
+            (Topic::Fix, "Or that.", 14_000),
+        ];
+        let text: String = said
+            .into_iter()
+            .map(|(topic, text, at_ms)| page.format_sentence(topic, text, at_ms))
+            .collect();
+        let text = plain(&text);
+        assert_eq!(
+            text,
+            "  0.2 s      It begins.\n 12.5 s      It goes on.\n\nFix          Do this.\n\
+             \x20            Or that.\n"
+        );
     }
 }

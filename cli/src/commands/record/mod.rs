@@ -1,7 +1,5 @@
 //! `gpumon record`: what is read, in a file.
 
-mod progress;
-
 use std::{
     io::{self, IsTerminal},
     path::PathBuf,
@@ -10,26 +8,30 @@ use std::{
         atomic::AtomicBool,
         mpsc::{self, RecvTimeoutError, SyncSender},
     },
-    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::anyhow;
-use gpumon_probe::units::Accepted;
+use gpumon_probe::{
+    local_time::time_zone,
+    units::{Accepted, decimal_size},
+};
 use gpumon_recording::{Files, Kind, Limits, Writer, pack_record};
-use gpumon_server::frame::INTERVAL_MS;
+use serde::Deserialize;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
     flag,
     iterator::Signals,
 };
 
-use self::progress::Progress;
 use crate::{
-    exit::{Failure, say},
+    background::spawn,
+    exit::{Failure, Result, say, usage},
     feed::{Feed, Input},
     local::ServerArgs,
-    options::{LARGEST_SIZE, SourceArgs},
+    moment::shown,
+    options::{LARGEST_SIZE, SourceArgs, parse_interval},
+    terminal::status_line::StatusLine,
 };
 
 /// Record readings into a file, to replay, export or compare them later
@@ -44,7 +46,7 @@ pub(crate) struct RecordArgs {
     file: PathBuf,
 
     /// Sampling interval in milliseconds, 100 to 60000
-    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
+    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = parse_interval())]
     interval_ms: u32,
 
     /// End after this time, for example 30m, 8h or 7d; by default, record until interrupted
@@ -98,11 +100,11 @@ const WAITING: usize = 64;
 /// How often the line of progress is renewed.
 const SHOWN: Duration = Duration::from_secs(1);
 
-pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
     if args.keep.is_some() && args.size.is_none() && args.every.is_none() {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "--keep counts full files: say with --size or --every when one is full"
-        )));
+        ));
     }
     let limits = Limits {
         bytes: args.size,
@@ -111,9 +113,9 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure>
     };
     let is_stdout = args.file.as_os_str() == "-";
     if is_stdout && io::stdout().is_terminal() {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "a recording is not text: give a file, or redirect it, as in `> FILE`"
-        )));
+        ));
     }
     let path = (!is_stdout).then(|| args.file.clone());
     match &path {
@@ -147,7 +149,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure>
         };
         say(&format!(
             "{} in {name}",
-            recorder.progress.summary(recorder.bytes())
+            recorder.progress.summarize(recorder.bytes())
         ));
     }
     followed.and(flushed)
@@ -172,7 +174,7 @@ impl Recorder {
         mut feed: Feed<Input>,
         interval: Duration,
         duration: Option<Duration>,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         let mut end = None;
         loop {
             let now = Instant::now();
@@ -206,7 +208,7 @@ impl Recorder {
         }
     }
 
-    fn take(&mut self, text: &str, kind: Kind, at_ms: u64) -> Result<(), Failure> {
+    fn take(&mut self, text: &str, kind: Kind, at_ms: u64) -> Result {
         let files = match &mut self.files {
             Some(files) => files,
             none => {
@@ -225,7 +227,7 @@ impl Recorder {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Failure> {
+    fn flush(&mut self) -> Result {
         let Some(block) = self.writer.take() else {
             return Ok(());
         };
@@ -234,13 +236,13 @@ impl Recorder {
         };
         files
             .write(&block)
-            .map_err(|error| match self.progress.written() {
+            .map_err(|error| match self.progress.describe_written() {
                 Some(until) => {
                     anyhow!("{error}; what was recorded until {until} can be read").into()
                 }
                 None => Failure::from(anyhow::Error::from(error)),
             })?;
-        self.progress.flushed();
+        self.progress.mark_flushed();
         Ok(())
     }
 
@@ -252,15 +254,13 @@ impl Recorder {
 /// Has Ctrl-C, and what ends a session, end the recording.
 fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            for _ in signals.forever() {
-                if inputs.send(Input::Stop).is_err() {
-                    return;
-                }
+    spawn("signals", move || {
+        for _ in signals.forever() {
+            if inputs.send(Input::Stop).is_err() {
+                return;
             }
-        })?;
+        }
+    })?;
     Ok(())
 }
 
@@ -277,6 +277,102 @@ const FILE_SIZE: Accepted<u64> = Accepted::accept_sizes(
     LARGEST_SIZE,
     "a size of 1MB or more, such as 100MB or 2GiB",
 );
+
+struct Progress {
+    line: Option<StatusLine>,
+    begun: Instant,
+    samples: u64,
+    /// Samples of the server for which this program was too slow.
+    missed: u64,
+    gpus: usize,
+    newest_ms: u64,
+    /// The newest time in the file, which the last block has.
+    written_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Gpus {
+    gpus: Vec<serde::de::IgnoredAny>,
+}
+
+impl Progress {
+    fn new() -> Self {
+        let line = StatusLine::is_possible().then(StatusLine::default);
+        Self {
+            line,
+            begun: Instant::now(),
+            samples: 0,
+            missed: 0,
+            gpus: 0,
+            newest_ms: 0,
+            written_ms: 0,
+        }
+    }
+
+    fn count(&mut self, text: &str, kind: Kind, at_ms: u64) {
+        match kind {
+            Kind::Inventory => {
+                self.gpus =
+                    serde_json::from_str(text).map_or(self.gpus, |Gpus { gpus }| gpus.len());
+            }
+            Kind::Sample => (self.samples, self.newest_ms) = (self.samples + 1, at_ms),
+            _ => {}
+        }
+    }
+
+    fn mark_flushed(&mut self) {
+        self.written_ms = self.newest_ms;
+    }
+
+    /// Until when samples are in the file, in words; `None` where there are none.
+    fn describe_written(&self) -> Option<String> {
+        (self.written_ms > 0).then(|| shown(self.written_ms, &time_zone()))
+    }
+
+    fn show(&mut self, bytes: u64) {
+        let text = self.text(bytes) + "  Ctrl-C ends";
+        if let Some(line) = &mut self.line {
+            line.show(&crate::terminal::text::cut(&text, StatusLine::columns()));
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(line) = &mut self.line {
+            line.clear();
+        }
+    }
+
+    fn text(&self, bytes: u64) -> String {
+        let seconds = self.begun.elapsed().as_secs();
+        let time = format!(
+            "{}:{:02}:{:02}",
+            seconds / 3600,
+            seconds / 60 % 60,
+            seconds % 60
+        );
+        let missed = if self.missed > 0 {
+            format!(", {} missed", self.missed)
+        } else {
+            String::new()
+        };
+        let gpus = if self.gpus == 1 { "GPU" } else { "GPUs" };
+        format!(
+            "{time}  {} {gpus}  {} samples{missed}  {}",
+            self.gpus,
+            self.samples,
+            decimal_size(bytes as f64)
+        )
+    }
+
+    /// Returns a summary of a recording that has ended.
+    fn summarize(&self, bytes: u64) -> String {
+        let each = bytes
+            .checked_div(self.samples)
+            .map(|each| format!(" ({} a sample)", decimal_size(each as f64)));
+        let each = each.unwrap_or_default();
+        format!("recorded {}{each}", self.text(bytes))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,16 +2,23 @@
 
 use std::{
     ffi::OsString,
-    io,
-    path::Path,
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
     process::{self, Command, ExitStatus},
     sync::mpsc::SyncSender,
-    thread,
 };
 
-use anyhow::anyhow;
-use gpumon_probe::bounded;
-use rustix::process::{Pid, Signal, kill_process};
+use anyhow::Context;
+use gpumon_probe::{
+    bounded,
+    model::{CostMark, now_ms},
+};
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, open},
+    process::{Pid, Signal, kill_process},
+};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH},
     iterator::{
@@ -20,9 +27,15 @@ use signal_hook::{
     },
     low_level::emulate_default_handler,
 };
+use tempfile::TempDir;
 
-use super::{Happening, marks::MARKS};
-use crate::{children, exit::Failure, wait};
+use super::Happening;
+use crate::{
+    background::spawn,
+    children,
+    exit::{Failure, Result, usage},
+    wait,
+};
 
 /// Signals that somebody sends to gpumon and means the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
@@ -44,9 +57,9 @@ pub(super) struct Ended {
 }
 
 impl Child {
-    pub(super) fn start(command: &[OsString], marks: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn start(command: &[OsString], marks: Option<&Path>) -> Result<Self> {
         let [program, arguments @ ..] = command else {
-            return Err(Failure::usage(anyhow!("no command after --")));
+            return Err(usage!("no command after --"));
         };
         // From here on nothing ends gpumon before the command. What is ignored, as by nohup, stays so for both.
         let ignored = ignored_signals();
@@ -81,10 +94,7 @@ impl Child {
                 status.map(|status| Ended { at_ms, status }),
             ));
         };
-        thread::Builder::new()
-            .name("wait".to_owned())
-            .spawn(work)
-            .map(drop)
+        spawn("wait", work)
     }
 }
 
@@ -114,10 +124,7 @@ fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
             }
         }
     };
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(work)
-        .map(drop)
+    spawn("signals", work)
 }
 
 impl Ended {
@@ -125,7 +132,7 @@ impl Ended {
     ///
     /// # Errors
     /// The exit code, unless it is 0.
-    pub(super) fn pass_on(self) -> Result<(), Failure> {
+    pub(super) fn pass_on(self) -> Result {
         use std::os::unix::process::ExitStatusExt as _;
         if let Some(signal) = self.status.signal() {
             // Whoever waits sees what the command ended by; a core would be gpumon's own.
@@ -148,4 +155,72 @@ impl Ended {
 fn exact_now_ms() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64() * 1e3)
+}
+
+/// The variable with the path, for the command.
+const MARKS: &str = "GPUMON_MARKS";
+
+/// Bytes of a line; the rest of a longer one is a mark of its own.
+const LONGEST: u64 = 400;
+
+/// Removes the pipe when it is dropped; then, its reader ends with the last who may write.
+pub(super) struct Pipe {
+    path: PathBuf,
+    /// So the reader does not end with the first who has written.
+    _writer: OwnedFd,
+    _folder: TempDir,
+}
+
+impl Pipe {
+    /// In a folder that nobody else may enter.
+    pub(super) fn new(happenings: SyncSender<Happening>) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("gpumon-marks-")
+            .tempdir()
+            .context("cannot make the pipe for marks")?;
+        let path = folder.path().join("marks");
+        let (pipe, writer) = open_both(&path).context("cannot make the pipe for marks")?;
+        let work = move || read(File::from(pipe), &happenings);
+        spawn("marks", work)?;
+        Ok(Self {
+            path,
+            _writer: writer,
+            _folder: folder,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn open_both(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    // Without waiting for the other end.
+    let reader = open(
+        path,
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let writer = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    fcntl_setfl(&reader, OFlags::empty())?;
+    Ok((reader, writer))
+}
+
+fn read(pipe: File, happenings: &SyncSender<Happening>) {
+    let mut lines = BufReader::new(pipe);
+    let mut line = Vec::new();
+    while lines
+        .by_ref()
+        .take(LONGEST)
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|bytes| bytes > 0)
+    {
+        let mark = CostMark::read(now_ms(), &String::from_utf8_lossy(&line));
+        line.clear();
+        if !mark.text.is_empty() && happenings.send(Happening::Mark(mark)).is_err() {
+            return;
+        }
+    }
+    let _ = happenings.send(Happening::NoMoreMarks);
 }

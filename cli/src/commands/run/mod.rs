@@ -1,7 +1,6 @@
 //! `gpumon run`: a command, and what it took of the GPUs.
 
 mod child;
-mod marks;
 mod report;
 
 use std::{
@@ -20,10 +19,10 @@ use gpumon_probe::{
     usage::cost::CostMeter,
 };
 
-use self::child::{Child, Ended};
+use self::child::{Child, Ended, Pipe};
 use crate::{
     commands::mark::Forwarder,
-    exit::{Failure, say},
+    exit::{Failure, Result, say},
     feed::{Feed, Input},
     local::ServerArgs,
     options::SourceArgs,
@@ -96,7 +95,7 @@ const WAITING: usize = 256;
 /// What happens meanwhile.
 enum Happening {
     Fed(Input),
-    Started(Result<Feed<Self>, Failure>),
+    Started(Result<Feed<Self>>),
     Mark(CostMark),
     NoMoreMarks,
     Ended(io::Result<Ended>),
@@ -108,7 +107,7 @@ impl From<Input> for Happening {
     }
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     source.source.check()?;
     wait::check(&args.command)?;
     if let Some(path) = args.json.as_ref().filter(|path| path.as_os_str() != "-") {
@@ -124,9 +123,9 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
     let (happenings, waiting) = mpsc::sync_channel(WAITING);
     let marks = args
         .mark
-        .then(|| marks::Pipe::new(happenings.clone()))
+        .then(|| Pipe::new(happenings.clone()))
         .transpose()?;
-    let child = Child::start(&args.command, marks.as_ref().map(marks::Pipe::path))?;
+    let child = Child::start(&args.command, marks.as_ref().map(Pipe::path))?;
     let mut measurement = Measurement {
         meter: CostMeter::new(Some(name), child.started_ms),
         // Orphans of the command become children of this process.
@@ -191,7 +190,7 @@ impl Measurement {
     }
 
     /// What the command has written and is not read yet. One that it left running may still hold the pipe.
-    fn take_last_marks(&mut self, pipe: marks::Pipe, waiting: &Receiver<Happening>, ended_ms: u64) {
+    fn take_last_marks(&mut self, pipe: Pipe, waiting: &Receiver<Happening>, ended_ms: u64) {
         drop(pipe);
         let until = Instant::now() + LAST_MARKS;
         while let Ok(happening) =
@@ -235,15 +234,11 @@ impl Measurement {
     }
 
     fn lose(&mut self, failure: &Failure) {
-        self.meter.lose(
-            &failure
-                .message()
-                .unwrap_or_else(|| "the GPUs cannot be read".to_owned()),
-        );
+        self.meter.lose(&failure.describe());
     }
 }
 
-fn report(args: &RunArgs, cost: &Cost) -> Result<(), Failure> {
+fn report(args: &RunArgs, cost: &Cost) -> Result {
     let Some(path) = &args.json else {
         // Where standard error is closed, nobody is there to be told.
         let _ = io::Write::write_all(

@@ -41,10 +41,7 @@ pub(super) fn draw(cost: &Cost, terminal: Option<usize>) -> String {
     let columns = Columns::new(&COLUMNS, &rows, terminal);
     let mut text = paint(STRONG, &format!("gpumon: {}", sentence(cost))) + "\n";
     if !rows.is_empty() {
-        text += &columns.headings();
-    }
-    for row in &rows {
-        text += &(columns.line(row) + "\n");
+        text += &columns.format_rows(&rows);
     }
     let mut remarks: Vec<String> = Vec::new();
     for gpu in &cost.gpus {

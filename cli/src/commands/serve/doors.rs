@@ -2,20 +2,25 @@
 
 use std::{env, net::SocketAddr, path::PathBuf, sync::Arc};
 
-use anyhow::anyhow;
+use clap::builder::{FalseyValueParser, OsStringValueParser, TypedValueParser};
 use gpumon_probe::child;
 use gpumon_server::{
     auth::{DoorSettings, Doors},
+    join::JoinSettings,
     listen::{ListenError, Listener, Purpose},
+    local,
     public_origin::PublicOrigin,
     view::ShowProcesses,
 };
 
 use super::parse_address;
-use crate::exit::Failure;
+use crate::{
+    exit::{Failure, Result, usage},
+    options::{SamplingArgs, SourceArgs},
+};
 
 #[derive(Debug, clap::Args)]
-pub(in crate::commands) struct DoorArgs {
+pub(crate) struct DoorArgs {
     /// Address and port to listen on; port 0 selects a free port. Beyond loopback, this needs --web-config, and --token-file
     /// or users or client certificates in it
     #[arg(long, env = "GPUMON_LISTEN", default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
@@ -57,11 +62,11 @@ pub(in crate::commands) struct DoorArgs {
         value_name = "URL",
         value_delimiter = ','
     )]
-    pub(in crate::commands) public_origin: Vec<PublicOrigin>,
+    pub(crate) public_origin: Vec<PublicOrigin>,
 
     /// Exit when the parent process exits
     #[arg(long, env = "GPUMON_EXIT_WITH_PARENT")]
-    pub(in crate::commands) exit_with_parent: bool,
+    pub(crate) exit_with_parent: bool,
 }
 
 /// What a server for readers of metrics alone has.
@@ -96,7 +101,7 @@ enum Show {
 
 impl DoorArgs {
     /// Reads the files. `users_may_run` says whether users and client certificates may start runs.
-    pub(in crate::commands) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>, Failure> {
+    pub(crate) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>> {
         let named =
             |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
         let token = env::var_os(child::TOKEN).filter(|token| !token.is_empty());
@@ -111,10 +116,7 @@ impl DoorArgs {
     }
 
     /// Opens the port, or the socket in its place.
-    pub(in crate::commands) async fn listener(
-        &self,
-        doors: &Doors,
-    ) -> Result<Listener, ListenError> {
+    pub(crate) async fn open_listener(&self, doors: &Doors) -> Result<Listener, ListenError> {
         match &self.socket {
             Some(path) => Listener::unix(path).await,
             None => Listener::tcp(self.listen, Purpose::Everything, doors),
@@ -122,15 +124,12 @@ impl DoorArgs {
     }
 
     /// Metrics are the same for everybody who reads them.
-    pub(in crate::commands) fn show_processes(
-        &self,
-        in_metrics: bool,
-    ) -> Result<ShowProcesses, Failure> {
+    pub(crate) fn show_processes(&self, in_metrics: bool) -> Result<ShowProcesses> {
         if in_metrics && self.show_processes == Show::Own {
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "--metrics-processes tells everybody of all processes, and --show-processes own shows each client its own \
                  alone: leave one of them out"
-            )));
+            ));
         }
         Ok(match self.show_processes {
             Show::Own => ShowProcesses::Own,
@@ -141,10 +140,69 @@ impl DoorArgs {
 }
 
 impl MetricsDoorArgs {
-    pub(super) fn listener(&self, doors: &Doors) -> Result<Option<Listener>, ListenError> {
+    pub(super) fn open_listener(&self, doors: &Doors) -> Result<Option<Listener>, ListenError> {
         let address = self.metrics_listen.and_then(|Place(address)| address);
         address
             .map(|address| Listener::tcp(address, Purpose::Metrics, doors))
             .transpose()
     }
+}
+
+/// Which readings are shared.
+#[derive(Debug, clap::Args)]
+pub(super) struct JoinArgs {
+    /// Also listen on a unix socket that every user of this machine may read from; their own
+    /// servers join it
+    #[arg(long, env = "GPUMON_SHARED_SOCKET", value_name = "PATH", value_parser = path())]
+    shared_socket: Option<PathBuf>,
+
+    /// Shared socket of another server to join: its readings and history are shown while it is
+    /// there, and the GPUs are read here while it is not
+    #[arg(
+        long,
+        env = "GPUMON_JOIN",
+        value_name = "PATH",
+        default_value = local::SHARED,
+        value_parser = path()
+    )]
+    join: PathBuf,
+
+    /// Always read the GPUs with a collector of this server's own
+    #[arg(long, env = "GPUMON_NO_JOIN", value_parser = FalseyValueParser::new())]
+    no_join: bool,
+}
+
+impl JoinArgs {
+    /// The socket for other users. A variable that is set to nothing names none.
+    pub(super) async fn open_shared(&self) -> Result<Option<Listener>, ListenError> {
+        match self
+            .shared_socket
+            .as_ref()
+            .filter(|path| !path.as_os_str().is_empty())
+        {
+            Some(path) => Listener::shared(path).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the server to join. A server that others join does not join another, nor does one
+    /// whose command line names a source.
+    pub(super) fn make_settings(
+        &self,
+        source: &SourceArgs,
+        sampling: &SamplingArgs,
+        is_shared: bool,
+    ) -> Option<JoinSettings> {
+        let is_named = !self.join.as_os_str().is_empty();
+        let joins = is_named && !self.no_join && !is_shared && !source.is_read_here();
+        joins.then(|| JoinSettings {
+            socket: self.join.clone(),
+            proc_root: sampling.procfs().to_owned(),
+        })
+    }
+}
+
+/// A variable may be set to nothing.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }

@@ -1,7 +1,6 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
 mod doors;
-mod join;
 mod reload;
 
 use std::{
@@ -30,23 +29,29 @@ use gpumon_server::{
     supervisor::Collector,
 };
 use gpumon_workload::parent::WorkerCommand;
-use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
-use rustix::termios::isatty;
+use rustix::{
+    process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit},
+    termios::isatty,
+};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     task::block_in_place,
 };
 
-pub(super) use self::doors::DoorArgs;
-use self::{doors::MetricsDoorArgs, join::JoinArgs, reload::Reload};
+use self::{
+    doors::{JoinArgs, MetricsDoorArgs},
+    reload::Reload,
+};
 use super::collect;
 use crate::{
     config::Resolved,
-    exit::Failure,
+    exit::{Failure, Result},
     fleet::options::FleetArgs,
     options::{LARGEST_SIZE, SamplingArgs, SourceArgs},
     terminal::price::energy_price,
 };
+
+pub(super) use self::doors::DoorArgs;
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
 ///
@@ -176,18 +181,14 @@ Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use
 /// The rest of the processors is for those who compute.
 const MOST_THREADS: usize = 4;
 
-pub(crate) fn run(
-    source: &SourceArgs,
-    args: &ServeArgs,
-    resolved: &Resolved,
-) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Result {
     // While there is one thread.
     let inherited = Inherited::take().map_err(Failure::usage)?;
     in_runtime(serve(source, args, resolved, inherited))
 }
 
 /// Serves until that ends, and logs to standard error.
-pub(super) fn in_runtime(served: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+pub(super) fn in_runtime(served: impl Future<Output = Result>) -> Result {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
@@ -236,7 +237,7 @@ async fn serve(
     args: &ServeArgs,
     resolved: &Resolved,
     inherited: Inherited,
-) -> Result<(), Failure> {
+) -> Result {
     source.source.check()?;
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let runs = RunSettings {
@@ -266,13 +267,13 @@ async fn serve(
     let shutdown = asked_to_end(args.doors.exit_with_parent, Some(reload))?;
     let show_processes = args.doors.show_processes(args.metrics_processes)?;
     let doors = args.doors.open(args.allow_runs)?;
-    let door = args.doors.listener(&doors).await?;
-    let metrics_door = args.metrics_door.listener(&doors)?;
+    let door = args.doors.open_listener(&doors).await?;
+    let metrics_door = args.metrics_door.open_listener(&doors)?;
     let named_door = named_door(args).await?;
     let is_activated = !inherited.is_empty();
     let inherited = inherited.into_listeners()?;
-    let shared_door = args.join.shared().await?;
-    let join = args.join.settings(
+    let shared_door = args.join.open_shared().await?;
+    let join = args.join.make_settings(
         source,
         &args.sampling,
         is_activated || shared_door.is_some(),
@@ -363,7 +364,7 @@ impl ServeArgs {
     /// Reads the alert file. An error in a file that the command line names is returned. A file of
     /// the environment or of the settings belongs to the machine, not to the user, and the readings
     /// matter more: if it cannot be read, the server has no rules and shows why.
-    fn alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>), Failure> {
+    fn alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>)> {
         match self
             .alert_file()
             .map(|file| AlertRules::read(&file))

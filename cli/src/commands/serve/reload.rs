@@ -22,7 +22,7 @@ const LIVE: [&str; 6] = [
     "alerts",
 ];
 
-pub(in crate::commands) struct Reload {
+pub(crate) struct Reload {
     /// What all is said by when the server started, and what holds now.
     start: ArgMatches,
     now: ArgMatches,

@@ -1,19 +1,11 @@
 //! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and again.
 
 pub(crate) mod csv;
-
-mod select;
 mod watch;
 
 use std::time::Duration;
 
-use anyhow::anyhow;
-use gpumon_probe::{
-    model::{GpuDetails, Inventory, Reading, Sample},
-    owner::CommandLines,
-    vendor::ReadDepth,
-};
-use gpumon_server::frame;
+use gpumon_probe::{owner::CommandLines, vendor::ReadDepth};
 
 use self::{
     csv::{Csv, Rows},
@@ -22,10 +14,10 @@ use self::{
 use crate::{
     config::Resolved,
     describe::{Thresholds, unlisted_processes},
-    exit::{Failure, say},
+    exit::{Result, say, usage},
     local::ServerArgs,
     options::SourceArgs,
-    shown_gpus::ShownGpusArgs,
+    shown_gpus::{ShownGpus, ShownGpusArgs},
     shown_processes::ShownProcesses,
     snapshot::{Need, Snapshot, SourceSelection},
     table::{self, ColumnWidths, ShortPart, View},
@@ -118,38 +110,21 @@ fn thresholds(resolved: &Resolved) -> Thresholds {
     top::settings::thresholds(resolved)
 }
 
-/// What was read, in the form of `--json`.
-pub(crate) fn frame(
-    inventory: Inventory,
-    sample: Sample,
-    details: Vec<GpuDetails>,
-) -> frame::Snapshot {
-    Snapshot::from_reading(inventory, sample, details).into_frame()
+/// The form of the output, with the processes that it lists.
+struct Form<'a> {
+    kind: Kind<'a>,
+    total: bool,
+    listed: ShownProcesses,
 }
 
-enum Form<'a> {
-    Table {
-        total: bool,
-        thresholds: Thresholds,
-        listed: ShownProcesses,
-    },
-    Short {
-        parts: &'a [ShortPart],
-        total: bool,
-        listed: ShownProcesses,
-    },
+enum Kind<'a> {
+    Table(Thresholds),
+    Short(&'a [ShortPart]),
     Json,
-    Csv {
-        csv: Csv,
-        listed: ShownProcesses,
-    },
+    Csv(Csv),
 }
 
-pub(crate) fn run(
-    source: &SourceArgs,
-    args: &ShowArgs,
-    resolved: &Resolved,
-) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> Result {
     let rows = if args.processes {
         Rows::Processes
     } else {
@@ -161,35 +136,25 @@ pub(crate) fn run(
     }
     let mut listed = args.processes_shown.clone();
     listed.user.clone_from(&args.user);
-    let form = match args {
-        ShowArgs { json: true, .. } => Form::Json,
-        ShowArgs {
-            short: Some(parts),
-            total,
-            ..
-        } => Form::Short {
-            parts,
-            total: *total,
-            listed,
-        },
-        ShowArgs {
-            csv: true, columns, ..
-        } => Form::Csv {
-            csv: Csv::new(rows, columns.as_deref())
-                .map_err(|error| Failure::usage(anyhow!(error)))?,
-            listed,
-        },
-        ShowArgs { total, .. } => Form::Table {
-            total: *total,
-            thresholds: thresholds(resolved),
-            listed,
-        },
+    let kind = match &args.short {
+        _ if args.json => Kind::Json,
+        Some(parts) => Kind::Short(parts),
+        None if args.csv => {
+            let csv = Csv::new(rows, args.columns.as_deref());
+            Kind::Csv(csv.map_err(|error| usage!(error))?)
+        }
+        None => Kind::Table(thresholds(resolved)),
+    };
+    let form = Form {
+        kind,
+        total: args.total,
+        listed,
     };
     // A variable that names a server for all commands does not contradict a word about this one.
     if source.no_daemon && args.server.is_typed() {
-        return Err(Failure::usage(anyhow!(
+        return Err(usage!(
             "--no-daemon and --control contradict each other: give one of them"
-        )));
+        ));
     }
     let at = SourceSelection {
         source,
@@ -197,14 +162,14 @@ pub(crate) fn run(
         commands: CommandLines::All,
     };
     match args.watch {
-        None => once(at, &form, args),
+        None => show_once(at, &form, args),
         Some(interval) => again_and_again(at, &form, args, interval),
     }
 }
 
-fn once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result<(), Failure> {
+fn show_once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result {
     let mut snapshot = Snapshot::take(at, form.need(), form.depth())?;
-    select::select(&mut snapshot, &(&args.gpus).into())?;
+    select(&mut snapshot, &(&args.gpus).into())?;
     let mut screen = Screen::new(args.color, false);
     form.show(snapshot, &mut screen, true)
 }
@@ -214,7 +179,7 @@ fn again_and_again(
     form: &Form<'_>,
     args: &ShowArgs,
     interval: Duration,
-) -> Result<(), Failure> {
+) -> Result {
     let mut screen = Screen::new(args.color, form.is_picture());
     let feed = Feed::start(at, form.need(), interval)?;
     // A program that reads gets what there is until it or this one is ended, as with any other.
@@ -226,7 +191,7 @@ fn again_and_again(
     let ended = loop {
         match feed.next() {
             Message::Snapshot(mut snapshot) => {
-                select::select(&mut snapshot, &(&args.gpus).into())?;
+                select(&mut snapshot, &(&args.gpus).into())?;
                 if screen.is_renewed {
                     screen.show(&form.picture(&snapshot, screen.layout(), Some(&mut kept)))?;
                     last = Some(snapshot);
@@ -251,25 +216,25 @@ fn again_and_again(
 
 impl Form<'_> {
     fn need(&self) -> Need {
-        match self {
-            Self::Table { .. } => Need::Past,
-            Self::Json => Need::Everything,
-            Self::Short { .. } | Self::Csv { .. } => Need::Nothing,
+        match self.kind {
+            Kind::Table(_) => Need::Past,
+            Kind::Json => Need::Everything,
+            Kind::Short(_) | Kind::Csv(_) => Need::Nothing,
         }
     }
 
     /// A single look shows nothing of what only counts from sample to sample.
     fn depth(&self) -> ReadDepth {
-        match self {
-            Self::Json => ReadDepth::Full,
-            Self::Table { total: true, .. } | Self::Short { total: true, .. } => ReadDepth::Metered,
-            Self::Table { .. } | Self::Short { .. } | Self::Csv { .. } => ReadDepth::OneShot,
+        match self.kind {
+            Kind::Json => ReadDepth::Full,
+            _ if self.total => ReadDepth::Metered,
+            _ => ReadDepth::OneShot,
         }
     }
 
     /// Whether it is for people, who see one after the other in the same place.
     fn is_picture(&self) -> bool {
-        matches!(self, Self::Table { .. } | Self::Short { .. })
+        matches!(self.kind, Kind::Table(_) | Kind::Short(_))
     }
 
     fn picture(
@@ -278,83 +243,47 @@ impl Form<'_> {
         layout: Layout,
         kept: Option<&mut ColumnWidths>,
     ) -> String {
-        match self {
-            Self::Short {
-                parts,
-                total,
-                listed,
-            } => {
-                let view = View {
-                    with_total: *total,
-                    listed: Some(listed),
-                    ..snapshot.view(Thresholds::default())
-                };
-                table::render_short(&view, layout, parts)
-            }
-            Self::Table {
-                total,
-                thresholds,
-                listed,
-            } => table::render(
-                &View {
-                    with_total: *total,
-                    listed: Some(listed),
-                    ..snapshot.view(*thresholds)
-                },
-                layout,
-                kept,
-            ),
-            Self::Json | Self::Csv { .. } => String::new(),
+        let view = |thresholds| View {
+            with_total: self.total,
+            listed: Some(&self.listed),
+            ..snapshot.view(thresholds)
+        };
+        match self.kind {
+            Kind::Short(parts) => table::render_short(&view(Thresholds::default()), layout, parts),
+            Kind::Table(thresholds) => table::render(&view(thresholds), layout, kept),
+            Kind::Json | Kind::Csv(_) => String::new(),
         }
     }
 
     /// Prints it. Of comma-separated values, only the first have a header.
-    fn show(
-        &self,
-        mut snapshot: Snapshot,
-        screen: &mut Screen,
-        is_first: bool,
-    ) -> Result<(), Failure> {
-        match self {
-            Self::Table { .. } | Self::Short { .. } => {
-                screen.show(&self.picture(&snapshot, screen.layout(), None))?;
-            }
-            Self::Json => {
-                print_json(&snapshot.into_frame())?;
-            }
-            Self::Csv { csv, listed } => {
+    fn show(&self, mut snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result {
+        match &self.kind {
+            Kind::Json => print_json(&snapshot.into_frame()),
+            Kind::Csv(csv) => {
                 if csv.has_processes() {
-                    keep_listed(&mut snapshot.sample, listed);
+                    for gpu in &mut snapshot.sample.gpus {
+                        if let Some(processes) = gpu.processes.value_mut() {
+                            processes.retain(|process| self.listed.is_shown(process));
+                        }
+                    }
                 }
+                let mut header = String::new();
                 if is_first {
-                    let notes = snapshot
-                        .sample
-                        .gpus
-                        .iter()
-                        .filter_map(|gpu| Some((gpu.index, unlisted_processes(gpu)?)));
-                    notes.for_each(|(index, note)| say(&format!("GPU {index}: {note}")));
+                    header = csv.header();
+                    for gpu in &snapshot.sample.gpus {
+                        if let Some(note) = unlisted_processes(gpu) {
+                            say(&format!("GPU {}: {note}", gpu.index));
+                        }
+                    }
                 }
-                let header = if is_first {
-                    csv.header()
-                } else {
-                    String::new()
-                };
-                print_raw(&(header + &csv.rows(&snapshot.inventory, &snapshot.sample)))?;
+                let Snapshot {
+                    inventory, sample, ..
+                } = snapshot;
+                print_raw(&(header + &csv.rows(&inventory, &sample, csv::Format::Csv)))
             }
-        }
-        Ok(())
-    }
-}
-
-/// Removes all processes that are not listed.
-fn keep_listed(sample: &mut Sample, listed: &ShownProcesses) {
-    for gpu in &mut sample.gpus {
-        if let Reading::Now(processes)
-        | Reading::Earlier {
-            value: processes, ..
-        } = &mut gpu.processes
-        {
-            processes.retain(|process| listed.is_shown(process));
+            Kind::Table(_) | Kind::Short(_) => {
+                Ok(screen.show(&self.picture(&snapshot, screen.layout(), None))?)
+            }
         }
     }
 }
@@ -367,6 +296,29 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     seconds
         .map(Duration::from_secs_f64)
         .ok_or_else(|| "not a refresh interval: give 0.1 to 3600 seconds".to_owned())
+}
+
+/// Removes all GPUs that are not shown.
+fn select(snapshot: &mut Snapshot, shown: &ShownGpus) -> Result {
+    let Some(wanted) = shown.find(&snapshot.inventory.gpus)? else {
+        return Ok(());
+    };
+    let is_wanted = |index: u32| wanted.contains(&index);
+    snapshot.inventory.gpus.retain(|gpu| is_wanted(gpu.index));
+    snapshot
+        .inventory
+        .topology
+        .retain(|link| is_wanted(link.a) && is_wanted(link.b));
+    snapshot.sample.gpus.retain(|gpu| is_wanted(gpu.index));
+    snapshot
+        .frame
+        .details
+        .retain(|details| is_wanted(details.index));
+    snapshot
+        .frame
+        .events
+        .retain(|event| event.gpu.as_ref().is_none_or(|gpu| is_wanted(gpu.index)));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,24 +8,24 @@ use std::{
         Arc,
         mpsc::{self, Receiver, SyncSender},
     },
-    thread,
     time::Duration,
 };
 
 use gpumon_probe::{
-    model::{Event, FiringAlert, GpuDetails, Inventory, Record, Sample},
+    model::{GpuDetails, Inventory, Record},
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
     vendor::Source,
 };
-use gpumon_server::frame::{CollectorState, CollectorStatus, ServerFrame};
+use gpumon_server::frame::{self, CollectorState, ServerFrame};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH},
     iterator::Signals,
 };
 
 use crate::{
-    exit::Failure,
+    background::spawn,
+    exit::{Failure, Result},
     local::Frames,
     options::watching,
     run,
@@ -56,11 +56,7 @@ pub(super) struct Feed<'a> {
 
 impl<'a> Feed<'a> {
     /// Takes a snapshot every `interval`.
-    pub(super) fn start(
-        at: SourceSelection<'a>,
-        need: Need,
-        interval: Duration,
-    ) -> Result<Self, Failure> {
+    pub(super) fn start(at: SourceSelection<'a>, need: Need, interval: Duration) -> Result<Self> {
         let (sender, messages) = mpsc::sync_channel(WAITING);
         let feed = Self {
             at,
@@ -89,7 +85,7 @@ impl<'a> Feed<'a> {
         run::install_signal_handlers()?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
         let sender = self.sender.clone();
-        spawn(move || {
+        spawn("snapshots", move || {
             for signal in signals.forever() {
                 let messages = if signal == SIGWINCH {
                     Message::Resized
@@ -108,11 +104,11 @@ impl<'a> Feed<'a> {
     }
 
     /// Continues from the driver after the server has ended.
-    pub(super) fn continue_without_server(&self) -> Result<(), Failure> {
+    pub(super) fn continue_without_server(&self) -> Result {
         self.sample()
     }
 
-    fn follow(&self, first: Snapshot, frames: Frames) -> Result<(), Failure> {
+    fn follow(&self, first: Snapshot, frames: Frames) -> Result {
         let sender = self.sender.clone();
         let follower = Follower {
             past: first.past,
@@ -120,7 +116,7 @@ impl<'a> Feed<'a> {
             hidden: Hidden::new(),
             sender: sender.clone(),
         };
-        spawn(move || {
+        spawn("snapshots", move || {
             follower.run(frames);
             // It fails only where the receiver has ended.
             let _ = sender.send(Message::ServerEnded);
@@ -128,10 +124,10 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    fn sample(&self) -> Result<(), Failure> {
+    fn sample(&self) -> Result {
         let source = self.at.source.open()?;
         let (sender, need, interval) = (self.sender.clone(), self.need, self.interval);
-        spawn(move || {
+        spawn("snapshots", move || {
             if let Err(error) = sample(&source, need, interval, &sender) {
                 let _ = sender.send(Message::Failed(error));
             }
@@ -140,17 +136,13 @@ impl<'a> Feed<'a> {
     }
 }
 
-fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().spawn(work).map(drop)
-}
-
 /// Reads the GPUs with one sampler, so that the driver is opened once.
 fn sample(
     source: &Arc<dyn Source>,
     need: Need,
     interval: Duration,
     sender: &SyncSender<Message>,
-) -> Result<(), Failure> {
+) -> Result {
     let mut inventory = None;
     let mut details: BTreeMap<u32, GpuDetails> = BTreeMap::new();
     let mut events = Vec::new();
@@ -173,7 +165,8 @@ fn sample(
                     .expect("an inventory comes before every sample");
                 let details = details.values().cloned().collect();
                 let mut snapshot = Snapshot::from_reading(inventory, sample.clone(), details);
-                (snapshot.past, snapshot.events) = (past.clone(), std::mem::take(&mut events));
+                (snapshot.past, snapshot.frame.events) =
+                    (past.clone(), std::mem::take(&mut events));
                 snapshot.is_single = false;
                 if sender.send(Message::Snapshot(Box::new(snapshot))).is_err() {
                     return ControlFlow::Break(());
@@ -187,20 +180,10 @@ fn sample(
 
 struct Follower {
     past: UtilizationHistory,
-    known: Option<Known>,
+    /// The first frame, with what later ones have changed.
+    known: Option<frame::Snapshot>,
     hidden: Hidden,
     sender: SyncSender<Message>,
-}
-
-struct Known {
-    version: String,
-    collector: CollectorStatus,
-    inventory: Option<Inventory>,
-    sample: Option<Sample>,
-    details: BTreeMap<u32, GpuDetails>,
-    /// Since the last snapshot.
-    events: Vec<Event>,
-    alerts: Vec<FiringAlert>,
 }
 
 impl Follower {
@@ -215,30 +198,29 @@ impl Follower {
     /// True where there is something new to show.
     fn ingest(&mut self, frame: ServerFrame) -> bool {
         if let ServerFrame::Hello(hello) = frame {
-            let details = hello
-                .details
-                .into_iter()
-                .map(|details| (details.index, details))
-                .collect();
-            self.known = Some(Known {
+            self.known = Some(frame::Snapshot {
                 version: hello.version,
                 collector: hello.collector,
                 inventory: hello.inventory,
                 sample: None,
-                details,
+                details: hello.details,
                 events: hello.events,
                 alerts: hello.alerts,
+                history: None,
             });
-            return hello
-                .sample
-                .is_some_and(|sample| self.ingest(ServerFrame::Sample(sample)));
+            let sample = hello.sample.map(ServerFrame::Sample);
+            return sample.is_some_and(|sample| self.ingest(sample));
         }
         let Some(known) = &mut self.known else {
             return false;
         };
         match frame {
             ServerFrame::Inventory(inventory) => known.inventory = Some(inventory),
-            ServerFrame::Details(details) => drop(known.details.insert(details.index, details)),
+            ServerFrame::Details(details) => {
+                known.details.retain(|known| known.index != details.index);
+                known.details.push(details);
+                known.details.sort_by_key(|details| details.index);
+            }
             ServerFrame::Event(event) => known.events.push(event),
             ServerFrame::Collector(collector) => {
                 let was_running = known.collector.state == CollectorState::Running;
@@ -268,20 +250,10 @@ impl Follower {
         let Some(known) = &mut self.known else {
             return true;
         };
-        let (Some(inventory), Some(sample)) = (&known.inventory, &known.sample) else {
+        let Some(snapshot) = Snapshot::new(known.clone(), self.past.clone()) else {
             return true;
         };
-        let snapshot = Snapshot {
-            version: known.version.clone(),
-            collector: known.collector.clone(),
-            inventory: inventory.clone(),
-            sample: sample.clone(),
-            details: known.details.values().cloned().collect(),
-            events: std::mem::take(&mut known.events),
-            alerts: known.alerts.clone(),
-            past: self.past.clone(),
-            is_single: false,
-        };
+        known.events.clear();
         self.sender
             .send(Message::Snapshot(Box::new(snapshot)))
             .is_ok()

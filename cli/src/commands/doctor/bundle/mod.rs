@@ -1,15 +1,10 @@
 //! `gpumon doctor --bundle`: what a bug report needs, in one archive, without what identifies anybody.
 //!
-//! - [`versions`], [`environment`], [`kernel_messages`] and [`system_files`] are read here;
-//!   findings, sample and server come from outside.
-//! - [`scrub`] replaces names, [`archive`] writes.
+//! Findings, sample and server come from outside; [`versions`], [`environment`], messages of the
+//! kernel and the files of drivers are read here. [`scrub`] replaces names.
 
-mod archive;
 mod environment;
-mod kernel_messages;
 mod scrub;
-mod system_files;
-mod versions;
 
 use std::{
     collections::BTreeMap,
@@ -19,13 +14,23 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use gpumon_probe::{local_time, model::now_ms, units::byte_size};
+use flate2::{Compression, write::GzEncoder};
+use gpumon_probe::{
+    local_time,
+    model::now_ms,
+    units::byte_size,
+    vendor::{FileContent, FilePart, KERNEL_LOG, kernel_messages, record_files},
+};
 use serde_json::{Value, json};
 
 use self::scrub::Scrubber;
-use super::{machine::Machine, report::Report, server::Response};
+use super::{machine::Machine, report::Report, state::Response};
 use crate::{
-    commands::show, driver::Driver, exit::Failure, json_text::NameKind, local::NoServer,
+    driver::Driver,
+    exit::{Failure, Result, usage},
+    json_text::NameKind,
+    local::NoServer,
+    snapshot::Snapshot,
     terminal::style::plain,
 };
 
@@ -87,7 +92,7 @@ pub(super) struct Collected<'a> {
 
 impl BundleArgs {
     /// Where to write, if that is wanted and possible.
-    pub(super) fn file(&self) -> Result<Option<PathBuf>, Failure> {
+    pub(super) fn file(&self) -> Result<Option<PathBuf>> {
         let Some(named) = self.bundle.clone() else {
             return Ok(None);
         };
@@ -101,17 +106,17 @@ impl BundleArgs {
         let path = named.unwrap_or_else(usual);
         if path.symlink_metadata().is_ok() {
             let path = path.display();
-            return Err(Failure::usage(anyhow!(
+            return Err(usage!(
                 "{path} exists already: remove it, or name another with --bundle FILE"
-            )));
+            ));
         }
         Ok(Some(path))
     }
 
     /// Says what goes into the archive, and writes it if that is confirmed.
-    pub(super) fn write(&self, path: &Path, collected: Collected<'_>) -> Result<(), Failure> {
+    pub(super) fn write(&self, path: &Path, collected: Collected<'_>) -> Result {
         let (files, counts) = files(collected, &environment::read());
-        let archive = archive::pack(&files, now_ms() / 1000)?;
+        let archive = pack(&files, now_ms() / 1000)?;
         let mut out = io::stdout().lock();
         // Where nobody reads on, nothing is written, and that is no success.
         let listed = out.write_all(list(path, &files, &counts).as_bytes());
@@ -121,7 +126,7 @@ impl BundleArgs {
         if !self.yes {
             if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
                 let why = "nothing written, since there is no terminal to confirm it on: add --yes";
-                return Err(Failure::usage(anyhow!(why)));
+                return Err(usage!(why));
             }
             write!(out, "\nWrite it? [y/N] ")?;
             out.flush()?;
@@ -133,7 +138,7 @@ impl BundleArgs {
             }
         }
         let name = path.display();
-        archive::write(path, &archive)
+        write_archive(path, &archive)
             .with_context(|| format!("cannot write {name}; name another with --bundle FILE"))?;
         writeln!(
             out,
@@ -159,13 +164,13 @@ fn files(
     } = collected;
     let mut scrubber = Scrubber::default();
     environment::learn(&mut scrubber, machine, environment, &paths);
-    let messages = kernel_messages::read(machine).unwrap_or_else(|why| vec![why]);
+    let messages = read_kernel_messages(machine).unwrap_or_else(|why| vec![why]);
     for message in &messages {
         scrubber.learn_from(message);
     }
-    let system_files = system_files::read(machine, &mut scrubber);
+    let system_files = read_system_files(machine, &mut scrubber);
     let mut objects = [
-        versions::versions(machine, driver, environment),
+        environment::collect_versions(machine, driver, environment),
         sample(driver),
         state(server),
     ];
@@ -200,11 +205,14 @@ fn sample(driver: &Driver) -> Value {
         Driver::Answers(answer) => answer.sample.clone().map_or_else(
             || json!({ "error": "no sample within 4 s" }),
             |sample| {
-                json!(show::frame(
-                    answer.inventory.clone(),
-                    sample,
-                    answer.details.values().cloned().collect()
-                ))
+                json!(
+                    Snapshot::from_reading(
+                        answer.inventory.clone(),
+                        sample,
+                        answer.details.values().cloned().collect()
+                    )
+                    .into_frame()
+                )
             },
         ),
     }
@@ -258,110 +266,89 @@ fn list(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usize>) -> Stri
     list
 }
 
-#[cfg(test)]
-mod tests {
-    use std::fs;
+/// The folder in it. The archive's own name may be that of somebody.
+const FOLDER: &str = "gpumon-bundle";
 
-    use clap::{Args as _, FromArgMatches as _};
-
-    use super::{
-        super::{finding::Finding, readings::Readings, server},
-        *,
-    };
-    use crate::local::ServerArgs;
-
-    #[test]
-    fn findings_log_and_environment_name_nobody_and_agree() {
-        let root = tempfile::tempdir().unwrap();
-        for (folder, name, text) in [
-            (
-                "etc",
-                "passwd",
-                "root:x:0:0::/root:\nzoe:x:1001:1001:Zoe:/home/zoe:\npostgres:x:105:5::/var:\n",
-            ),
-            (
-                "dev",
-                "kmsg",
-                "4,1,10,-;NVRM: GPU at PCI:0000:3b:00: GPU-3647F3A1-f2a2-89c1-304c-bc9ec80f4180\n\
-                 4,2,20,-;NVRM: GPU Board Serial Number: 1659978082255\n\
-                 4,3,30,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=my, secret, Ch 00000008\n\
-                 4,4,40,-;NVRM: API mismatch: the client 'my_secret' (pid 1005)\n\
-                 4,5,50,-;NVRM: zoe's postgres from 10.1.2.3\n",
-            ),
-        ] {
-            fs::create_dir(root.path().join(folder)).unwrap();
-            fs::write(root.path().join(folder).join(name), text).unwrap();
-        }
-        let environment = [
-            (
-                "CUDA_VISIBLE_DEVICES",
-                "GPU-3647f3a1-f2a2-89c1-304c-bc9ec80f4180",
-            ),
-            ("NVIDIA_API_KEY", "hunter2"),
-            ("SECRET", "hunter3"),
-        ];
-        let environment = environment
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into();
-        let nowhere = ServerArgs::augment_args(clap::Command::new("x"))
-            .get_matches_from(["x", "--control=/home/x"]);
-        let finding = Finding::problem(
-            "library",
-            "no /home/zoe/lib.so\tof \u{1b}[31mzoe",
-            "ask my, secret",
-        );
-        let collected = Collected {
-            machine: &Machine::below(root.path()),
-            driver: &Driver::Silent,
-            server: &server::ask(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
-            report: Report::new(vec![finding], Readings::default()),
-            paths: Vec::new(),
-            settings: Some("top.theme = \"light\"\n".to_owned()),
-        };
-        let (files, counts) = files(collected, &environment);
-        let text = |file: &File| match &file.content {
-            Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Content::Link(target) => target.display().to_string(),
-        };
-        let file = |name| text(files.iter().find(|file| file.name == name).unwrap());
-        assert_eq!(
-            file("kernel-log.txt"),
-            "10 NVRM: GPU at PCI:0000:3b:00: GPU-id-1\n20 NVRM: GPU Board Serial Number: serial-1\n\
-             30 NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=program-1, Ch 00000008\n\
-             40 NVRM: API mismatch: the client 'program-2' (pid 1005)\n\
-             50 NVRM: user-1's postgres from address-1\n"
-        );
-        assert_eq!(
-            file("environment.txt"),
-            "CUDA_VISIBLE_DEVICES=GPU-id-1\nNVIDIA_API_KEY is set\n"
-        );
-        assert!(
-            file("doctor.txt").contains("no path-2of  user-1"),
-            "{}",
-            file("doctor.txt")
-        );
-        assert!(file("config.toml").contains("light"));
-        assert!(file("doctor.json").contains("ask program-1"));
-        assert!(file("server.json").contains("path-1") && file("sample.json").contains("10 s"));
-        assert_eq!(counts[&NameKind::Id], 1);
-        let secrets = [
-            "zoe",
-            "secret",
-            "hunter",
-            "3647f3a1",
-            "1659978082255",
-            "10.1.2.3",
-            "/home",
-        ];
-        for (file, secret) in files
-            .iter()
-            .flat_map(|file| secrets.map(|secret| (file, secret)))
-        {
-            let (name, text) = (&file.name, text(file));
-            assert!(
-                !text.to_lowercase().contains(secret),
-                "{secret} is in {name}: {text}"
-            );
+/// The files as a tar.gz.
+fn pack(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    for file in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_mtime(at_s);
+        let name = format!("{FOLDER}/{}", file.name);
+        match &file.content {
+            Content::Bytes(bytes) => {
+                header.set_size(bytes.len() as u64);
+                header.set_mode(0o644);
+                archive.append_data(&mut header, name, bytes.as_slice())?;
+            }
+            Content::Link(target) => {
+                header.set_entry_type(tar::EntryType::Symlink);
+                header.set_size(0);
+                header.set_mode(0o777);
+                archive.append_link(&mut header, name, target)?;
+            }
         }
     }
+    archive.into_inner()?.finish()
 }
+
+/// Writes a new file; one that is there is left alone.
+fn write_archive(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    // Mode 0600, and gone where anything fails.
+    let mut file = tempfile::Builder::new()
+        .prefix(".gpumon-bundle-")
+        .tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    Ok(())
+}
+
+/// The number of the newest messages in the archive.
+const MOST_LINES: usize = 300;
+
+/// Its newest messages with their times in microseconds since the start of the kernel, or why there
+/// are none.
+fn read_kernel_messages(machine: &Machine) -> Result<Vec<String>, String> {
+    let messages = kernel_messages(&machine.path(KERNEL_LOG));
+    let messages = messages.map_err(|error| format!("{KERNEL_LOG} cannot be read: {error}"))?;
+    if messages.is_empty() {
+        return Err("no message of a GPU driver".to_owned());
+    }
+    Ok(messages[messages.len().saturating_sub(MOST_LINES)..].to_vec())
+}
+
+/// Returns the files of the machine, in which IDs of GPUs are replaced.
+fn read_system_files(machine: &Machine, scrubber: &mut Scrubber) -> Vec<File> {
+    let files = record_files(machine.roots()).into_iter();
+    let copy = files.filter_map(|file| {
+        let content = match file.content {
+            FileContent::Link(target) => Content::Link(target),
+            FileContent::Parts(parts) => {
+                let bytes = parts.into_iter().flat_map(|part| match part {
+                    FilePart::Plain(bytes) => bytes,
+                    FilePart::Id(id) => replace(scrubber, NameKind::Id, &id),
+                    FilePart::Serial(serial) => replace(scrubber, NameKind::Serial, &serial),
+                });
+                Content::Bytes(bytes.collect())
+            }
+        };
+        let name = file.path.to_str()?.to_owned();
+        Some(File { name, content })
+    });
+    copy.collect()
+}
+
+/// Returns the placeholder of a name, which is looked for in all other files too.
+fn replace(scrubber: &mut Scrubber, kind: NameKind, name: &str) -> Vec<u8> {
+    scrubber.add_name(kind, name);
+    scrubber.name(kind, name).into_bytes()
+}
+
+#[cfg(test)]
+mod tests;

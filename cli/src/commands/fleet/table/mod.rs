@@ -1,6 +1,5 @@
 //! A fleet, printed once.
 
-mod head;
 mod users;
 
 use anyhow::{Context, anyhow};
@@ -13,21 +12,23 @@ use tokio::{
     runtime::Runtime,
     time::{Duration, Instant, sleep},
 };
+use unicode_width::UnicodeWidthStr;
 
 use super::OnceArgs;
 use crate::{
-    exit::Failure,
+    exit::{Failure, Result, usage},
     fleet::{
         columns::{format_model, gpu_columns, node_columns},
         filter::Filter,
         free::{FreeNode, WantedGpus, free_nodes},
-        nodes::{list_gpus, list_nodes},
+        nodes::{Totals, list_gpus, list_nodes},
         text::bytes,
     },
     terminal::{
-        columns::{Column, Field, format_table, or_absent, terminal_columns},
+        columns::{Column, Columns, Field, format_table, or_absent, terminal_columns},
         output::{print, print_json},
-        style::{ALARM, NOTICE},
+        style::{ALARM, DIM, NOTICE, PLAIN, STRONG, paint},
+        units::clock,
     },
 };
 
@@ -40,7 +41,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// How far back usage is told.
 const USAGE_S: u64 = 86_400;
 
-pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result<(), Failure> {
+pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -49,9 +50,8 @@ pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result<(), Failure> 
     printed
 }
 
-fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Result<(), Failure> {
-    let filter =
-        Filter::parse(&args.words.join(" ")).map_err(|why| Failure::usage(anyhow!(why)))?;
+fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Result {
+    let filter = Filter::parse(&args.words.join(" ")).map_err(|why| usage!(why))?;
     let fleet = runtime.block_on(read(reader));
     if fleet.state == FleetState::Outdated || fleet.state == FleetState::Loading {
         return Err(anyhow!(describe_failure(&fleet)).into());
@@ -101,7 +101,7 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
     if args.json {
         return print_json(&*fleet);
     }
-    let head = head::lines(&rows, shown, terminal);
+    let head = format_head(&rows, shown, terminal);
     print(&(head + &lines(args, &rows, shown, terminal)))
 }
 
@@ -181,4 +181,45 @@ async fn read(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
         }
         sleep(AGAIN).await;
     }
+}
+
+/// Two lines and one that is empty.
+fn format_head(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<usize>) -> String {
+    let totals = Totals::new(rows, shown);
+    let fleet = rows.fleet;
+    let time = clock(fleet.at_ms, gpumon_probe::model::now_ms());
+    let source = match fleet.source.kind {
+        FleetSourceKind::Prometheus => escaped(&fleet.source.name),
+        FleetSourceKind::Hosts => format!("{} over ssh", escaped(&fleet.source.name)),
+    };
+    let state = match fleet.state {
+        FleetState::Partial => format!("  {}", paint(NOTICE, "incomplete")),
+        _ => String::new(),
+    };
+    let sizes = totals.sizes();
+    let place = format!("{source}  {time}");
+    let begin = format!("{}  {sizes}", paint(STRONG, "fleet"));
+    let first = Columns::empty(terminal).append_or_wrap(&(begin + &state), 0, &paint(DIM, &place));
+    let mut second = String::new();
+    for part in totals.parts() {
+        let style = if part.ends_with(" lost") {
+            ALARM
+        } else {
+            PLAIN
+        };
+        let is_room = terminal.is_none_or(|room| last_width(&second) + 2 + part.width() <= room);
+        let gap = if second.is_empty() {
+            ""
+        } else if is_room {
+            "  "
+        } else {
+            "\n"
+        };
+        second = second + gap + &paint(style, &part);
+    }
+    format!("{first}\n{second}\n\n")
+}
+
+fn last_width(text: &str) -> usize {
+    crate::terminal::style::plain(text.rsplit('\n').next().unwrap_or_default()).width()
 }

@@ -1,96 +1,22 @@
-//! Comma-separated values: a row per GPU or per process, in columns whose names and meanings stay. `gpumon export` has the
-//! same columns, and on request those of MIG devices and of the host, which have rows of their own.
+//! Comma-separated values: a row per GPU or per process, in columns whose names and meanings stay.
+//! `gpumon export` has the same columns, and on request those of MIG devices and of the host, which
+//! have rows of their own. A number of theirs has a column of its own, so that the sum of a column
+//! counts no memory twice.
 //!
 //! Numbers are bare, and the names tell their units, which are those of the JSON. What is absent is an empty field.
 
-mod devices;
-mod field;
-mod gpus;
-mod processes;
-
-use std::borrow::Cow;
+mod columns;
 
 use gpumon_history::wanted::DeviceKind;
 use gpumon_probe::{
-    model::{GpuSample, Inventory, Sample, fields::Field},
+    model::{Inventory, Sample},
     untrusted::printable,
 };
 use serde_json::Value;
 
-pub(crate) use self::{
-    devices::DEVICE_KEYS,
-    field::{rounded, time},
-};
+use self::columns::{Column, DEVICES, PROCESSES, device_rows, process_rows};
+pub(crate) use self::columns::{DEVICE_KEYS, format_rounded, time};
 use crate::suggest::nearest;
-
-/// One column of rows about `T`.
-struct Column<T> {
-    name: Cow<'static, str>,
-    help: &'static str,
-    /// Whether it is there when nothing else was asked for.
-    usual: bool,
-    /// Whether its texts are values of JSON as they are: numbers, `true` and `false`.
-    is_literal: bool,
-    /// Of whose rows it is, where it is there only when it is asked for by name.
-    beside: Option<DeviceKind>,
-    read: Read<T>,
-}
-
-/// One whose texts are values of JSON.
-const fn literal<T>(mut column: Column<T>) -> Column<T> {
-    column.is_literal = true;
-    column
-}
-
-const fn column<T>(
-    name: &'static str,
-    help: &'static str,
-    read: fn(&T) -> Option<String>,
-) -> Column<T> {
-    Column {
-        name: Cow::Borrowed(name),
-        help,
-        usual: false,
-        is_literal: false,
-        beside: None,
-        read: Read::Of(read),
-    }
-}
-
-const fn usual<T>(
-    name: &'static str,
-    help: &'static str,
-    read: fn(&T) -> Option<String>,
-) -> Column<T> {
-    Column {
-        name: Cow::Borrowed(name),
-        help,
-        usual: true,
-        is_literal: false,
-        beside: None,
-        read: Read::Of(read),
-    }
-}
-
-/// Takes what a column shows out of a row; `None` where it is absent.
-enum Read<T> {
-    Of(fn(&T) -> Option<String>),
-    Field(&'static Field, fn(&T) -> &GpuSample),
-    Made(Made<T>),
-}
-
-/// One that knows more than its row.
-type Made<T> = Box<dyn Fn(&T) -> Option<String> + Send + Sync>;
-
-impl<T> Read<T> {
-    fn text(&self, row: &T) -> Option<String> {
-        match self {
-            Self::Of(read) => read(row),
-            Self::Field(field, gpu) => field.access.value(gpu(row)).map(field::rounded),
-            Self::Made(read) => read(row),
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
@@ -100,11 +26,18 @@ pub(crate) enum Rows {
     Devices,
 }
 
-/// The columns that were chosen, as numbers in their catalogue.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Comma-separated values with a header
+    Csv,
+    /// One JSON object per line
+    Ndjson,
+}
+
+/// The columns that were chosen.
 pub(crate) struct Csv {
     rows: Rows,
-    chosen: Vec<usize>,
+    chosen: Vec<&'static Column>,
     /// Whose rows there are: those of whom a column is named, and those of GPUs where that is nobody's.
     kinds: Vec<DeviceKind>,
 }
@@ -117,23 +50,19 @@ impl Csv {
     /// The columns that are named, separated by commas: each by its own name, or several by what their names begin with
     /// (`memory`). Without names, the usual ones.
     pub(crate) fn new(rows: Rows, names: Option<&str>) -> Result<Self, String> {
-        let known = rows.catalogue();
-        let chosen = match names {
-            None => (0..known.len())
-                .filter(|column| known[*column].usual)
-                .collect(),
+        let mut chosen = Vec::new();
+        match names {
+            None => chosen.extend(rows.columns().filter(|column| column.usual)),
             Some(names) => {
-                let mut chosen = Vec::new();
                 for name in names.split(',').map(str::trim) {
-                    let found = find(name, &known);
-                    if found.is_empty() {
-                        return Err(unknown(name, &known));
+                    let before = chosen.len();
+                    chosen.extend(rows.find(name));
+                    if chosen.len() == before {
+                        return Err(rows.explain_unknown(name));
                     }
-                    chosen.extend(found);
                 }
-                chosen
             }
-        };
+        }
         Ok(Self {
             rows,
             chosen,
@@ -149,213 +78,137 @@ impl Csv {
         names: Option<&str>,
     ) -> Result<Self, String> {
         let wanted = Self::new(rows, names.map(|names| names.replace('.', "_")).as_deref())?;
-        let known = rows.catalogue();
-        let of = |kind: DeviceKind| {
-            let columns = wanted.chosen.iter().map(|column| &known[*column]);
-            let readings = columns.filter(|column| {
-                !keys.contains(&column.name) && !DEVICE_KEYS.contains(&column.name)
-            });
-            readings
-                .map(|column| column.beside.unwrap_or(DeviceKind::Gpu))
-                .any(|of| of == kind)
+        let is_key =
+            |column: &Column| keys.contains(&&*column.name) || DEVICE_KEYS.contains(&&*column.name);
+        let has = |kind: &DeviceKind| {
+            let mut readings = wanted.chosen.iter().filter(|column| !is_key(column));
+            readings.any(|column| column.beside.unwrap_or(DeviceKind::Gpu) == *kind)
         };
-        let mut kinds: Vec<_> = DeviceKind::ALL
-            .into_iter()
-            .filter(|kind| of(*kind))
-            .collect();
-        let of_others: &[&str] = if kinds.iter().any(|kind| *kind != DeviceKind::Gpu) {
-            &DEVICE_KEYS
-        } else {
-            &[]
-        };
+        let mut kinds: Vec<_> = DeviceKind::ALL.into_iter().filter(has).collect();
+        let has_others = kinds.iter().any(|kind| *kind != DeviceKind::Gpu);
+        let of_others = &DEVICE_KEYS[..if has_others { DEVICE_KEYS.len() } else { 0 }];
         if kinds.is_empty() {
             kinds.push(DeviceKind::Gpu);
         }
-        let mut chosen = Self::new(rows, Some(&[keys, of_others].concat().join(",")))?.chosen;
+        let mut all = Self::new(rows, Some(&[keys, of_others].concat().join(",")))?;
         for column in wanted.chosen {
-            if !chosen.contains(&column) {
-                chosen.push(column);
+            if !all.chosen.iter().any(|known| known.name == column.name) {
+                all.chosen.push(column);
             }
         }
-        Ok(Self {
-            rows,
-            chosen,
-            kinds,
-        })
+        Ok(Self { kinds, ..all })
     }
 
     /// Returns whether it has a row for each process.
     pub(crate) fn has_processes(&self) -> bool {
-        matches!(self.rows, Rows::Processes)
+        self.rows == Rows::Processes
     }
 
     pub(crate) fn header(&self) -> String {
-        row(self.names().into_iter().map(str::to_owned))
+        row(self.names().map(str::to_owned))
     }
 
     /// The names of the columns.
-    pub(crate) fn names(&self) -> Vec<&'static str> {
-        let known = self.rows.catalogue();
-        self.chosen
-            .iter()
-            .map(|column| known[*column].name)
-            .collect()
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.chosen.iter().map(|column| &*column.name)
     }
 
-    pub(crate) fn rows(&self, inventory: &Inventory, sample: &Sample) -> String {
-        match self.rows {
-            Rows::Gpus => draw(&self.chosen, &gpus::COLUMNS, &gpus::rows(inventory, sample)),
-            Rows::Processes => draw(&self.chosen, &processes::COLUMNS, &processes::rows(sample)),
-            Rows::Devices => draw(
-                &self.chosen,
-                &devices::COLUMNS,
-                &devices::rows(inventory, sample, &self.kinds),
-            ),
-        }
+    /// Returns a line for each row of a sample.
+    pub(crate) fn rows(&self, inventory: &Inventory, sample: &Sample, format: Format) -> String {
+        let rows = match self.rows {
+            Rows::Processes => process_rows(sample),
+            Rows::Gpus | Rows::Devices => device_rows(inventory, sample, &self.kinds),
+        };
+        let line = |row| {
+            let values = self.chosen.iter().map(|column| column.value(&row));
+            format.line(self.names(), values)
+        };
+        rows.into_iter().map(line).collect()
     }
+}
 
-    /// The same as JSON, an object a line. What is absent is `null`.
-    pub(crate) fn json_rows(&self, inventory: &Inventory, sample: &Sample) -> String {
-        match self.rows {
-            Rows::Gpus => json(&self.chosen, &gpus::COLUMNS, &gpus::rows(inventory, sample)),
-            Rows::Processes => json(&self.chosen, &processes::COLUMNS, &processes::rows(sample)),
-            Rows::Devices => json(
-                &self.chosen,
-                &devices::COLUMNS,
-                &devices::rows(inventory, sample, &self.kinds),
-            ),
+impl Format {
+    /// Returns the line of a row. What is absent is `null` in JSON.
+    pub(crate) fn line(
+        self,
+        names: impl Iterator<Item = impl Into<String>>,
+        values: impl Iterator<Item = Value>,
+    ) -> String {
+        match self {
+            Self::Csv => row(values.map(|value| match value {
+                Value::Null => String::new(),
+                Value::String(text) => text_field(text),
+                Value::Number(number) => number
+                    .as_f64()
+                    .filter(|_| number.is_f64())
+                    .map_or_else(|| number.to_string(), format_rounded),
+                other => other.to_string(),
+            })),
+            Self::Ndjson => {
+                let entries: Vec<_> = names
+                    .zip(values)
+                    .map(|(name, value)| format!("{}:{value}", Value::String(name.into())))
+                    .collect();
+                format!("{{{}}}\n", entries.join(","))
+            }
         }
     }
 }
 
 /// Which columns there are, and what they tell.
 pub(crate) fn help(rows: Rows) -> String {
-    let known = rows.catalogue();
-    let longest = known
-        .iter()
-        .map(|column| column.name.len())
-        .max()
-        .unwrap_or(0);
-    let line = |column: &Described| {
+    let longest = rows.columns().map(|column| column.name.len()).max();
+    let longest = longest.unwrap_or(0);
+    let line = |column: &Column| {
         let usual = if column.usual { '*' } else { ' ' };
         format!("{usual} {:longest$}  {}\n", column.name, column.help)
     };
-    known.iter().map(line).collect::<String>()
+    rows.columns().map(line).collect::<String>()
         + "* default column; --columns also accepts `all` and prefixes such as `memory`\n"
 }
 
-/// A column without what it reads.
-struct Described {
-    name: &'static str,
-    help: &'static str,
-    usual: bool,
-    beside: Option<DeviceKind>,
-}
-
 impl Rows {
-    fn catalogue(self) -> Vec<Described> {
-        fn described<T>(columns: &'static [Column<T>]) -> Vec<Described> {
-            let described = |column: &'static Column<T>| {
-                let Column {
-                    name,
-                    help,
-                    usual,
-                    beside,
-                    ..
-                } = column;
-                Described {
-                    name,
-                    help,
-                    usual: *usual,
-                    beside: *beside,
-                }
-            };
-            columns.iter().map(described).collect()
+    fn columns(self) -> impl Iterator<Item = &'static Column> {
+        let all = match self {
+            Self::Processes => &PROCESSES,
+            Self::Gpus | Self::Devices => &DEVICES,
+        };
+        all.iter()
+            .filter(move |column| self != Self::Gpus || column.beside.is_none())
+    }
+
+    fn find(self, name: &str) -> Vec<&'static Column> {
+        let exact: Vec<_> = self
+            .columns()
+            .filter(|column| column.name == name)
+            .collect();
+        if !exact.is_empty() {
+            return exact;
         }
-        match self {
-            Self::Gpus => described(&gpus::COLUMNS),
-            Self::Processes => described(&processes::COLUMNS),
-            Self::Devices => described(&devices::COLUMNS),
+        let is_meant = |column: &&Column| {
+            let rest = column.name.strip_prefix(name);
+            (name == ALL && column.beside.is_none())
+                || rest.is_some_and(|rest| rest.starts_with('_'))
+        };
+        self.columns().filter(is_meant).collect()
+    }
+
+    fn explain_unknown(self, name: &str) -> String {
+        if name == HELP {
+            return "'help' stands alone: gpumon --csv --columns help".to_owned();
+        }
+        let names = || self.columns().map(|column| &*column.name);
+        let groups = names().filter_map(|name| Some(name.split_once('_')?.0));
+        match nearest(name, groups.chain(names()).chain([ALL, HELP])) {
+            Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
+            None => format!("unknown column '{name}': see gpumon --csv --columns help"),
         }
     }
-}
-
-fn find(name: &str, known: &[Described]) -> Vec<usize> {
-    let of = |is_meant: &dyn Fn(&Described) -> bool| -> Vec<usize> {
-        (0..known.len())
-            .filter(|column| is_meant(&known[*column]))
-            .collect()
-    };
-    match of(&|column| column.name == name) {
-        exact if !exact.is_empty() => exact,
-        _ if name == ALL => of(&|column| column.beside.is_none()),
-        _ => of(&|column| {
-            column
-                .name
-                .strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with('_'))
-        }),
-    }
-}
-
-fn unknown(name: &str, known: &[Described]) -> String {
-    if name == HELP {
-        return "'help' stands alone: gpumon --csv --columns help".to_owned();
-    }
-    let groups = known
-        .iter()
-        .filter_map(|column| Some(column.name.split_once('_')?.0));
-    let valid = groups
-        .chain(known.iter().map(|column| column.name))
-        .chain([ALL, HELP]);
-    match nearest(name, valid) {
-        Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
-        None => format!("unknown column '{name}': see gpumon --csv --columns help"),
-    }
-}
-
-fn draw<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
-    let field = |of: &T, column: usize| {
-        let column = &columns[column];
-        let text = column.read.text(of).unwrap_or_default();
-        if column.is_literal {
-            text
-        } else {
-            text_field(text)
-        }
-    };
-    rows.iter()
-        .map(|of| row(chosen.iter().map(|column| field(of, *column))))
-        .collect()
-}
-
-fn json<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
-    let value = |of: &T, column: &Column<T>| match column.read.text(of) {
-        None => Value::Null,
-        Some(text) if column.is_literal => serde_json::from_str(&text).unwrap_or(Value::Null),
-        Some(text) => Value::String(text),
-    };
-    let entry = |of: &T, column: usize| {
-        (
-            columns[column].name.to_string(),
-            value(of, &columns[column]),
-        )
-    };
-    let object = |of: &T| object(chosen.iter().map(|column| entry(of, *column)));
-    rows.iter().map(object).collect()
-}
-
-/// An object in a line of its own, its keys in this order.
-pub(crate) fn object(entries: impl Iterator<Item = (String, Value)>) -> String {
-    let entries: Vec<_> = entries
-        .map(|(key, value)| format!("{}:{value}", Value::String(key)))
-        .collect();
-    format!("{{{}}}\n", entries.join(","))
 }
 
 /// Returns a text as a field that no spreadsheet takes for a formula: with an apostrophe before it, if its first character
 /// could begin one. Numbers are written as they are.
-pub(crate) fn text_field(text: String) -> String {
+fn text_field(text: String) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
         format!("'{text}")
     } else {
@@ -406,7 +259,7 @@ mod tests {
             "{memory}"
         );
         let all = Csv::new(Rows::Processes, Some("all")).unwrap().header();
-        assert_eq!(all.split(',').count(), processes::COLUMNS.len());
+        assert_eq!(all.split(',').count(), PROCESSES.len());
     }
 
     #[test]
@@ -449,8 +302,9 @@ mod tests {
             columns(Some("host")).len() > 10
                 && columns(Some("mig")).contains(&"mig_activity_sm_percent".to_owned())
         );
-        let error =
-            Csv::with_keys(Rows::Devices, &["time"], Some("host.cpu.bsy_percent")).unwrap_err();
+        let error = Csv::with_keys(Rows::Devices, &["time"], Some("host.cpu.bsy_percent"))
+            .err()
+            .unwrap();
         assert!(
             error.contains("did you mean 'host_cpu_busy_percent'?"),
             "{error}"
@@ -459,7 +313,7 @@ mod tests {
 
     #[test]
     fn an_unknown_column_is_told_with_the_nearest() {
-        let error = |rows, names| Csv::new(rows, Some(names)).unwrap_err();
+        let error = |rows, names| Csv::new(rows, Some(names)).err().unwrap();
         assert_eq!(
             error(Rows::Gpus, "index,memroy"),
             "unknown column 'memroy': did you mean 'memory'?"
@@ -475,7 +329,7 @@ mod tests {
     #[test]
     fn every_column_has_its_own_name_and_an_explanation() {
         for rows in [Rows::Gpus, Rows::Processes, Rows::Devices] {
-            let known = rows.catalogue();
+            let known: Vec<_> = rows.columns().collect();
             for (number, column) in known.iter().enumerate() {
                 assert_ne!(column.help, "");
                 assert!(

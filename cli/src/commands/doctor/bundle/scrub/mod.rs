@@ -70,7 +70,7 @@ pub(super) struct Scrubber {
 impl Scrubber {
     /// Has this looked for in texts.
     pub(super) fn add_name(&mut self, kind: NameKind, original: &str) {
-        let Split { original, .. } = split_name(kind, original);
+        let (_, original, _) = split_name(kind, original);
         if original.is_empty() || is_public(kind, &original) {
             return;
         }
@@ -87,11 +87,7 @@ impl Scrubber {
     /// The placeholder of an original.
     pub(super) fn name(&mut self, kind: NameKind, original: &str) -> String {
         let whole = original;
-        let Split {
-            prefix,
-            original,
-            suffix,
-        } = split_name(kind, whole);
+        let (prefix, original, suffix) = split_name(kind, whole);
         if original.is_empty() || is_public(kind, &original) {
             return whole.to_owned();
         }
@@ -248,23 +244,11 @@ fn escape_sequence(text: &str) -> Option<usize> {
         .then_some("\u{1b}[".len() + last + 1)
 }
 
-/// The parts of a name. Those around the secret part stay.
-struct Split<'a> {
-    /// `GPU-` in front of a UUID, which is its kind.
-    prefix: &'a str,
-    /// The secret part in the form in which it is compared.
-    original: String,
-    /// `.1` behind the UUID of a GPU, which is a partition of the GPU.
-    suffix: &'a str,
-}
-
-fn split_name(kind: NameKind, name: &str) -> Split<'_> {
+/// Returns the parts of a name: its kind, such as `GPU-`, the secret part in the form in which it
+/// is compared, and a suffix such as `.1`, for a partition of a GPU.
+fn split_name(kind: NameKind, name: &str) -> (&str, String, &str) {
     if kind != NameKind::Id {
-        return Split {
-            prefix: "",
-            original: name.to_owned(),
-            suffix: "",
-        };
+        return ("", name.to_owned(), "");
     }
     let (prefix, rest) = name.split_at(uuid_prefix(name));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -272,11 +256,7 @@ fn split_name(kind: NameKind, name: &str) -> Split<'_> {
         .rfind('.')
         .filter(|end| prefix == "GPU-" && is_number(&rest[end + 1..]));
     let (core, suffix) = rest.split_at(end.unwrap_or(rest.len()));
-    Split {
-        prefix,
-        original: core.to_ascii_lowercase(),
-        suffix,
-    }
+    (prefix, core.to_ascii_lowercase(), suffix)
 }
 
 /// The length of what in front of a UUID tells whose it is.

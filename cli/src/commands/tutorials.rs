@@ -1,16 +1,90 @@
-//! The report for people: one table, which grows while variants end.
+//! `gpumon tutorials`: tutorial benchmarks, small programs in all their variants.
 
-use gpumon_workload::protocol::{Backend, Found, FrameworkTime, Outcome, Report, TutorialReport};
+use gpumon_workload::{
+    protocol::{Backend, Found, FrameworkTime, Job, Outcome, Report, TutorialReport, TutorialsJob},
+    tutorials::CASES,
+};
 
-use super::super::bench::{beside, count, median, remarks, time, verdict};
+use super::bench::{count, format_framework, format_remarks, format_verdict, median, time};
 use crate::{
     describe,
-    run::ForPeople,
+    exit::Failure,
+    options::SourceArgs,
+    run::{self, ForPeople, FrameworkArgs, WhereArgs},
     terminal::{
         columns::{Column, Columns, terminal_columns},
         style::{ALARM, DIM, NOTICE, PLAIN, STRONG, WELL, paint},
     },
 };
+
+/// Run tutorial benchmarks in several variants, and compare them with frameworks
+///
+/// The cases come from the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products,
+/// sums, training, transfers, fused operations, batches, devices. Each variant is timed by the GPU
+/// and by the host, its result is verified. Next to it is the time of a framework on an H200, or
+/// on CPU cores of its host; on such a device, the host times are compared.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct TutorialsArgs {
+    /// Cases to run, a to k5; by default, all
+    #[arg(value_name = "CASE")]
+    cases: Vec<String>,
+
+    #[command(flatten)]
+    place: WhereArgs,
+
+    #[command(flatten)]
+    beside: FrameworkArgs,
+
+    /// Use small arrays, whose sizes the table names, measure each variant for 0.2 seconds, and
+    /// skip the comparison with known figures of frameworks
+    #[arg(long)]
+    quick: bool,
+
+    /// Print one JSON object per variant and line
+    #[arg(long)]
+    json: bool,
+}
+
+const NOTES: &str = "\
+Examples:
+  gpumon tutorials
+      Run all cases, in about two minutes.
+  gpumon tutorials c f
+      Measure what copies between host and device cost.
+  gpumon tutorials --beside --python ~/venv/bin/python3
+      Compare with the frameworks that are installed there.
+  gpumon tutorials --json | jq -r 'select(.framework.same_device and .share_of_framework > 1) \
+| [.row, .variant] | @tsv'
+      List the variants that are slower than a framework.
+
+Environment:
+  GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
+
+Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU or no \
+driver although requested, 5 refused (not enough memory), 130 interrupted";
+
+pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
+    source.source.check()?;
+    let job = Job::Tutorials(TutorialsJob {
+        cases: args.cases.clone(),
+        place: args.place.place(),
+        quick: args.quick,
+    });
+    run::print(
+        source,
+        &job,
+        args.place.time_limit,
+        Some(&args.beside),
+        &mut Text::new(args.quick),
+        args.json,
+    )
+}
+
+/// Returns the values of [`TutorialsArgs::cases`].
+pub(crate) fn names() -> Vec<&'static str> {
+    CASES.iter().map(|case| case.id).collect()
+}
 
 /// Where a case's variants begin, below its title.
 const INDENT: usize = 3;
@@ -24,7 +98,7 @@ const COLUMNS: [Column; 5] = [
 ];
 const QUICK: &str = "Quick run: sizes are those of the table, not those of the titles.";
 
-pub(super) struct Text {
+struct Text {
     /// Whether sizes are others than the titles say.
     is_quick: bool,
     columns: Columns,
@@ -33,7 +107,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    pub(super) fn new(is_quick: bool) -> Self {
+    fn new(is_quick: bool) -> Self {
         Self::with_room(is_quick, terminal_columns())
     }
 
@@ -104,13 +178,13 @@ impl Text {
             );
         }
         text.push('\n');
-        text += &remarks(&self.columns, 2 * INDENT, outcome, None);
+        text += &format_remarks(&self.columns, 2 * INDENT, outcome, None);
         for run in &report.beside {
-            text += &beside(&self.columns, 2 * INDENT, run, outcome, |of_run| {
+            text += &format_framework(&self.columns, 2 * INDENT, run, outcome, |of_run| {
                 let line = self.line(of_run.id.to_string(), of_run);
                 format!(
                     "{line}\n{}",
-                    remarks(&self.columns, 3 * INDENT, of_run, None)
+                    format_remarks(&self.columns, 3 * INDENT, of_run, None)
                 )
             });
         }
@@ -121,7 +195,7 @@ impl Text {
         let [device, host] =
             [&outcome.device_time, &outcome.host_time].map(|times| median(times.as_ref()));
         self.columns
-            .line(&[name, count(outcome), device, host, verdict(outcome)])
+            .line(&[name, count(outcome), device, host, format_verdict(outcome)])
     }
 }
 
@@ -175,8 +249,9 @@ fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
 mod tests {
     use unicode_width::UnicodeWidthStr;
 
-    use super::*;
     use crate::{commands::bench::sample_outcome as outcome, terminal::style::plain};
+
+    use super::*;
 
     fn report(case: &'static str, found: Found) -> TutorialReport {
         TutorialReport {

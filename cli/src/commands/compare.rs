@@ -1,0 +1,401 @@
+//! `gpumon compare`: two recordings, or two spans of history, in numbers.
+
+use std::{collections::BTreeMap, fmt::Write as _, path::Path, slice};
+
+use anyhow::anyhow;
+use gpumon_history::span::HistorySpan;
+use gpumon_probe::{
+    local_time::time_zone,
+    model::{ConditionKind, Health, Inventory, Record, Sample, Vendor, fields::GPU_FIELDS, now_ms},
+    stat::{Stat, Window},
+    units::duration,
+    untrusted::escaped,
+};
+use gpumon_recording::Recording;
+use serde_json::json;
+
+use super::{
+    figures::{
+        self, FIGURES, Figure, Figures, METRICS, Meter, Point, divide, percent, throttled_percent,
+    },
+    replay,
+};
+use crate::{
+    exit::{Failure, Result, say, usage},
+    moment::{Beside, MomentSpan, shown},
+    past::PastArgs,
+    recorded::samples,
+    terminal::{
+        columns::{Column, Columns},
+        output::print_report,
+        style::{STRONG, paint},
+    },
+};
+
+/// Compare two recordings, or two spans of the running server's history
+///
+/// Each is a file of `gpumon record`, or FROM..TO: a span of history in local time, for example
+/// 2026-11-23T20:00..22:00, 'yesterday 20:00..22:00', -2h..-1h or 14:30..now. Utilization, SM
+/// active, Tensor active, memory, energy, power and the share of time with reduced clocks are
+/// compared, of all GPUs and of each.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct CompareArgs {
+    /// Baseline of the comparison: a recording, or FROM..TO
+    #[arg(value_name = "A", allow_hyphen_values = true)]
+    first: String,
+
+    /// Subject of the comparison: a recording, or FROM..TO
+    #[arg(value_name = "B", allow_hyphen_values = true)]
+    second: String,
+
+    /// Print the comparison as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    past: PastArgs,
+}
+
+const NOTES: &str = "\
+Examples:
+  gpumon compare before.gpumon.gz after.gpumon.gz
+      Compare two recorded runs.
+  gpumon compare 'yesterday 20:00..22:00' 20:00..22:00
+      Compare last night with the night before, as far as the running server remembers.
+
+Environment:
+  GPUMON_CONTROL  default of --control
+
+Exit codes: 0 success, 1 error or no server, 2 invalid argument or not a recording";
+
+/// One side of a comparison.
+struct Side {
+    /// The name that was typed.
+    name: String,
+    from_ms: u64,
+    to_ms: u64,
+    all: Figures,
+    /// By index.
+    gpus: Vec<(GpuName, Figures)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct GpuName {
+    index: u32,
+    uuid: Option<String>,
+    name: Option<String>,
+}
+
+pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let subjects = [Subject::new(&args.first)?, Subject::new(&args.second)?];
+    let [a, b] = subjects;
+    let sides = [a.measure(&args.past)?, b.measure(&args.past)?];
+    print_report(
+        args.json,
+        || as_json(&sides),
+        |terminal| draw(&sides, terminal),
+    )
+}
+
+fn as_json(sides: &[Side; 2]) -> serde_json::Value {
+    let side = |side: &Side| {
+        let gpus: Vec<_> = side
+            .gpus
+            .iter()
+            .map(|(GpuName { index, uuid, name }, figures)| {
+                json!({ "index": index, "uuid": uuid, "name": name, "figures": figures.as_json() })
+            })
+            .collect();
+        json!({
+            "name": side.name,
+            "from_ms": side.from_ms,
+            "to_ms": side.to_ms,
+            "duration_ms": side.duration_ms(),
+            "all": side.all.as_json(),
+            "gpus": gpus,
+        })
+    };
+    let [a, b] = sides;
+    let gpus: Vec<_> = pair_gpus(sides)
+        .filter_map(|(name, [a, b])| {
+            Some(json!({ "index": name.index, "figures": b?.compare_with(a?).as_json() }))
+        })
+        .collect();
+    let ratio = figures::divide(a.duration_ms() as f64, b.duration_ms() as f64);
+    json!({
+        "a": side(a),
+        "b": side(b),
+        "b_relative_to_a": {
+            "duration_ratio": ratio,
+            "all": b.all.compare_with(&a.all).as_json(),
+            "gpus": gpus,
+        },
+    })
+}
+
+impl Side {
+    fn duration_ms(&self) -> u64 {
+        self.to_ms.saturating_sub(self.from_ms)
+    }
+}
+
+/// Each GPU that is on one of the sides, with its figures on both.
+fn pair_gpus([a, b]: &[Side; 2]) -> impl Iterator<Item = (&GpuName, [Option<&Figures>; 2])> {
+    let mut names: Vec<&GpuName> = a.gpus.iter().chain(&b.gpus).map(|(name, _)| name).collect();
+    names.sort_by_key(|name| name.index);
+    names.dedup_by_key(|name| name.index);
+    names.into_iter().map(move |name| {
+        let found = [a, b].map(|side| {
+            side.gpus
+                .iter()
+                .find(|(known, _)| known.index == name.index)
+                .map(|(_, figures)| figures)
+        });
+        (name, found)
+    })
+}
+
+fn draw(sides: &[Side; 2], terminal: Option<usize>) -> String {
+    let [a, b] = sides;
+    let zone = time_zone();
+    let mut text = String::new();
+    for (letter, side) in ["A", "B"].iter().zip(sides) {
+        let [from, to] = [side.from_ms, side.to_ms].map(|ms| shown(ms, &zone));
+        let time = duration(side.duration_ms());
+        let longer =
+            divide(a.duration_ms() as f64, b.duration_ms() as f64).filter(|_| *letter == "B");
+        let longer = longer
+            .map(|ratio| format!(", {}", percent(ratio)))
+            .unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{}  {}  {from} to {to} ({time}{longer})",
+            paint(STRONG, letter),
+            escaped(&side.name)
+        );
+    }
+    let mut rows = Vec::new();
+    if pair_gpus(sides).count() != 1 {
+        rows.extend(group("All GPUs", [Some(&a.all), Some(&b.all)]));
+    }
+    for (gpu, figures) in pair_gpus(sides) {
+        let name = gpu.name.as_deref().map(Vendor::strip_from);
+        let name = format!("GPU {} {}", gpu.index, name.unwrap_or_default());
+        rows.extend(group(&escaped(name.trim_end()), figures));
+    }
+    let first = [Column::align_left("", 0), Column::align_left("", 0)].into_iter();
+    let all: Vec<_> = first.chain(FIGURES.iter().map(Figure::column)).collect();
+    let columns = Columns::new(&all, &rows, terminal);
+    text += "\n";
+    text + &columns.format_rows(&rows)
+}
+
+/// Returns the rows of A, of B, and of B compared with A.
+fn group(name: &str, figures: [Option<&Figures>; 2]) -> Vec<Vec<String>> {
+    let row =
+        |side: &str, cells: Vec<String>| [vec![String::new(), side.to_owned()], cells].concat();
+    let mut rows = Vec::new();
+    for (side, figures) in ["A", "B"].into_iter().zip(figures) {
+        rows.extend(figures.map(|figures| row(side, figures.cells().collect())));
+    }
+    if let [Some(a), Some(b)] = figures {
+        rows.push(row("B - A", b.compare_with(a).cells().collect()));
+    }
+    if let Some(first) = rows.first_mut() {
+        name.clone_into(&mut first[0]);
+    }
+    rows
+}
+
+enum Subject<'a> {
+    Recording(&'a str),
+    Span(&'a str, MomentSpan),
+}
+
+impl<'a> Subject<'a> {
+    /// A file that is there is meant, whatever it is called.
+    fn new(text: &'a str) -> Result<Self> {
+        if !text.contains("..") || Path::new(text).exists() {
+            if !Path::new(text).exists() {
+                let cure = "give a file of `gpumon record`, or a span of history as FROM..TO, for \
+                            example 20:00..22:00";
+                return Err(usage!("there is no recording '{text}': {cure}"));
+            }
+            return Ok(Self::Recording(text));
+        }
+        text.parse()
+            .map(|span| Self::Span(text, span))
+            .map_err(|why: String| usage!(why))
+    }
+
+    fn measure(&self, past: &PastArgs) -> Result<Side> {
+        match self {
+            Self::Recording(file) => of_recording(file),
+            Self::Span(text, span) => of_history(text, *span, past),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Measured {
+    gpus: BTreeMap<u32, (GpuName, Meter)>,
+    inventory: Option<Inventory>,
+    first_ms: Option<u64>,
+    last: Option<(u64, u32)>,
+    /// The memory of all GPUs together.
+    memory: Window,
+}
+
+fn of_recording(file: &str) -> Result<Side> {
+    let recording = Recording::open(Path::new(file)).map_err(replay::failure)?;
+    if let Some(cuts) = replay::cuts(&recording) {
+        say(&cuts);
+    }
+    let mut measured = Measured::default();
+    let (first_ms, last_ms) = recording.times_ms();
+    samples(
+        &recording,
+        &(first_ms.min(last_ms)..last_ms.max(first_ms).saturating_add(1)),
+        |record| {
+            match record {
+                Record::Inventory(inventory) => measured.inventory = Some(inventory),
+                Record::Sample(sample) => measured.add(&sample),
+                _ => {}
+            }
+            Ok(())
+        },
+    )?;
+    Ok(measured.into_side(file))
+}
+
+impl Measured {
+    fn add(&mut self, sample: &Sample) {
+        let interval_ms = u64::from(sample.interval_ms);
+        // In a gap, nothing is known.
+        let time_ms = self.last.map_or(interval_ms, |(before_ms, _)| {
+            let apart_ms = sample.at_ms.saturating_sub(before_ms);
+            if apart_ms > (interval_ms * 5 / 2).max(1500) {
+                interval_ms
+            } else {
+                apart_ms
+            }
+        });
+        self.first_ms.get_or_insert(sample.at_ms);
+        self.last = Some((sample.at_ms, sample.interval_ms));
+        let mut memory = Window::default();
+        for gpu in sample.gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
+            let (_, meter) = self.gpus.entry(gpu.index).or_insert_with(|| {
+                (
+                    GpuName {
+                        index: gpu.index,
+                        uuid: gpu.uuid.clone(),
+                        name: None,
+                    },
+                    Meter::default(),
+                )
+            });
+            let stat = |id| {
+                let field = GPU_FIELDS.iter().find(|field| field.id == id)?;
+                field.access.value(gpu).map(Stat::of)
+            };
+            let is_throttled = gpu
+                .conditions
+                .iter()
+                .any(|condition| matches!(condition.kind, ConditionKind::Throttled { .. }));
+            let point = Point {
+                time_ms,
+                stats: METRICS.map(stat),
+                counted_ms: gpu.power.energy_joules_total.read_at_ms(gpu.at_ms),
+                is_throttled: Some(is_throttled),
+            };
+            meter.add(&point);
+            if let Some(bytes) = point.memory_bytes() {
+                memory.add(bytes, 1.0);
+            }
+        }
+        if let Some(bytes) = memory.integral() {
+            self.memory.add(bytes, 1.0);
+        }
+    }
+
+    fn into_side(self, name: &str) -> Side {
+        // The newest inventory knows the most.
+        let known = self
+            .inventory
+            .map_or_else(Vec::new, |inventory| inventory.gpus);
+        let named = |(mut gpu, meter): (GpuName, Meter)| {
+            let known = known.iter().find(|known| known.index == gpu.index);
+            gpu.name = known.and_then(|known| known.name.value().cloned());
+            gpu.uuid = known.and_then(|known| known.uuid.clone()).or(gpu.uuid);
+            (gpu, meter.to_figures(None))
+        };
+        let gpus: Vec<_> = self.gpus.into_values().map(named).collect();
+        Side {
+            name: name.to_owned(),
+            from_ms: self.first_ms.unwrap_or(0),
+            to_ms: self.last.map_or(0, |(at_ms, interval_ms)| {
+                at_ms.saturating_add(interval_ms.into())
+            }),
+            all: Figures::of_all(&gpus.iter().map(|(_, figures)| figures), self.memory.max()),
+            gpus,
+        }
+    }
+}
+
+fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side> {
+    let asked = span
+        .resolve(&Beside::now(now_ms()))
+        .map_err(|why| usage!("{text}: {why}"))?;
+    let span = past.ask(&asked, &METRICS, None)?;
+    if span.gpus.is_empty() {
+        return Err(anyhow!("{text}: nothing is known of that time; {}", past.cure()).into());
+    }
+    // Some of it may be missing, and the two would not be alike.
+    if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
+        let from = crate::moment::shown(span.from_ms, &Beside::now(0).zone);
+        say(&format!("{text}: nothing is known before {from}"));
+    }
+    Ok(measure_span(text, &span))
+}
+
+fn measure_span(text: &str, span: &HistorySpan) -> Side {
+    let times = &span.times_ms;
+    let mut memory = vec![Window::default(); times.len()];
+    let gpus: Vec<_> = span
+        .gpus
+        .iter()
+        .map(|gpu| {
+            let mut meter = Meter::default();
+            for (place, memory) in memory.iter_mut().enumerate() {
+                let point = Point::new(span, gpu, place);
+                if let Some(bytes) = point.memory_bytes() {
+                    memory.add(bytes, 1.0);
+                }
+                meter.add(&point);
+            }
+            let name = GpuName {
+                index: gpu.index,
+                uuid: Some(gpu.uuid.clone()),
+                name: gpu.name.clone(),
+            };
+            let conditions = span.conditions.iter();
+            let throttled = throttled_percent(
+                conditions.filter(|condition| condition.uuid == gpu.uuid),
+                slice::from_ref(&(span.from_ms..span.to_ms)),
+            );
+            (name, meter.to_figures(Some(throttled)))
+        })
+        .collect();
+    Side {
+        name: text.to_owned(),
+        from_ms: span.from_ms,
+        // The first moment behind it.
+        to_ms: span.to_ms + 1,
+        all: Figures::of_all(
+            &gpus.iter().map(|(_, figures)| figures),
+            memory.iter().filter_map(Window::integral).reduce(f64::max),
+        ),
+        gpus,
+    }
+}

@@ -1,0 +1,376 @@
+//! The columns: those of GPUs, MIG devices and the host, whose rows are in one table, and those of
+//! processes.
+
+use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
+
+use gpumon_history::wanted::DeviceKind;
+use gpumon_probe::model::{
+    Gpu, GpuSample, HostSample, Inventory, MigSample, Process, Sample,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS},
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// The columns that identify rows of other devices than GPUs.
+pub(crate) const DEVICE_KEYS: [&str; 2] = ["kind", "parent"];
+
+/// A row of a table.
+pub(super) struct Row<'a> {
+    /// An object with what is no field of the catalogue.
+    keys: Value,
+    readings: Readings<'a>,
+}
+
+enum Readings<'a> {
+    Gpu(&'a GpuSample),
+    Mig(&'a MigSample),
+    Host(&'a HostSample),
+    None,
+}
+
+/// A column of a table.
+pub(super) struct Column {
+    pub(super) name: Cow<'static, str>,
+    pub(super) help: &'static str,
+    /// Whether the column is printed if no columns are named.
+    pub(super) usual: bool,
+    /// The devices whose rows have a column that is printed only if it is named.
+    pub(super) beside: Option<DeviceKind>,
+    read: Read,
+}
+
+/// How a value is taken from a row.
+#[derive(Clone, Copy)]
+enum Read {
+    /// The path in the keys.
+    Key(&'static str),
+    Gpu(&'static Field),
+    Mig(&'static Field),
+    Host(&'static Field<HostSample>),
+}
+
+/// Returns the rows of a sample for these kinds of devices.
+pub(super) fn device_rows<'a>(
+    inventory: &Inventory,
+    sample: &'a Sample,
+    kinds: &[DeviceKind],
+) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    for kind in kinds {
+        let mut add = |keys: Value, readings| {
+            let mut row = make_row(sample, keys, readings);
+            row.keys[DEVICE_KEYS[0]] = kind.word().into();
+            rows.push(row);
+        };
+        match kind {
+            DeviceKind::Gpu => {
+                for gpu in &sample.gpus {
+                    let known = inventory.gpus.iter().find(|known| known.index == gpu.index);
+                    add(gpu_keys(gpu, known), Readings::Gpu(gpu));
+                }
+            }
+            DeviceKind::Mig => {
+                for gpu in &sample.gpus {
+                    for mig in gpu.mig_devices.value().into_iter().flatten() {
+                        let mut all = inventory.gpus.iter().flat_map(|gpu| &gpu.mig_devices);
+                        let known = all.find(|known| known.uuid == mig.uuid);
+                        let keys = json!({
+                            "index": known.map(|known| known.index),
+                            "uuid": mig.uuid,
+                            "name": known.map(|known| &known.profile),
+                            "parent": gpu.uuid,
+                        });
+                        add(keys, Readings::Mig(mig));
+                    }
+                }
+            }
+            DeviceKind::Host => add(json!({}), Readings::Host(&sample.host)),
+        }
+    }
+    rows
+}
+
+/// Returns a row for each process, by GPU and PID.
+pub(super) fn process_rows(sample: &Sample) -> Vec<Row<'_>> {
+    let rows = sample.gpus.iter().flat_map(|gpu| {
+        let processes = gpu.processes.value().into_iter().flatten();
+        processes.map(move |process| {
+            let mut keys = json!(process);
+            (keys["gpu_index"], keys["gpu_uuid"]) = (json!(gpu.index), json!(gpu.uuid));
+            if let Some(started_ms) = process.started_ms.value() {
+                let running_ms = sample.at_ms.saturating_sub(*started_ms);
+                keys["started"] = time(*started_ms).into();
+                keys["running_seconds"] = (running_ms as f64 / 1000.0).into();
+            }
+            make_row(sample, keys, Readings::None)
+        })
+    });
+    rows.collect()
+}
+
+fn make_row<'a>(sample: &Sample, mut keys: Value, readings: Readings<'a>) -> Row<'a> {
+    (keys["time"], keys["time_ms"]) = (time(sample.at_ms).into(), sample.at_ms.into());
+    Row { keys, readings }
+}
+
+fn gpu_keys(gpu: &GpuSample, known: Option<&Gpu>) -> Value {
+    let reasons = json!(gpu.throttle_reasons.value());
+    let reasons = reasons
+        .as_array()
+        .map(|all| all.iter().filter_map(Value::as_str));
+    let conditions = gpu.conditions.iter().map(|condition| &*condition.text);
+    // If some processes are left out of the sample, the sum of the others is not that of all.
+    let processes = gpu.processes.value().filter(|_| gpu.processes_omitted == 0);
+    let users = processes.map(|processes| {
+        let users = processes.iter().filter_map(|process| process.user.value());
+        let users: BTreeSet<&str> = users.map(String::as_str).collect();
+        join_words(users.into_iter())
+    });
+    let bytes_of = |process: &Process| process.memory_bytes.value().copied();
+    json!({
+        "index": gpu.index,
+        "uuid": gpu.uuid,
+        "name": known.map(|known| &known.name),
+        "pci_bus_id": known.map(|known| &known.pci_bus_id),
+        "state": gpu.health.word(),
+        "throttle_reasons": reasons.map(join_words),
+        "conditions": join_words(conditions),
+        "process_count": gpu.process_count(),
+        "process_users": users,
+        "unlisted_memory_bytes": gpu.unlisted_memory_bytes,
+        "process_memory_bytes": processes.map(|all| all.iter().filter_map(bytes_of).sum::<u64>()),
+    })
+}
+
+fn join_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The columns of devices, in the order in which they are shown.
+pub(super) static DEVICES: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let field = |id: &str, help, usual, beside, read| Column {
+        name: id.replace('.', "_").into(),
+        help,
+        usual,
+        beside,
+        read,
+    };
+    let of_gpus = GPU_FIELDS
+        .iter()
+        .map(|of| field(of.id, of.help, of.in_csv, None, Read::Gpu(of)));
+    let of_mig = DeviceKind::Mig.metrics().iter().map(|metric| {
+        let read = Read::Mig(&GPU_FIELDS[metric.place]);
+        field(&metric.id, metric.help, false, Some(DeviceKind::Mig), read)
+    });
+    let of_host = HOST_FIELDS.iter().map(|of| {
+        let kind = Some(DeviceKind::Host);
+        field(of.id, of.help, false, kind, Read::Host(of))
+    });
+    let kinds = KINDS.iter().map(|key| Column {
+        beside: Some(DeviceKind::Gpu),
+        ..make_column(key)
+    });
+    let of_gpus = NAMES
+        .iter()
+        .map(make_column)
+        .chain(of_gpus)
+        .chain(STATES.iter().map(make_column));
+    of_gpus.chain(kinds).chain(of_mig).chain(of_host).collect()
+});
+
+/// The columns of processes, in the order in which they are shown.
+pub(super) static PROCESSES: LazyLock<Vec<Column>> =
+    LazyLock::new(|| OF_PROCESSES.iter().map(make_column).collect());
+
+/// A column of keys: the name, with a star if it is a usual one; the path, if it is not the name;
+/// and the help.
+type Key = (&'static str, &'static str, &'static str);
+
+fn make_column(&(name, path, help): &Key) -> Column {
+    let usual = name.strip_prefix('*');
+    let path = if path.is_empty() {
+        usual.unwrap_or(name)
+    } else {
+        path
+    };
+    Column {
+        name: usual.unwrap_or(name).into(),
+        help,
+        usual: usual.is_some(),
+        beside: None,
+        read: Read::Key(path),
+    }
+}
+
+const TIME: Key = ("*time", "", "Time of the sample, UTC.");
+const TIME_MS: Key = (
+    "time_ms",
+    "",
+    "The same in milliseconds since 1970-01-01 UTC.",
+);
+
+const NAMES: [Key; 7] = [
+    TIME,
+    TIME_MS,
+    ("*index", "", "NVML index of the GPU."),
+    ("*uuid", "", "UUID of the GPU."),
+    ("*name", "", "Product name of the GPU."),
+    ("pci_bus_id", "", "PCI bus ID."),
+    ("*state", "", "State: ok, asleep, hung, lost or failed."),
+];
+
+const STATES: [Key; 6] = [
+    (
+        "*throttle_reasons",
+        "",
+        "Throttle reasons, space-separated.",
+    ),
+    (
+        "conditions",
+        "",
+        "Conditions as sentences; needs a server or --watch.",
+    ),
+    ("*process_count", "", "Number of processes on the GPU."),
+    (
+        "process_users",
+        "",
+        "Users of these processes, space-separated.",
+    ),
+    (
+        "unlisted_memory_bytes",
+        "",
+        "Device memory in use by processes of other PID namespaces, which are not visible.",
+    ),
+    (
+        "process_memory_bytes",
+        "",
+        "Device memory of these processes, as far as the driver reports it.",
+    ),
+];
+
+const KINDS: [Key; 2] = [
+    (DEVICE_KEYS[0], "", "Whose the row is: gpu, mig or host."),
+    (DEVICE_KEYS[1], "", "UUID of the GPU of a MIG device."),
+];
+
+const OF_PROCESSES: [Key; 27] = [
+    TIME,
+    TIME_MS,
+    ("*gpu_index", "", "NVML index of the GPU."),
+    ("gpu_uuid", "", "UUID of the GPU."),
+    (
+        "mig_gpu_instance",
+        "mig.gpu_instance",
+        "GPU instance (MIG); empty without MIG.",
+    ),
+    (
+        "mig_compute_instance",
+        "mig.compute_instance",
+        "Compute instance (MIG); empty without MIG.",
+    ),
+    ("*pid", "", "PID."),
+    ("*user", "", "User."),
+    (
+        "kind",
+        "",
+        "Kind: compute, graphics or compute_and_graphics.",
+    ),
+    (
+        "mps",
+        "",
+        "Whether it uses the Multi-Process Service (MPS).",
+    ),
+    ("*memory_bytes", "", "Device memory in use."),
+    (
+        "*sm_percent",
+        "",
+        "GPU utilization: time in which its kernels ran.",
+    ),
+    (
+        "memory_percent",
+        "",
+        "Memory controller utilization: time in which it read or wrote device memory.",
+    ),
+    ("encoder_percent", "", "Utilization of the video encoder."),
+    ("decoder_percent", "", "Utilization of the video decoder."),
+    (
+        "host_memory_bytes",
+        "",
+        "Host memory in use (resident set).",
+    ),
+    ("started", "", "Start time, UTC."),
+    ("*running_seconds", "", "Time since its start."),
+    ("*name", "", "Name of the script or program."),
+    (
+        "*notebook",
+        "owner.notebook.path",
+        "Notebook of the kernel that it is, or was started by.",
+    ),
+    ("*slurm_job", "owner.slurm.job_id", "Slurm job ID."),
+    ("pbs_job", "owner.pbs.job_id", "PBS job ID."),
+    ("lsf_job", "owner.lsf.job_id", "LSF job ID."),
+    ("pod", "owner.pod.uid", "UID of the Kubernetes pod."),
+    ("*container", "owner.container.id", "Container ID."),
+    ("unit", "owner.unit", "Systemd service or scope."),
+    ("*command", "", "Command line."),
+];
+
+impl Column {
+    /// Returns the value in a row; `null` if it is absent.
+    pub(super) fn value(&self, row: &Row<'_>) -> Value {
+        let number = match (self.read, &row.readings) {
+            (Read::Key(path), _) => {
+                let found = find(&row.keys, path);
+                match found.filter(|found| found.is_f64()) {
+                    Some(number) => number.as_f64(),
+                    None => return found.cloned().unwrap_or_default(),
+                }
+            }
+            (Read::Gpu(field), Readings::Gpu(gpu)) => field.access.value(gpu),
+            (Read::Mig(field), Readings::Mig(mig)) => {
+                field.mig.and_then(|access| access.value(mig))
+            }
+            (Read::Host(field), Readings::Host(host)) => field.access.value(host),
+            _ => None,
+        };
+        number.map_or(Value::Null, in_digits)
+    }
+}
+
+/// Returns the value at a path, also if it was read earlier.
+fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    let found = path.split('.').try_fold(object, |object, key| {
+        let reading = object.get(key)?;
+        Some(reading.get("value").unwrap_or(reading))
+    })?;
+    found.get("absent").is_none().then_some(found)
+}
+
+/// Returns a number with at most three digits after the point, without zeros at its end.
+fn in_digits(value: f64) -> Value {
+    serde_json::from_str(&format_rounded(value)).unwrap_or_default()
+}
+
+/// Formats a number like [`in_digits`].
+pub(crate) fn format_rounded(value: f64) -> String {
+    format!("{}", (value * 1000.0).round() / 1000.0)
+}
+
+/// Formats a time as `2025-11-20T09:13:20.250Z`.
+pub(crate) fn time(at_ms: u64) -> String {
+    let at = Timestamp::from_millisecond(i64::try_from(at_ms).unwrap_or(i64::MAX))
+        .unwrap_or(Timestamp::MAX);
+    format!("{at:.3}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_have_no_further_digits() {
+        assert_eq!(in_digits(64.0).to_string(), "64");
+        assert_eq!(format_rounded(0.123_456), "0.123");
+        assert_eq!(time(1_763_630_000_250), "2025-11-20T09:13:20.250Z");
+    }
+}
