@@ -32,8 +32,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
 
-    /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh', to add costs to energy in reports and
-    /// in the table's total
+    /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh', to add costs to energy in reports, in
+    /// the table's total and, from a server, in browsers
     #[arg(
         long,
         alias = "price",

@@ -39,10 +39,13 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
 pub(crate) fn schema(what: What) -> Value {
     let mut types = load_types();
     let name = match what {
-        What::Frame => "ServerFrame".to_owned(),
-        what => format!("{what:?}"),
+        What::Snapshot => "Snapshot",
+        What::Record => "Record",
+        What::Frame => "ServerFrame",
+        What::Cost => "Cost",
+        What::StoredCost => "StoredCost",
     };
-    let mut schema = types.remove(&name).expect(COMPARED);
+    let mut schema = types.remove(name).expect(COMPARED);
     let mut used = BTreeSet::new();
     collect(&schema, &types, &mut used);
     types.retain(|name, _| used.contains(name));

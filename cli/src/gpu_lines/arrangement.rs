@@ -132,9 +132,9 @@ fn with_slash(width: usize) -> usize {
     if width == 0 { 0 } else { width + 1 }
 }
 
-/// The wishes for lines, and the room for them.
+/// The room for lines, and what they may do.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wishes {
+pub(crate) struct LineOptions {
     pub(crate) columns: usize,
     /// Whether the last minute is known.
     pub(crate) has_past: bool,
@@ -189,9 +189,9 @@ impl Candidate {
 }
 
 impl Arrangement {
-    pub(crate) fn new(rows: &[GpuCells], widths: &CellWidths, wishes: Wishes) -> Self {
-        let arranged = Self::of_names(rows, widths, wishes);
-        if !arranged.is_cramped(wishes) {
+    pub(crate) fn new(rows: &[GpuCells], widths: &CellWidths, options: LineOptions) -> Self {
+        let arranged = Self::of_names(rows, widths, options);
+        if !arranged.is_cramped(options) {
             return arranged;
         }
         // One long name does not break the lines of all, nor take the room of what is drawn.
@@ -200,18 +200,18 @@ impl Arrangement {
             _ => describe::fit_name(&row.name, describe::LONGEST, Glyphs::Ascii.ellipsis()).width(),
         };
         let name = rows.iter().map(short).max().unwrap_or(0);
-        Self::of_names(rows, &CellWidths { name, ..*widths }, wishes)
+        Self::of_names(rows, &CellWidths { name, ..*widths }, options)
     }
 
-    fn of_names(rows: &[GpuCells], widths: &CellWidths, wishes: Wishes) -> Self {
-        let room = wishes.columns.saturating_sub(widths.index + 1);
-        let words = count_columns_of_words(rows, wishes);
+    fn of_names(rows: &[GpuCells], widths: &CellWidths, options: LineOptions) -> Self {
+        let room = options.columns.saturating_sub(widths.index + 1);
+        let words = count_columns_of_words(rows, options);
         // Words that are there just now can be below their line; those that may come need room.
-        let least = match wishes {
-            Wishes {
+        let least = match options {
+            LineOptions {
                 is_steady: false, ..
             } => 0,
-            Wishes {
+            LineOptions {
                 may_break: true, ..
             } => words.min(COMMON_WORDS),
             _ => words,
@@ -232,36 +232,36 @@ impl Arrangement {
         };
         for is_named in names {
             for words in [words, least] {
-                let one = widths.in_one_line(*is_named, wishes, widths.name);
+                let one = widths.in_one_line(*is_named, options, widths.name);
                 if let Some(line) = choose_cells(&one, room_without(words)) {
                     return Self {
-                        columns: wishes.columns,
-                        may_break: wishes.may_break,
+                        columns: options.columns,
+                        may_break: options.may_break,
                         lines: vec![line],
                     };
                 }
             }
         }
-        let lines = if wishes.may_break {
-            widths.in_two_lines(room, words, wishes)
+        let lines = if options.may_break {
+            widths.in_two_lines(room, words, options)
         } else {
-            let cut = widths.in_one_line(!is_named_above, wishes, SHORTEST_NAME);
+            let cut = widths.in_one_line(!is_named_above, options, SHORTEST_NAME);
             vec![choose_required_cells(&cut, room_without(words))]
         };
         Self {
-            columns: wishes.columns,
-            may_break: wishes.may_break,
+            columns: options.columns,
+            may_break: options.may_break,
             lines,
         }
     }
 
     /// Returns whether something that others have on their lines had to be left out.
-    fn is_cramped(&self, wishes: Wishes) -> bool {
+    fn is_cramped(&self, options: LineOptions) -> bool {
         let has = |wanted: Slot| {
             let mut cells = self.lines.iter().flatten();
             cells.any(|(slot, _)| *slot == wanted)
         };
-        self.lines.len() > 1 || !has(Slot::Bar) || wishes.has_past && !has(Slot::Past)
+        self.lines.len() > 1 || !has(Slot::Bar) || options.has_past && !has(Slot::Past)
     }
 
     /// Returns the columns of the curve of the last minute.
@@ -282,11 +282,11 @@ impl Arrangement {
 }
 
 impl CellWidths {
-    fn in_one_line(&self, is_named: bool, wishes: Wishes, name: usize) -> Vec<Candidate> {
+    fn in_one_line(&self, is_named: bool, options: LineOptions, name: usize) -> Vec<Candidate> {
         let name = name.min(self.name);
         // A line that cannot be broken leaves out power, which is in charts, too.
-        let power = if wishes.may_break { 0 } else { 2 };
-        let past = if wishes.has_past { SHORTEST_PAST } else { 0 };
+        let power = if options.may_break { 0 } else { 2 };
+        let past = if options.has_past { SHORTEST_PAST } else { 0 };
         let drawn = [past, SHORTEST_BAR].into_iter().filter(|width| *width > 0);
         let until_good: usize = drawn.map(|width| GOOD - width).sum();
         let further = self.further.iter().enumerate().map(|(place, width)| {
@@ -312,9 +312,14 @@ impl CellWidths {
     }
 
     /// Returns two lines: memory goes to the second.
-    fn in_two_lines(&self, room: usize, words: usize, wishes: Wishes) -> Vec<Vec<(Slot, usize)>> {
+    fn in_two_lines(
+        &self,
+        room: usize,
+        words: usize,
+        options: LineOptions,
+    ) -> Vec<Vec<(Slot, usize)>> {
         let name = self.name.min(SHORTEST_NAME);
-        let past = if wishes.has_past { SHORTEST_PAST } else { 0 };
+        let past = if options.has_past { SHORTEST_PAST } else { 0 };
         let first = [
             Candidate::new(Slot::Name, name, 1).up_to(self.name),
             Candidate::new(Slot::Utilization, self.utilization, 0),
@@ -377,12 +382,12 @@ fn choose_required_cells(candidates: &[Candidate], columns: usize) -> Vec<(Slot,
 }
 
 /// Returns the columns to keep free for words.
-fn count_columns_of_words(rows: &[GpuCells], wishes: Wishes) -> usize {
-    if wishes.is_steady {
+fn count_columns_of_words(rows: &[GpuCells], options: LineOptions) -> usize {
+    if options.is_steady {
         return Phrase::SHORT;
     }
-    let third = wishes.columns / 3;
-    let wide = if wishes.columns >= WIDE { third } else { 0 };
+    let third = options.columns / 3;
+    let wide = if options.columns >= WIDE { third } else { 0 };
     let wanted = |row: &GpuCells| {
         let [long, short] = [row.long_columns(), row.short_columns()];
         [(long, wide), (short, WORDS.max(third))]
@@ -431,7 +436,7 @@ mod tests {
     }
 
     fn arrange_at(columns: usize, name: &str) -> Arrangement {
-        let wishes = Wishes {
+        let options = LineOptions {
             columns,
             has_past: true,
             is_steady: true,
@@ -445,7 +450,7 @@ mod tests {
             name: name.len(),
             ..example_widths()
         };
-        Arrangement::new(&[gpu(), gpu()], &widths, wishes)
+        Arrangement::new(&[gpu(), gpu()], &widths, options)
     }
 
     fn count_columns(arrangement: &Arrangement) -> usize {

@@ -7,7 +7,6 @@ use crate::{
     describe::{self, Level, Load, Loads, Phrase, Thresholds, Total, add_up_gpus},
     terminal::{
         Layout,
-        glyphs::Glyphs,
         line::printable,
         units::{ABSENT, energy, whole},
     },
@@ -173,10 +172,7 @@ impl GpuCells {
 /// show.
 pub(crate) fn describe_gpu(gpu: &GpuSample, context: &Context) -> Vec<Phrase> {
     let layout = context.layout;
-    let shown = |text: &str| match layout.glyphs {
-        Glyphs::Ascii => printable(&text.replace('–', "-"), layout),
-        _ => printable(text, layout),
-    };
+    let shown = |text: &str| printable(&layout.glyphs.replace_dashes(text), layout);
     let phrases = describe::of_gpu(gpu, context.phrases).into_iter();
     phrases
         .map(|phrase| Phrase {

@@ -91,6 +91,7 @@ impl GpuLines<'_> {
             .is_some_and(|phrase| phrase.level <= Level::Warn);
         !matches!(slot, Slot::Further(_))
             || !is_urgent
+            || self.layout.width.is_none()
             || self.cells.long_columns() <= self.room_for_words(|_| true)
     }
 
@@ -313,7 +314,76 @@ fn join(pieces: Vec<Piece>) -> Line {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::LineOptions, *};
+    use crate::terminal::glyphs::Glyphs;
+
+    #[test]
+    fn lines_have_no_more_columns_than_the_terminal() {
+        let gpu = GpuCells {
+            index: "0".to_owned(),
+            name: "GeForce RTX 4090 Laptop GPU".to_owned(),
+            utilization: "100 %".to_owned(),
+            used: "113.8".to_owned(),
+            total: "141".to_owned(),
+            memory_share: Some(0.8),
+            temperature: "100 °C".to_owned(),
+            draw: "690".to_owned(),
+            limit: "700".to_owned(),
+            words: vec![new_phrase(
+                Level::Act,
+                "GPU lost",
+                "GPU lost: see gpumon doctor",
+            )],
+            ..GpuCells::default()
+        };
+        let part = GpuCells {
+            name: "0:0 3g.71gb".to_owned(),
+            kind: Kind::Part,
+            ..GpuCells::default()
+        };
+        let total = GpuCells {
+            used: "11000".to_owned(),
+            total: "22000".to_owned(),
+            kind: Kind::Total,
+            ..GpuCells::default()
+        };
+        let rows = [gpu, part, total];
+        let widths = CellWidths::new(&rows);
+        for (columns, may_break) in
+            (0..=130).flat_map(|columns| [(columns, true), (columns, false)])
+        {
+            let options = LineOptions {
+                columns,
+                has_past: true,
+                is_steady: !may_break,
+                may_break,
+            };
+            let arrangement = Arrangement::new(&rows, &widths, options);
+            for glyphs in Glyphs::ALL {
+                let layout = Layout {
+                    width: Some(columns),
+                    height: None,
+                    glyphs,
+                };
+                for cells in &rows {
+                    let lines = GpuLines {
+                        cells,
+                        widths: &widths,
+                        arrangement: &arrangement,
+                        layout,
+                    };
+                    let curve = vec![Some(0.5); arrangement.past_columns()];
+                    for line in lines.draw(&curve) {
+                        assert!(
+                            columns < 60 || line.width() <= columns + 4,
+                            "{} of {columns}",
+                            line.width()
+                        );
+                    }
+                }
+            }
+        }
+    }
 
     fn new_phrase(level: Level, short: &str, long: &str) -> Phrase {
         Phrase {

@@ -8,7 +8,7 @@ mod draw;
 mod further;
 
 pub(crate) use self::{
-    arrangement::{Arrangement, CellWidths, Wishes},
+    arrangement::{Arrangement, CellWidths, LineOptions},
     cells::{Context, GpuCells, describe_gpu},
     draw::{GpuLines, Role},
 };

@@ -3,7 +3,7 @@
 use super::{View, column_widths::ColumnWidths, history::REACH_MS};
 use crate::{
     describe,
-    gpu_lines::{Arrangement, CellWidths, Context, GpuCells, GpuLines, Role, Wishes},
+    gpu_lines::{Arrangement, CellWidths, Context, GpuCells, GpuLines, LineOptions, Role},
     terminal::{
         Layout,
         chart::divide_time,
@@ -31,13 +31,13 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
         widths = widths.merge_max(&kept.gpus);
         kept.gpus = widths;
     }
-    let wishes = Wishes {
+    let options = LineOptions {
         columns: layout.columns(),
         has_past: view.past.is_known() || is_steady,
         is_steady,
         may_break: true,
     };
-    let arrangement = Arrangement::new(&rows, &widths, wishes);
+    let arrangement = Arrangement::new(&rows, &widths, options);
     let columns = arrangement.past_columns();
     let share = |percent: Option<f64>| percent.map(|percent| percent / 100.0);
     let rows = rows.iter().zip(&pasts).flat_map(|(cells, past)| {

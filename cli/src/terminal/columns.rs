@@ -232,6 +232,11 @@ impl Columns {
         Self::with_headings(&[], terminal)
     }
 
+    /// Returns the columns of a line.
+    pub(crate) fn width(&self) -> usize {
+        width(&self.shown)
+    }
+
     /// Returns the line of the headings.
     pub(crate) fn headings(&self) -> String {
         paint(DIM, &self.plain_headings()) + "\n"

@@ -116,8 +116,8 @@ impl Glyphs {
         shares.map(|share| share.map_or(' ', step)).collect()
     }
 
-    /// Returns the full and the empty part of a bar: a heavy and a light line with half steps, or
-    /// `#` and `.`. `share` is between 0 and 1.
+    /// Returns the full and the empty part of a bar: a heavy line or block and a light line, with
+    /// half steps, or `#` and `.`. `share` is between 0 and 1.
     ///
     /// A share above 0 has at least the smallest step, and a share below 1 never fills the bar.
     pub(crate) fn draw_bar(self, share: f64, columns: usize) -> (String, String) {
@@ -131,13 +131,15 @@ impl Glyphs {
         if share < 1.0 {
             filled = filled.min(steps.saturating_sub(1));
         }
-        if self == Self::Ascii {
-            return ("#".repeat(filled), ".".repeat(columns - filled));
-        }
-        let (whole, half) = (filled / 2, filled % 2);
+        let (full, half, empty) = match self {
+            Self::Braille => ("━", "╸", "─"),
+            Self::Blocks => ("█", "▌", "─"),
+            Self::Ascii => ("#", "", "."),
+        };
+        let (whole, halves) = (filled / steps_per_column, filled % steps_per_column);
         (
-            "━".repeat(whole) + &"╸".repeat(half),
-            "─".repeat(columns - whole - half),
+            full.repeat(whole) + &half.repeat(halves),
+            empty.repeat(columns - whole - halves),
         )
     }
 
@@ -145,9 +147,18 @@ impl Glyphs {
         if self == Self::Ascii { "C" } else { "°C" }
     }
 
+    /// Returns a text without dashes that the terminal does not have.
+    pub(crate) fn replace_dashes(self, text: &str) -> String {
+        if self == Self::Braille {
+            text.to_owned()
+        } else {
+            text.replace('–', "-")
+        }
+    }
+
     /// Returns the sign at the end of a text that was cut.
     pub(crate) fn ellipsis(self) -> &'static str {
-        if self == Self::Ascii { "~" } else { "…" }
+        if self == Self::Braille { "…" } else { "~" }
     }
 }
 
@@ -199,6 +210,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn console_has_every_character_of_blocks() {
+        let glyphs = Glyphs::Blocks;
+        let (full, empty) = glyphs.draw_bar(0.45, 10);
+        let spark = glyphs.draw_spark((0..=10).map(|tenth| Some(f64::from(tenth) / 10.0)));
+        let drawn = [full, empty, spark, glyphs.ellipsis().to_owned()].concat();
+        let drawn = drawn + &glyphs.replace_dashes("a – b") + glyphs.celsius();
+        // drivers/tty/vt/cp437.uni of Linux
+        let is_known = |shown: char| shown.is_ascii() || "─█▌°".contains(shown);
+        assert!(drawn.chars().all(is_known), "{drawn}");
     }
 
     #[test]

@@ -118,10 +118,14 @@ fn follow(
         if next >= Next::Suspend
             && let Some(patience) = screen.patience()
         {
-            if let Ok(input) = waiting.recv_timeout(patience) {
-                next = next.max(take(app, screen, input)?);
+            match waiting.recv_timeout(patience) {
+                Ok(input) => {
+                    next = next.max(take(app, screen, input)?);
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => {}
             }
-            continue;
         }
         match next {
             Next::Quit => return Ok(End::Wanted),

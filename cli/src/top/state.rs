@@ -11,6 +11,7 @@ use super::{
     view::{Room, View},
 };
 use crate::describe::{Level, Thresholds};
+use crate::gpu_lines::CellWidths;
 use crate::terminal::glyphs::Glyphs;
 
 const NOTICE: Duration = Duration::from_secs(6);
@@ -41,6 +42,8 @@ pub(super) struct State {
     pub(super) processes: ProcessView,
     /// How far the list of GPUs, and the view, are scrolled.
     pub(super) gpu_scroll: usize,
+    /// The widths of the lines of GPUs so far.
+    pub(super) gpu_widths: CellWidths,
     pub(super) view_scroll: usize,
     pub(super) thresholds: Thresholds,
     pub(super) notice: Option<Notice>,
@@ -80,6 +83,7 @@ impl State {
                 ..ProcessView::default()
             },
             gpu_scroll: 0,
+            gpu_widths: CellWidths::default(),
             view_scroll: 0,
             thresholds: settings.thresholds,
             notice: None,

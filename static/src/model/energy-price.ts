@@ -1,6 +1,7 @@
 /** The costs of energy, if the server knows its price. */
 
 import type { EnergyPrice } from '../wire';
+import { atLeast } from './fleet/metric';
 
 const KWH_JOULES = 3.6e6;
 
@@ -22,9 +23,9 @@ export function energyCost(joules: number): string | null {
 }
 
 /** `6.10 kJ (0.42 EUR)`; the amount alone if the price is unknown. */
-export function withCost(amount: string, joules: number): string {
+export function withCost(amount: string, joules: number, isLowerBound = false): string {
   const cost = energyCost(joules);
-  return cost === null ? amount : `${amount} (${cost})`;
+  return cost === null ? amount : `${amount} (${atLeast(cost, isLowerBound)})`;
 }
 
 function costNumber(cost: number): string {

@@ -2,6 +2,7 @@
 
 import { ReconnectingSocket, type SocketLike } from '../lib/socket';
 import type { ClientFrame, ServerFrame } from '../wire';
+import { setEnergyPrice } from './energy-price';
 import { Store, type Diagnosis } from './store';
 
 export { ENCODING } from '../lib/inflate';
@@ -154,6 +155,10 @@ export class Feed {
     }
     if (frame.type === 'hello') {
       this.helloReceived = true;
+      if (this.options.readOnly !== true) {
+        // Nodes of a fleet may have other prices.
+        setEnergyPrice(frame.energy_price ?? null);
+      }
       clearTimeout(this.diagnosisTimer);
       this.store.diagnosis = this.options.checkVersion?.(frame.version) ?? null;
       void this.checkInstallation();

@@ -21,7 +21,6 @@ import type {
 } from '../wire';
 import { OVERVIEW } from '../wire/fields';
 import { CellLog } from './cell-log';
-import { setEnergyPrice } from './energy-price';
 import { keepEvents, withEvent } from './event';
 import { seriesByKey, seriesKey } from './gpu';
 import { withKnownGpus, withKnownReadings } from './known-gpu';
@@ -182,10 +181,6 @@ export class Store {
     this.events = keepEvents(hello.events);
     this.firing = hello.alerts ?? [];
     this.hasFleet = hello.fleet ?? false;
-    if (hello.energy_price !== undefined) {
-      // A node of a fleet without a price leaves that of the server.
-      setEnergyPrice(hello.energy_price);
-    }
     this.runs.clear();
     this.details.clear();
     for (const details of hello.details) {

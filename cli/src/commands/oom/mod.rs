@@ -160,7 +160,12 @@ fn draw_level(level: &MemoryLevel, columns: usize, glyphs: Glyphs) -> String {
     let reserve = (level.reserve_bytes as f64 / level.total_bytes.max(1) as f64 * length as f64)
         .ceil() as usize;
     let free = rest.len().saturating_sub(reserve);
-    let reserved = if glyphs == Glyphs::Ascii { "|" } else { "┄" }.repeat(rest.len() - free);
+    let reserved = if glyphs == Glyphs::Braille {
+        "┄"
+    } else {
+        "|"
+    }
+    .repeat(rest.len() - free);
     let is_theirs = level.total_bytes.saturating_sub(level.used_bytes) < level.reserve_bytes;
     let style = if is_theirs { ALARM } else { MEMORY };
     let free: String = rest[..free].iter().collect();

@@ -60,7 +60,7 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
             areas.gpu_columns,
             areas.totals,
             &app.model,
-            &app.state,
+            &mut app.state,
         );
         let empty = panel::view(&mut painter, areas.view, &app.model, &app.state);
         panel::processes(

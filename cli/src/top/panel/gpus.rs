@@ -8,7 +8,7 @@ use ratatui::{
 
 use crate::{
     describe,
-    gpu_lines::{Arrangement, CellWidths, Context, GpuCells, GpuLines, Role, Wishes},
+    gpu_lines::{Arrangement, CellWidths, Context, GpuCells, GpuLines, LineOptions, Role},
     terminal::Layout,
     top::{
         history::{Line, MINUTE_MS},
@@ -27,7 +27,7 @@ pub(in crate::top) fn draw_gpus(
     columns: u16,
     totals: Rect,
     model: &Model,
-    state: &State,
+    state: &mut State,
 ) {
     painter.hit(area, Hit::Gpus);
     let all = model.gpus();
@@ -50,14 +50,16 @@ pub(in crate::top) fn draw_gpus(
     if totals.height > 0 {
         rows.push(GpuCells::of_total(all, &state.thresholds));
     }
-    let widths = CellWidths::new(&rows);
-    let wishes = Wishes {
+    // A column that was once wide stays so, and nothing moves with the values.
+    state.gpu_widths = CellWidths::new(&rows).merge_max(&state.gpu_widths);
+    let widths = state.gpu_widths;
+    let options = LineOptions {
         columns: width.into(),
         has_past: true,
         is_steady: true,
         may_break: false,
     };
-    let arrangement = Arrangement::new(&rows, &widths, wishes);
+    let arrangement = Arrangement::new(&rows, &widths, options);
     let draw = |painter: &mut Painter<'_>, line: Rect, cells, past: Vec<Option<f64>>| {
         let lines = GpuLines {
             cells,

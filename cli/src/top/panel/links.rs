@@ -27,7 +27,7 @@ type Cell = line::Line<Style>;
 /// The lines of GPUs. If there is little room, curves are left out, then errors, replays, the count
 /// of links and the PCIe link.
 const GPU_COLUMNS: [Column; 13] = [
-    Column::align_right("GPU", 0).at_least(4),
+    Column::align_right("GPU", 0),
     Column::align_left("PCIE", 1).at_least(12),
     Column::align_right("PCIE SENT", 0).at_least(RATE),
     Column::align_left("", 5),
@@ -41,6 +41,8 @@ const GPU_COLUMNS: [Column; 13] = [
     Column::align_left("", 5),
     Column::align_right("ERRORS", 4),
 ];
+/// The place of the count of links, whose heading is the name of the only vendor's links.
+const LINKS: usize = 7;
 const RATE: usize = "1000 GB/s".len();
 
 const LINK_COLUMNS: [Column; 9] = [
@@ -61,7 +63,17 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
         .filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index))
         .map(|gpu| summarize(painter, gpu, model, state));
     let rows: Vec<_> = rows.collect();
-    let (heading, mut lines) = draw_table(painter, area, &GPU_COLUMNS, &rows);
+    let mut vendors: Vec<_> = model
+        .gpus()
+        .iter()
+        .map(|gpu| model.find_vendor(gpu.index))
+        .collect();
+    vendors.dedup();
+    let mut columns = GPU_COLUMNS;
+    if let [vendor] = vendors[..] {
+        columns[LINKS] = Column::align_right(vendor.link_name(), 2).at_least(8);
+    }
+    let (heading, mut lines) = draw_table(painter, area, &columns, &rows);
     match state.gpu.or(if let [only] = model.gpus() {
         Some(only.index)
     } else {

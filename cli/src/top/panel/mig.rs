@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     describe::{self, Loads, Thresholds},
-    terminal::{columns::Column, line},
+    terminal::{
+        columns::{Column, Columns},
+        line,
+    },
     top::{
         model::Model,
         painter::Painter,
@@ -21,10 +24,13 @@ use crate::{
     },
 };
 
+const SHORTEST_BAR: usize = 5;
+const LONGEST_BAR: usize = 40;
+
 type Cell = line::Line<Style>;
 
 const COLUMNS: [Column; 9] = [
-    Column::align_right("GPU", 0).at_least(4),
+    Column::align_right("GPU", 0),
     Column::align_left("INSTANCE", 0),
     Column::align_left("PROFILE", 0).at_least(12),
     Column::align_right("MEMORY", 0).at_least(15),
@@ -37,7 +43,11 @@ const COLUMNS: [Column; 9] = [
 
 pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let dim = painter.theme.dim;
-    let bars = usize::from(area.width).saturating_sub(92).min(40);
+    let others = Columns::with_headings(&COLUMNS, None).width();
+    let bars = usize::from(area.width)
+        .saturating_sub(others)
+        .min(LONGEST_BAR);
+    let bars = if bars < SHORTEST_BAR { 0 } else { bars };
     let mut rows = Vec::new();
     let mut without = Vec::new();
     for gpu in model

@@ -149,7 +149,7 @@ export class Summary {
           ? null
           : DASH
         : atLeast(energy, isUsagePartial),
-      joules === null ? '' : trans.__('%1 in %2', withCost(unit, joules), range),
+      joules === null ? '' : trans.__('%1 in %2', withCost(unit, joules, isUsagePartial), range),
       joules === null ? (why ?? '') : isUsagePartial ? sentences(usage.problems) : '',
     );
     Object.values(tiles).forEach((tile) => {

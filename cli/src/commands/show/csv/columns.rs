@@ -34,8 +34,8 @@ pub(super) struct Column {
     pub(super) help: &'static str,
     /// Whether the column is printed if no columns are named.
     pub(super) usual: bool,
-    /// The devices whose rows have a column that is printed only if it is named.
-    pub(super) beside: Option<DeviceKind>,
+    /// The kind of device that has this column, if it is printed only when it is named.
+    pub(super) only_if_named: Option<DeviceKind>,
     read: Read,
 }
 
@@ -148,11 +148,11 @@ fn join_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
 
 /// The columns of devices, in the order in which they are shown.
 pub(super) static DEVICES: LazyLock<Vec<Column>> = LazyLock::new(|| {
-    let field = |id: &str, help, usual, beside, read| Column {
+    let field = |id: &str, help, usual, only_if_named, read| Column {
         name: id.replace('.', "_").into(),
         help,
         usual,
-        beside,
+        only_if_named,
         read,
     };
     let of_gpus = GPU_FIELDS
@@ -167,7 +167,7 @@ pub(super) static DEVICES: LazyLock<Vec<Column>> = LazyLock::new(|| {
         field(of.id, of.help, false, kind, Read::Host(of))
     });
     let kinds = KINDS.iter().map(|key| Column {
-        beside: Some(DeviceKind::Gpu),
+        only_if_named: Some(DeviceKind::Gpu),
         ..make_column(key)
     });
     let of_gpus = NAMES
@@ -197,7 +197,7 @@ fn make_column(&(name, path, help): &Key) -> Column {
         name: usual.unwrap_or(name).into(),
         help,
         usual: usual.is_some(),
-        beside: None,
+        only_if_named: None,
         read: Read::Key(path),
     }
 }

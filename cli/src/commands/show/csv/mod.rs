@@ -82,7 +82,7 @@ impl Csv {
             |column: &Column| keys.contains(&&*column.name) || DEVICE_KEYS.contains(&&*column.name);
         let has = |kind: &DeviceKind| {
             let mut readings = wanted.chosen.iter().filter(|column| !is_key(column));
-            readings.any(|column| column.beside.unwrap_or(DeviceKind::Gpu) == *kind)
+            readings.any(|column| column.only_if_named.unwrap_or(DeviceKind::Gpu) == *kind)
         };
         let mut kinds: Vec<_> = DeviceKind::ALL.into_iter().filter(has).collect();
         let has_others = kinds.iter().any(|kind| *kind != DeviceKind::Gpu);
@@ -174,7 +174,7 @@ impl Rows {
             Self::Gpus | Self::Devices => &DEVICES,
         };
         all.iter()
-            .filter(move |column| self != Self::Gpus || column.beside.is_none())
+            .filter(move |column| self != Self::Gpus || column.only_if_named.is_none())
     }
 
     fn find(self, name: &str) -> Vec<&'static Column> {
@@ -187,7 +187,7 @@ impl Rows {
         }
         let is_meant = |column: &&Column| {
             let rest = column.name.strip_prefix(name);
-            (name == ALL && column.beside.is_none())
+            (name == ALL && column.only_if_named.is_none())
                 || rest.is_some_and(|rest| rest.starts_with('_'))
         };
         self.columns().filter(is_meant).collect()
@@ -231,7 +231,10 @@ pub(crate) fn row(fields: impl Iterator<Item = String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::model::{BatchJob, MigInstance, Owner, Pod, Process, Reading};
+
     use super::*;
+    use crate::table::examples;
 
     #[test]
     fn text_that_begins_a_formula_is_escaped() {
@@ -245,6 +248,52 @@ mod tests {
             row(["-5".to_owned(), text_field("train.py".to_owned())].into_iter()),
             "-5,train.py\n"
         );
+    }
+
+    #[test]
+    fn columns_of_complete_process_have_values() {
+        let job = || BatchJob {
+            job_id: "88123".to_owned(),
+            step: None,
+            private: false,
+        };
+        let owned = |owner| Process {
+            memory_percent: Reading::Now(1.0),
+            encoder_percent: Reading::Now(2.0),
+            decoder_percent: Reading::Now(3.0),
+            mig: Some(MigInstance {
+                gpu_instance: 1,
+                compute_instance: 0,
+            }),
+            owner: Reading::Now(owner),
+            ..examples::process(7, "ana", 1.0, "python train.py")
+        };
+        let known = examples::processes();
+        let owners = || known.iter().filter_map(|process| process.owner.value());
+        let process = owned(Owner {
+            notebook: owners().find_map(|owner| owner.notebook.clone()),
+            container: owners().find_map(|owner| owner.container.clone()),
+            slurm: Some(job()),
+            pbs: Some(job()),
+            lsf: Some(job()),
+            pod: Some(Pod {
+                uid: "uid".to_owned(),
+                namespace: None,
+                name: None,
+            }),
+            unit: Some("train.service".to_owned()),
+            ..Owner::default()
+        });
+        let mut sample = examples::sample(1);
+        sample.gpus[0].processes = Reading::Now(vec![process]);
+        let csv = Csv::new(Rows::Processes, Some("all")).unwrap();
+        let inventory = examples::inventory(1, "NVIDIA H200");
+        let rows = csv.rows(&inventory, &sample, Format::Csv);
+        let header = csv.header();
+        let cells = header.trim().split(',').zip(rows.trim().split(','));
+        for (name, cell) in cells {
+            assert!(!cell.is_empty(), "{name} of {rows}");
+        }
     }
 
     #[test]

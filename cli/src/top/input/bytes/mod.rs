@@ -12,6 +12,8 @@ use crate::top::background::Background;
 const LONGEST: usize = 64;
 
 const BELL: u8 = 0x07;
+/// The end of a string in one byte (ECMA-48, section 8.3.143).
+const STRING_TERMINATOR: u8 = 0x9c;
 const ESCAPE: u8 = 0x1b;
 
 /// What has come, up to a sequence that has not come whole.
@@ -162,7 +164,7 @@ fn parse_background(bytes: &[u8]) -> Found {
     let answer = || Background::parse_color(color).map(Input::Background);
     let whole = INTRODUCER + NUMBER.len() + length;
     match end {
-        [BELL, ..] => Found::Input(answer(), whole + 1),
+        [BELL | STRING_TERMINATOR, ..] => Found::Input(answer(), whole + 1),
         [ESCAPE, b'\\', ..] => Found::Input(answer(), whole + 2),
         [ESCAPE] => Found::Part,
         // The answer was broken off, and something else begins.

@@ -110,6 +110,7 @@ fn background_answer_is_read_in_any_pieces() {
     for answer in [
         &b"\x1b]11;rgb:ffff/ffff/ffff\x07"[..],
         b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
+        b"\x1b]11;rgb:ffff/ffff/ffff\x9c",
     ] {
         assert_eq!(keys(answer), ["Light"]);
         for at in 2..answer.len() {
