@@ -148,6 +148,6 @@ fn from_server<T: DeserializeOwned>(server: &ServerArgs, target: &str, what: &st
 }
 
 fn fetch_body(server: &ServerArgs, target: &str, what: &str) -> Result<String> {
-    let reply = server.request("GET", target, "", &format!("answers no {what}"))?;
+    let reply = server.request("GET", target, "", &format!("does not report {what}"))?;
     Ok(reply.body)
 }

@@ -61,6 +61,6 @@ pub(crate) fn samples(
 
 fn decode(record: &str) -> Result<Record> {
     Record::decode(record)
-        .context("a record is none of this gpumon; use the one that recorded it")
+        .context("this version cannot read a record; use the gpumon that recorded it")
         .map_err(Failure::from)
 }

@@ -116,6 +116,7 @@ fn measure() -> io::Result<()> {
         alerts: AlertSettings::default(),
         kubelet: None,
         fleet: None,
+        energy_price: None,
     };
     runtime.spawn(gpumon_server::run(
         vec![listener],

@@ -50,8 +50,8 @@ pub(crate) struct CollectArgs {
     #[arg(long)]
     hide_commands: bool,
 
-    /// File in which what was learned of each GPU is kept over restarts: how fast it usually is. By default, it is
-    /// learned anew
+    /// File that keeps the usual clock and power of each GPU, as learned from readings; by default,
+    /// they are learned again after each start
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 

@@ -29,8 +29,9 @@ use crate::{
 /// FILE was made by `gpumon record`, or by `gpumon collect > FILE`. The older files of a recording that was rotated
 /// (FILE.1, FILE.2 and so on) are played before it. Press ? for the keys: pause, step, skip, faster, slower, go to a time.
 ///
-/// With --serve, a server plays it to the page and to every other client, which show that it is a recording. No command
-/// finds this server by itself, and its metrics are empty, so that nothing takes the recording for now.
+/// With --serve, a server plays it to the page and to every other client, which show that it is a
+/// recording. No command finds this server by itself, and its metrics are empty, so that no program
+/// takes the recording for live readings.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct ReplayArgs {
@@ -160,7 +161,7 @@ pub(crate) fn cuts(recording: &Recording) -> Option<String> {
     let cuts = recording.cuts();
     let first = cuts.first()?;
     let after = if first.after_ms == 0 {
-        "its begin".to_owned()
+        "its beginning".to_owned()
     } else {
         shown(first.after_ms, &time_zone())
     };

@@ -218,7 +218,7 @@ mod tests {
     use gpumon_probe::model::{Absence, Reading};
     use gpumon_workload::protocol::Unit;
 
-    use crate::terminal::style::plain;
+    use crate::terminal::snapshot::compare_report;
 
     use super::*;
 
@@ -244,42 +244,24 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_one_heading_and_what_is_a_mismatch_says_why() {
-        let mut text = Text::with_room(Some(80));
+    fn table_has_one_heading_and_reasons() {
         let failed: Report = serde_json::from_str(
             r#"{"report":"failed","id":"read","backend":"cuda","error":"no memory","code":1}"#,
         )
         .unwrap();
-        assert_eq!(text.result(&failed), None, "there is no table yet");
-        let first = plain(&text.lines(&check("read", Verdict::Verified)));
-        let expected = [
-            "",
-            "reading                                 expected reported unit result",
-            "Memory is read",
-            "  GPU 0 activity.dram_bandwidth_percent   92.3     91.0   %    verified",
-        ];
-        assert_eq!(first.lines().collect::<Vec<_>>(), expected);
-        let second = plain(&text.lines(&check("read", Verdict::Mismatch)));
-        assert!(
-            second.starts_with("  GPU 0 activity.dram")
-                && second.contains("  11.0   %    mismatch\n"),
-            "{second}"
-        );
-        assert!(
-            second.ends_with("\n    expected 87.3 to 97.3 %: bytes were counted\n"),
-            "{second}"
-        );
-        let third = plain(&text.lines(&check("other", Verdict::NotReported)));
-        assert!(
-            third.starts_with("Memory is read\n") && third.contains(" -     %    not reported"),
-            "{third}"
-        );
-        let failed = text.result(&failed).map(|text| plain(&text));
-        assert_eq!(failed.as_deref(), Some("    read: failed: no memory\n"));
-        assert_eq!(
-            plain(&text.end()),
-            "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n"
-        );
+        compare_report("selftest", |terminal| {
+            let mut text = Text::with_room(terminal);
+            assert_eq!(text.result(&failed), None, "there is no table yet");
+            let mut shown = String::new();
+            for (load, verdict) in [
+                ("read", Verdict::Verified),
+                ("read", Verdict::Mismatch),
+                ("other", Verdict::NotReported),
+            ] {
+                shown += &text.lines(&check(load, verdict));
+            }
+            shown + &text.result(&failed).unwrap_or_default() + &text.end()
+        });
         assert_eq!(Text::with_room(None).end(), "");
     }
 }

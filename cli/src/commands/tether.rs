@@ -32,7 +32,7 @@ pub(crate) fn run(args: &TetherArgs) -> Result<(), Failure> {
     set_parent_process_death_signal(Some(Signal::TERM)).context("cannot follow the parent")?;
     // It may have ended just before.
     if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != args.parent) {
-        return Err(anyhow!("the process that wanted this has ended").into());
+        return Err(anyhow!("the parent process has ended").into());
     }
     let Some((program, arguments)) = args.program.split_first() else {
         return Ok(());

@@ -25,10 +25,11 @@ use crate::{
 
 /// Print energy and GPU time by owner, since the server's start or in a span of time
 ///
-/// An owner is a user and, where there is one, the notebook, batch job, pod, container or service that the processes
-/// belong to. Idle power counts: while one owner alone holds a GPU, all that it draws is theirs, and exact. Where several
-/// owners hold it, the range is from what it drew beyond idle power while no other owner's kernels ran to all that it
-/// drew, and the energy is an estimate by SM share.
+/// An owner is a user and, where there is one, the notebook, batch job, pod, container or service
+/// that the processes belong to. Idle power is included: while one owner alone holds a GPU, all of
+/// its energy counts as theirs, exactly. If several owners hold it, the energy is estimated by SM
+/// share, with a range: at least the energy above idle power while no other owner's kernels ran, at
+/// most all energy of the GPU.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct UsageArgs {
@@ -37,8 +38,8 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     since: Option<Moment>,
 
-    /// First moment that is left out, in the same forms; by default, now. Both are rounded to the quarters of an hour
-    /// around them
+    /// End, which is not included, in the same forms; by default, now. The span is extended to
+    /// whole quarters of an hour
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     until: Option<Moment>,
 
@@ -148,7 +149,7 @@ fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result {
     let [end, oldest] = [end_ms, oldest_ms].map(|ms| shown(ms, zone));
     if oldest_ms < end_ms {
         return Err(anyhow!(
-            "nothing is known of that time: no server ran since then; give an earlier time"
+            "no usage is recorded for that time: no server has run since; give an earlier time"
         )
         .into());
     }
@@ -276,6 +277,7 @@ mod tests {
     use gpumon_probe::{model::Reading, usage::UnheldUsage};
 
     use super::*;
+    use crate::terminal::snapshot::compare_report;
 
     fn owner(
         user: Option<&str>,
@@ -357,41 +359,10 @@ mod tests {
     }
 
     #[test]
-    fn each_owner_has_a_line_with_its_energy_and_how_well_that_is_known() {
-        let text = text(&usage(), None, &TimeZone::UTC, None);
-        assert_eq!(text.lines().count(), 8, "{text}");
-        let words = |line: usize| {
-            text.lines()
-                .nth(line)
-                .unwrap()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        assert_eq!(words(0), "Since the server's first sample, 3.5 h ago:");
-        assert!(words(1).contains("User Job GPU hours Active hours Energy Range"));
-        assert_eq!(words(2), "ana slurm 88123 1.50 0.017 1.00 kWh exact");
-        assert_eq!(words(3), "unknown - 1.50 0.017 ~200 Wh 0.00 Wh to 500 Wh");
-        assert!(
-            words(4).contains("train.ipynb 1.50 0.017 - -")
-                && text.lines().skip(2).all(|line| !line.contains('\x1b')),
-            "{text}"
-        );
-        assert!(words(5).contains("notebook 0123456789ab"), "{text}");
-        assert!(
-            words(6).starts_with("root container abababababab 1.50"),
-            "{text}"
-        );
-        assert_eq!(words(7), "- no process 0.010 - 1.00 Wh -");
-    }
-
-    #[test]
-    fn a_narrow_terminal_loses_columns_and_a_server_that_has_just_begun_says_so() {
-        let narrow = text(&usage(), None, &TimeZone::UTC, Some(60));
-        assert!(
-            !narrow.contains("Active hours") && narrow.contains("Energy"),
-            "{narrow}"
-        );
+    fn each_owner_has_a_line_with_its_energy() {
+        compare_report("usage", |terminal| {
+            text(&usage(), None, &TimeZone::UTC, terminal)
+        });
         assert!(
             text(&Usage::default(), None, &TimeZone::UTC, None)
                 .ends_with("Nothing yet: usage is added up from the second sample on.\n")

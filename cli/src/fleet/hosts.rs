@@ -37,7 +37,8 @@ pub(crate) struct HostsArgs {
     #[arg(long, env = "GPUMON_FLEET_HOSTS", value_name = "LIST")]
     fleet_hosts: Option<String>,
 
-    /// File with such hosts, a list in each line; what follows # is a comment, and `-` is standard input
+    /// File of hosts to read over ssh, one list per line; # starts a comment, and `-` is standard
+    /// input
     #[arg(long, env = "GPUMON_FLEET_HOSTS_FILE", value_name = "FILE")]
     fleet_hosts_file: Option<PathBuf>,
 

@@ -24,7 +24,7 @@ pub(crate) struct Line<'a> {
 /// By what nodes and GPUs are sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Sort {
-    /// What is lost or in trouble first
+    /// Those with lost GPUs or problems first
     #[default]
     Worst,
     /// By name
@@ -33,11 +33,11 @@ pub(crate) enum Sort {
     Utilization,
     /// The fullest first
     Memory,
-    /// What draws most first
+    /// The highest power draw first
     Power,
     /// The hottest first
     Temperature,
-    /// What has been idle longest first
+    /// The longest idle first
     Idle,
 }
 

@@ -59,7 +59,8 @@ pub(crate) struct FleetArgs {
     )]
     fleet_prometheus_password_file: Option<PathBuf>,
 
-    /// Certificates (PEM) that Prometheus' own is checked with, instead of those of the system
+    /// CA certificates (PEM) that verify the certificate of Prometheus, instead of those of the
+    /// system
     #[arg(long, env = "GPUMON_FLEET_PROMETHEUS_CA_FILE", value_name = "FILE")]
     fleet_prometheus_ca_file: Option<PathBuf>,
 
@@ -93,8 +94,9 @@ pub(crate) struct FleetArgs {
     #[arg(long, env = "GPUMON_FLEET_NODE_LABEL", value_name = "NAME")]
     fleet_node_label: Option<String>,
 
-    /// Where the gpumon server of a node is, to open it from the fleet: {host} stands for the host at which Prometheus reads
-    /// its metrics, {port} for the port there, {node} for its name; `none` opens no nodes
+    /// URL of a node's gpumon server, to open it from the fleet: {host} is replaced by the host at
+    /// which Prometheus reads its metrics, {port} by the port there, {node} by the node's name;
+    /// with `none`, nodes cannot be opened
     #[arg(long, env = "GPUMON_FLEET_NODE_URL", value_name = "URL", default_value_t = Pattern::default(), value_parser = parse_node_url)]
     fleet_node_url: Pattern,
 
@@ -108,11 +110,12 @@ pub(crate) struct FleetArgs {
     )]
     fleet_node_hosts: Vec<HostPattern>,
 
-    /// Certificates (PEM) that those of nodes are checked with, instead of those of the system
+    /// CA certificates (PEM) that verify the certificates of nodes, instead of those of the system
     #[arg(long, env = "GPUMON_FLEET_NODE_CA_FILE", value_name = "FILE")]
     fleet_node_ca_file: Option<PathBuf>,
 
-    /// File with a token of the scope read that nodes take, for viewers who have not signed in at a node themselves
+    /// File with a token of the scope read that nodes accept, for viewers who have not signed in at
+    /// a node themselves
     #[arg(long, env = "GPUMON_FLEET_NODE_TOKEN_FILE", value_name = "FILE")]
     fleet_node_token_file: Option<PathBuf>,
 }

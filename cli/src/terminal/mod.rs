@@ -7,6 +7,8 @@ pub(crate) mod line;
 pub(crate) mod output;
 pub(crate) mod price;
 pub(crate) mod screen;
+#[cfg(test)]
+pub(crate) mod snapshot;
 pub(crate) mod status_line;
 pub(crate) mod style;
 pub(crate) mod text;

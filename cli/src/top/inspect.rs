@@ -118,7 +118,7 @@ fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result
 
 fn read<T>(result: io::Result<T>) -> Fact<T> {
     result.map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => "only its own user and root may look".to_owned(),
+        io::ErrorKind::PermissionDenied => "readable only by its user and root".to_owned(),
         io::ErrorKind::NotFound => "not there".to_owned(),
         _ => error.to_string(),
     })

@@ -301,7 +301,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "n",
         Action::FindNext,
         Processes,
-        "next that was searched for",
+        "next match of the search",
         None,
     ),
     key(
@@ -468,7 +468,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "6",
         Action::View(5),
         Screen,
-        "what is the matter, and what happened",
+        "conditions and events",
         None,
     ),
     key(
@@ -476,7 +476,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "+",
         Action::Faster,
         Screen,
-        "more samples",
+        "sample more often",
         None,
     ),
     key(
@@ -484,7 +484,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "-",
         Action::Slower,
         Screen,
-        "fewer samples",
+        "sample less often",
         None,
     ),
     key(
@@ -508,7 +508,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "esc",
         Action::Back,
         Screen,
-        "leave a dialog, a filter, tags, a GPU, a node",
+        "close a dialog; clear filter, tags, GPU; go back",
         None,
     ),
     control(

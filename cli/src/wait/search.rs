@@ -189,7 +189,7 @@ impl Search {
         if judged.len() < self.count {
             let there = judged.len();
             return Err(format!(
-                "--gpus {} is more than the {there} that can be chosen from: ask for fewer",
+                "--gpus {} is more than the number of candidates, {there}: ask for fewer",
                 self.count
             ));
         }

@@ -84,7 +84,7 @@ enum Action {
         /// Alert file
         file: PathBuf,
     },
-    /// List the rules of a running server, and what fires
+    /// List the rules of a running server and the alerts that fire
     List {
         /// Print JSON
         #[arg(long)]
@@ -93,9 +93,9 @@ enum Action {
         #[command(flatten)]
         server: ServerArgs,
     },
-    /// Notify nobody of a rule for a while
+    /// Silence a rule for a while: its alerts notify no receiver
     ///
-    /// Its alerts are listed all the same. The server remembers it until it ends.
+    /// Its alerts are still listed. The silence is lost when the server ends.
     Silence {
         /// Name of the rule
         rule: String,

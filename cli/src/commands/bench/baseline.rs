@@ -34,8 +34,9 @@ pub(super) struct BaselineArgs {
     #[arg(long, conflicts_with_all = ["compare", "pairs", "engine"])]
     save_baseline: bool,
 
-    /// Run what the baseline of the GPU has, or the named workloads of it, in the same types and sizes; compare each result
-    /// with the baseline of this GPU, and with those of other GPUs of the same model
+    /// Run the workloads of the GPU's baseline, or those of them that are named, in the same types
+    /// and sizes; compare each result with the baseline of this GPU and with those of other GPUs of
+    /// the same model
     #[arg(long, conflicts_with_all = ["compare", "save_baseline", "pairs", "engine", "size", "backend"])]
     baseline: bool,
 

@@ -73,7 +73,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t = Engine::Own)]
     engine: Engine,
 
-    /// Run the copies between GPUs for every pair of GPUs, and print them as a matrix; by default, all three of them
+    /// Run copies between every pair of GPUs and print matrices; without an ID, run peer, peer-both
+    /// and peer-latency
     #[arg(long, conflicts_with_all = ["device", "beside"])]
     pairs: bool,
 

@@ -51,7 +51,7 @@ Files:
   /etc/gpumon/config.toml
       Settings for every user of this machine.
   $XDG_CONFIG_HOME/gpumon/config.toml
-      Settings of the user, which go before them.
+      Settings of the user, which override those of the machine.
 
 Exit codes: 0 success, 1 error, 2 invalid argument or settings file";
 

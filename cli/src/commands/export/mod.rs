@@ -45,7 +45,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<Moment>,
 
-    /// First moment that is left out, in the same forms
+    /// End, which is not included, in the same forms
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<Moment>,
 

@@ -24,9 +24,10 @@ use crate::{
 
 /// Monitor many machines: a page of all their GPUs, or a table of them
 ///
-/// What GPUs do is read of a Prometheus that is there already (or of Thanos, Mimir or VictoriaMetrics), which has the
-/// metrics of gpumon or of dcgm-exporter. The page is served on loopback unless there are TLS and tokens, as with `gpumon
-/// serve`. From there, each node opens with all that its own `gpumon serve` shows.
+/// Readings come from an existing Prometheus (or Thanos, Mimir or VictoriaMetrics) that scrapes
+/// gpumon or dcgm-exporter, or over ssh with --hosts. The page is served on loopback unless there
+/// are TLS and tokens, as with `gpumon serve`. Each node can be opened from it, with everything
+/// that the node's own `gpumon serve` shows.
 ///
 /// With --table, --gpus, --users, --json or --free, the fleet is printed once instead. Words behind them choose GPUs: busy,
 /// idle, free, held, lost, hot; part of a name of a node, GPU, user or job; node:NAME, gpu:NAME, user:NAME, job:ID,
@@ -67,20 +68,20 @@ pub(super) struct OnceArgs {
     #[arg(long, group = "once")]
     gpus: bool,
 
-    /// Print who holds GPUs now, and used how much in the last 24 hours, and exit
+    /// Print each user's GPUs now and their use in the last 24 hours, and exit
     #[arg(long, group = "once")]
     users: bool,
 
-    /// Print nodes with at least this many free GPUs of one kind, the tightest fit first, and exit: with 1 where there is
-    /// none
+    /// Print nodes with at least this many free GPUs of one kind, the tightest fit first, and exit;
+    /// the exit code is 1 if there is none
     #[arg(long, group = "once", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     free: Option<u32>,
 
-    /// With --free, memory that each GPU has in all, for example 80GiB
+    /// With --free, least total memory of each GPU, for example 80GiB
     #[arg(long, value_name = "SIZE", requires = "free", value_parser = |text: &str| MEMORY.parse(text))]
     memory: Option<u64>,
 
-    /// Print JSON: the fleet, or what --users or --free say, and exit
+    /// Print JSON and exit: the fleet, or the result of --users or --free
     #[arg(long)]
     json: bool,
 
@@ -197,8 +198,8 @@ pub(crate) struct TargetsArgs {
     #[arg(long, value_name = "FILE")]
     slurm_nodes: Option<PathBuf>,
 
-    /// File to write; it is replaced at once, so that Prometheus never reads a part of it. Without,
-    /// they are printed
+    /// File to write; it is replaced in one step, so that Prometheus never reads half a file. By
+    /// default, targets are printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 

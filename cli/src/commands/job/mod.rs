@@ -32,11 +32,12 @@ use crate::{
 
 /// Report how well a Slurm, PBS or LSF job, pod, notebook, container or service used its GPUs
 ///
-/// ID is the ID of the Slurm, PBS or LSF job, the namespace and name or the UID of a pod, the path or the file name of a notebook, the ID of
-/// a container, or the name of a service. For each GPU, the time, utilization, SM active and Tensor active, the share of
-/// time in which nothing ran, peak memory, energy, and the share of time with reduced clocks are reported, as of the GPU:
-/// what others did on it at the same time is part of them, and the report says who they were. A job is known for as long
-/// as history is, also after it has ended.
+/// ID is the ID of the Slurm, PBS or LSF job, the namespace and name or the UID of a pod, the path
+/// or the file name of a notebook, the ID of a container, or the name of a service. For each GPU,
+/// the time, utilization, SM active and Tensor active, the share of time in which nothing ran, peak
+/// memory, energy, and the share of time with reduced clocks are reported. The values are of the
+/// whole GPU: they include other work on it at the same time, and the report names its owners. A
+/// job can be reported for as long as history is kept, also after it has ended.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct JobArgs {

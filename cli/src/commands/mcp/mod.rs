@@ -54,12 +54,12 @@ use crate::{
     past::PastArgs,
 };
 
-/// Answer AI assistants about the GPUs, by the Model Context Protocol
+/// Answer questions of AI assistants about the GPUs over the Model Context Protocol
 ///
-/// An assistant, as Claude Code, VS Code or Cursor, starts this command and speaks with it over standard input and output.
-/// Its tools read and change nothing: the GPUs now, who holds their memory, history, conditions and events, and what
-/// users and jobs used. They ask the running server; without one, what is now is read from the driver. Command lines are
-/// not given out.
+/// An assistant such as Claude Code, VS Code or Cursor starts this command and uses its standard
+/// input and output. The tools are read-only: current readings, owners of GPU memory, history,
+/// conditions and events, and the usage of users and jobs. They ask the running server; without
+/// one, current readings come from the driver. Command lines of processes are not sent.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct McpArgs {

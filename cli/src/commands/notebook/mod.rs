@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Report what the cells of a notebook cost, as its file has it
+/// Report the cost of a notebook's cells, as stored in its file
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES, disable_help_subcommand = true)]
 pub(crate) struct NotebookArgs {

@@ -31,13 +31,14 @@ use crate::{
     wait,
 };
 
-/// Run a command and report what it took of the GPUs
+/// Run a command and report its GPU time, memory and energy
 ///
-/// At the end of the command, gpumon reports its duration, the time in which its kernels ran (GPU time), mean and peak of SM
-/// active, Tensor active and DRAM bandwidth utilization, the peak memory, the energy, what crossed PCIe and NVLink, and
-/// conditions and driver errors (Xids), for each GPU that the command or a process started by it held. Energy is exact where
-/// the command held the GPU alone; otherwise, it is a range with an estimate. Activity, links and conditions are of the whole
-/// GPU while the command held it.
+/// At the end of the command, gpumon reports its duration, the time in which its kernels ran (GPU
+/// time), mean and peak of SM active, Tensor active and DRAM bandwidth utilization, the peak
+/// memory, the energy, the traffic over PCIe and NVLink, and conditions and driver errors (Xids),
+/// for each GPU that the command or a process started by it held. Energy is exact where the command
+/// held the GPU alone; otherwise, it is a range with an estimate. Activity, links and conditions
+/// are of the whole GPU while the command held it.
 ///
 /// The command has the terminal, standard input and output, and signals as without gpumon; the report is written to standard
 /// error. Readings come ten times a second from a running server, or else from the driver. The command starts at once, and

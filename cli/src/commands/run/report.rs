@@ -159,6 +159,7 @@ mod tests {
     use gpumon_probe::model::{CostCondition, CostXid};
 
     use super::*;
+    use crate::terminal::snapshot::compare_report;
 
     fn cost() -> Cost {
         let exact = Joules {
@@ -206,23 +207,8 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_the_sum_and_a_line_for_each_gpu() {
-        let text = crate::terminal::style::plain(&draw(&cost(), None));
-        let lines: Vec<_> = text
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-            .collect();
-        assert_eq!(
-            lines,
-            [
-                "gpumon: python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0 GiB, 6.12 kJ",
-                "GPU Model Held GPU time SM active Tensor active DRAM Peak memory Energy PCIe RX/TX",
-                "3 H200 12.1 s 9.81 s 81 % (peak 99) - - 61.0 GiB 6.12 kJ 1.00 GiB / 1.00 MiB",
-                "power-capped at 700 W\\u{1b}[2J (for 3.20 s)",
-                "Xid 31: MMU fault.",
-                "the server has ended",
-            ]
-        );
+    fn report_has_the_sum_and_each_gpu() {
+        compare_report("run", |terminal| draw(&cost(), terminal));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(crate) struct DoorArgs {
     #[arg(long, env = "GPUMON_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// What users other than the server's own and root see of processes
+    /// Process details shown to other users; the server's own user and root see everything
     #[arg(
         long,
         env = "GPUMON_SHOW_PROCESSES",

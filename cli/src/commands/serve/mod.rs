@@ -99,11 +99,11 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     history: HistoryArgs,
 
-    /// Alert file: rules that are evaluated at every sample, and who is notified. Reloaded on SIGHUP
+    /// Alert file: rules, evaluated at every sample, and receivers to notify. Reloaded on SIGHUP
     #[arg(long, env = "GPUMON_ALERTS", value_name = "FILE")]
     alerts: Option<PathBuf>,
 
-    /// Socket of the kubelet, which tells which pod holds which GPU; `none` disables this
+    /// Socket of the kubelet, which reports the GPUs of each pod; `none` disables this
     #[arg(long, env = "GPUMON_KUBELET_SOCKET", value_name = "PATH", default_value = kubernetes::KUBELET_SOCKET)]
     kubelet_socket: PathBuf,
 
@@ -159,7 +159,7 @@ Every option has a variable, as GPUMON_DATA_DIR for --data-dir, and a key in [se
 config --help`. On SIGHUP, the server reloads settings files and alert rules.
 
 Environment:
-  GPUMON_TOKEN  a token of the scope run, beside those of --token-file
+  GPUMON_TOKEN  a token of the scope run, in addition to those of --token-file
   XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
@@ -174,7 +174,7 @@ Files:
   DIR/benchmarks.json
       Results of `gpumon bench --save-baseline`, by which a slower GPU is found.
   DIR/alerts.json
-      Who has been told of which alert.
+      Alerts that fire, and the receivers notified of each.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
 

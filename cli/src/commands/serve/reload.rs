@@ -79,13 +79,15 @@ impl Reload {
             Ok((None, _)) => {}
             Err(Refusal::Settings(mistakes)) => {
                 for mistake in mistakes {
-                    tracing::error!("settings not reloaded, those before hold: {mistake}");
+                    tracing::error!(
+                        "settings not reloaded, the previous ones stay in effect: {mistake}"
+                    );
                 }
             }
             Err(Refusal::Arguments(error)) => {
                 let text = error.to_string();
                 let why = text.lines().next().unwrap_or_default();
-                tracing::error!("settings not reloaded, those before hold: {why}");
+                tracing::error!("settings not reloaded, the previous ones stay in effect: {why}");
             }
         }
     }

@@ -128,7 +128,7 @@ impl App {
         {
             return self.state.tell(
                 Level::Note,
-                "what is before the last hour, a server remembers: gpumon serve",
+                "charts over more than an hour need a server: start `gpumon serve`",
             );
         }
         self.state.range = next;
@@ -240,7 +240,7 @@ impl App {
         let Feed::Recording(player) = &mut self.feed else {
             return self.state.tell(
                 Level::Warn,
-                "only a replay can be moved in: gpumon replay FILE",
+                "this key works only in a replay: gpumon replay FILE",
             );
         };
         let updates = match action {

@@ -132,7 +132,7 @@ impl App {
                     sent.kill.name()
                 ));
                 hint = if sent.kill == Kill::End {
-                    "the driver holds it up"
+                    "it is stuck in the driver"
                 } else {
                     "K sends SIGKILL"
                 };

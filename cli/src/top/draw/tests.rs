@@ -516,7 +516,7 @@ fn what_is_the_matter_and_what_happened_is_told_in_sentences() {
     assert!(
         lines(&mut app, 120, 40)
             .join("\n")
-            .contains("Nothing is the matter.")
+            .contains("No problems found.")
     );
     let condition = Condition {
         since_ms: app.model.now_ms() - 120_000,
@@ -627,7 +627,7 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
     assert!(
         lines(&mut app, 120, 40)
             .join("\n")
-            .contains("Nothing has happened")
+            .contains("No events since")
     );
 }
 

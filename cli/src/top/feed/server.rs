@@ -148,7 +148,7 @@ impl Client {
             None => self.tell(Update::Silent(format!("{lost}; trying again"))),
             Some(stand_in) => match stand_in.failure() {
                 Some(why) => self.tell(Update::Silent(format!(
-                    "{lost}, nor can the driver be read ({why})"
+                    "{lost}; the driver cannot be read either: {why}"
                 ))),
                 None => Ok(()),
             },

@@ -161,7 +161,7 @@ fn problem(rows: &Rows<'_>) -> Option<String> {
         FleetState::Outdated => {
             let age = duration(now_ms().saturating_sub(fleet.at_ms));
             Some(format!(
-                "As it was {age} ago: {}{more}",
+                "Readings are {age} old: {}{more}",
                 first.unwrap_or_default()
             ))
         }

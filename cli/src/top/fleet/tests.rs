@@ -396,7 +396,7 @@ fn what_is_not_of_now_says_how_old_it_is_and_why() {
     app.take(Input::Fleet(Arc::new(outdated))).unwrap();
     let drawn = lines(&mut app, 120, 24);
     assert!(
-        drawn[2].contains(" ago: Prometheus at http://p cannot")
+        drawn[2].contains(" old: Prometheus at http://p cannot")
             && drawn[2].ends_with("(and 1 more)"),
         "{}",
         drawn[2]

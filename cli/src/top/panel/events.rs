@@ -57,10 +57,7 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
         }
     }
     if lines.is_empty() {
-        lines.push(vec![(
-            "Nothing is the matter.".to_owned(),
-            painter.theme.well,
-        )]);
+        lines.push(vec![("No problems found.".to_owned(), painter.theme.well)]);
     }
     lines.push(Line::new());
     let before = lines.len();
@@ -83,7 +80,7 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     }
     if lines.len() == before {
         lines.push(vec![(
-            "Nothing has happened since this began to look.".to_owned(),
+            "No events since monitoring started.".to_owned(),
             dim,
         )]);
     }

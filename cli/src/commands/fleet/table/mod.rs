@@ -223,3 +223,45 @@ fn format_head(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<usize>)
 fn last_width(text: &str) -> usize {
     crate::terminal::style::plain(text.rsplit('\n').next().unwrap_or_default()).width()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        fleet::testing::{Example, busy, fleet},
+        terminal::snapshot::compare_report,
+    };
+
+    #[test]
+    fn tables_have_nodes_gpus_and_free_ones() {
+        let alarming = Example {
+            condition: Some(("Xid 79", 3)),
+            ..busy("chen", 40.0)
+        };
+        let fleet = fleet(&[
+            ("node1", &[busy("ana", 90.0), Example::default()]),
+            ("node2", &[alarming]),
+            ("node3", &[]),
+        ]);
+        let rows = Rows::new(&fleet);
+        for (name, gpus) in [("fleet_nodes", false), ("fleet_gpus", true)] {
+            let args = OnceArgs {
+                table: !gpus,
+                gpus,
+                users: false,
+                free: None,
+                memory: None,
+                json: false,
+                sort: crate::fleet::nodes::Sort::Worst,
+                words: Vec::new(),
+            };
+            compare_report(name, |terminal| lines(&args, &rows, None, terminal));
+        }
+        let wanted = WantedGpus {
+            gpus: 1,
+            memory_bytes: 0,
+        };
+        let free = free_nodes(&rows, wanted, None);
+        compare_report("fleet_free", |terminal| free_text(&free, terminal));
+    }
+}

@@ -200,7 +200,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fleet::testing::{busy, fleet};
+    use crate::{
+        fleet::testing::{busy, fleet},
+        terminal::snapshot::compare_report,
+    };
 
     #[test]
     fn cut_job_list_keeps_user_sums() {
@@ -227,18 +230,9 @@ mod tests {
             ..usage
         };
         let users = super::users(&Rows::new(&fleet), None, Some(&partial));
-        let table = text(&users, &totals(&partial), &[], None);
-        let words = |line: usize| {
-            table
-                .lines()
-                .nth(line)
-                .unwrap()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        assert_eq!(words(1), "ana 1 0 1 ≥ 2.0 ≥ 2.0 ≥ 1.39 kWh", "{table}");
-        assert_eq!(words(2), "Total ≥ 2.0 ≥ 2.0 ≥ 1.39 kWh", "{table}");
+        compare_report("fleet_users", |terminal| {
+            text(&users, &totals(&partial), &[], terminal)
+        });
     }
 
     #[test]

@@ -304,7 +304,7 @@ const OF_PROCESSES: [Key; 27] = [
     (
         "*notebook",
         "owner.notebook.path",
-        "Notebook of the kernel that it is, or was started by.",
+        "Notebook of the process, if it is a kernel or was started by one.",
     ),
     ("*slurm_job", "owner.slurm.job_id", "Slurm job ID."),
     ("pbs_job", "owner.pbs.job_id", "PBS job ID."),

@@ -120,7 +120,7 @@ pub(super) fn draw(
         _ => unread.clone(),
     };
     let process = &screen.process;
-    let cpu = unread.or_else(|| Some("comes with a sample, of 512 processes at most".to_owned()));
+    let cpu = unread.or_else(|| Some("not measured yet; at most 512 processes are".to_owned()));
     let (memory, sm) = (process.memory_bytes.absence(), process.sm_percent.absence());
     let host_memory = process.host_memory_bytes.absence();
     let reason = |absence: Option<&Absence>| absence.map(ToString::to_string);
