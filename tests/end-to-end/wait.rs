@@ -359,7 +359,7 @@ fn what_can_never_be_is_refused_at_once() {
         &["only 1 of the 2", "GPU 0"],
     );
     refused(&["--free", "30GiB", "-i", "1"], &["GPU 1, has 2"]);
-    refused(&["--gpus", "3"], &["--gpus 3", "2 that can be chosen"]);
+    refused(&["--gpus", "3"], &["--gpus 3", "number of candidates, 2"]);
     refused(&["--free", "20G"], &["--free", "20GiB"]);
     refused(
         &["--free", "20GiB", "--locks", "/nowhere"],

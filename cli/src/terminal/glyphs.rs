@@ -105,7 +105,7 @@ impl Glyphs {
     pub(crate) fn draw_spark(self, shares: impl IntoIterator<Item = Option<f64>>) -> String {
         let steps: &[char] = match self {
             Self::Braille => &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
-            Self::Blocks | Self::Ascii => &['_', '.', ',', '-', '=', '+', '*', '#'],
+            Self::Blocks | Self::Ascii => &['_', '.', ',', '-', '=', '+', '*', '^'],
         };
         // A share above 0 is above the base line.
         let step = |share: f64| {
@@ -193,7 +193,7 @@ mod tests {
     fn sparkline_shows_small_shares_and_gaps() {
         let shares = [None, Some(0.0), Some(0.01), Some(0.5), Some(1.0)];
         assert_eq!(Glyphs::Braille.draw_spark(shares), " ▁▂▅█");
-        assert_eq!(Glyphs::Ascii.draw_spark(shares), " _.=#");
+        assert_eq!(Glyphs::Ascii.draw_spark(shares), " _.=^");
     }
 
     #[test]
