@@ -87,8 +87,9 @@ Exit codes: those of the command; if a signal has ended it, gpumon ends by the s
 /// As often as the driver renews its readings.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Marks that were written before the end are read by then.
-const LAST_MARKS: Duration = Duration::from_millis(100);
+/// Marks that were written before the end are read by then, also on a busy machine. Only a process
+/// that the command left running, with the pipe open, makes the report wait so long.
+const LAST_MARKS: Duration = Duration::from_secs(1);
 
 /// So much may wait to be measured.
 const WAITING: usize = 256;
