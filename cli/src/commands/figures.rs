@@ -249,7 +249,7 @@ pub(super) const METRICS: [&str; 6] = [
 /// The readings of a GPU for some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Point {
-    /// How long it stands for, in milliseconds.
+    /// The time that the point covers, in milliseconds.
     pub(super) time_ms: u64,
     /// In the order of [`METRICS`].
     pub(super) stats: [Option<Stat>; METRICS.len()],
@@ -319,12 +319,12 @@ impl Meter {
         }
     }
 
-    /// Starts a part that does not follow upon the points before.
+    /// Starts a new part after a gap.
     pub(super) fn interrupt(&mut self) {
         self.energy.interrupt();
     }
 
-    /// How long it was read, in milliseconds.
+    /// Returns the total time that the readings cover, in milliseconds.
     pub(super) fn time_ms(&self) -> u64 {
         self.time_ms
     }

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn table_has_one_heading_and_reasons() {
+    fn table_matches_its_snapshot() {
         let failed: Report = serde_json::from_str(
             r#"{"report":"failed","id":"read","backend":"cuda","error":"no memory","code":1}"#,
         )

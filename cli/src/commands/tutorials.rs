@@ -5,7 +5,9 @@ use gpumon_workload::{
     tutorials::CASES,
 };
 
-use super::bench::{count, format_framework, format_remarks, format_verdict, median, time};
+use super::bench::{
+    count, format_framework, format_microseconds, format_remarks, format_verdict, median,
+};
 use crate::{
     describe,
     exit::Failure,
@@ -235,7 +237,7 @@ fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
         measured,
         same_device,
     } = framework;
-    let figure = format!("{} on {on}, measured {measured}", time(*us));
+    let figure = format!("{} on {on}, measured {measured}", format_microseconds(*us));
     if !same_device {
         return Some((false, format!("{name}: {figure}")));
     }

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn each_owner_has_a_line_with_its_energy() {
+    fn table_matches_its_snapshot() {
         compare_report("usage", |terminal| {
             text(&usage(), None, &TimeZone::UTC, terminal)
         });

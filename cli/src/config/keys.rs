@@ -145,7 +145,7 @@ pub(crate) struct Effective {
     pub(crate) origin: Origin,
 }
 
-/// The keys that a command line uses, with their values.
+/// Returns the settings that apply to a command line, with their values.
 pub(crate) fn effective(words: &[OsString]) -> Result<Vec<Effective>, Refusal> {
     let resolved = resolve(&grammar::command(), words)?;
     let (all, typed) = (

@@ -1,4 +1,4 @@
-//! Which cells the lines of GPUs have, where each of them is, and how wide.
+//! The choice of cells in the lines of GPUs, with their order and widths.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -22,7 +22,7 @@ const SHORTEST_NAME: usize = 8;
 /// A shorter curve or bar cannot be read.
 const SHORTEST_PAST: usize = 8;
 const SHORTEST_BAR: usize = 5;
-/// The columns that curve and bar get before further readings are shown, and at most.
+/// The width of curve and bar from which on further readings are shown, and their largest width.
 const GOOD: usize = 20;
 const LONGEST: usize = 40;
 /// Words up to this length, or a third of the line, are next to the numbers; longer ones have
@@ -46,7 +46,7 @@ pub(super) enum Slot {
     Further(usize),
 }
 
-/// How wide the widest cells are.
+/// The widths of the widest cells.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CellWidths {
     pub(super) index: usize,
@@ -132,13 +132,13 @@ fn with_slash(width: usize) -> usize {
     if width == 0 { 0 } else { width + 1 }
 }
 
-/// The room for lines, and what they may do.
+/// The limits of the layout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineOptions {
     pub(crate) columns: usize,
     /// Whether the last minute is known.
     pub(crate) has_past: bool,
-    /// Whether words that come and go may move nothing, so that their room is kept free.
+    /// Whether room is kept free for words, so that nothing moves when they come and go.
     pub(crate) is_steady: bool,
     /// Whether memory may have a second line.
     pub(crate) may_break: bool,
@@ -154,7 +154,7 @@ pub(crate) struct Arrangement {
     pub(super) lines: Vec<Vec<(Slot, usize)>>,
 }
 
-/// A cell that could be shown.
+/// A cell that is shown if there is room for it.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     slot: Slot,
@@ -177,12 +177,12 @@ impl Candidate {
         }
     }
 
-    /// Returns the cell such that it takes more columns if there are any.
+    /// Lets the cell grow up to this width if there is room.
     fn up_to(self, most: usize) -> Self {
         Self { most, ..self }
     }
 
-    /// Returns the cell such that it is left out unless others get so many columns more.
+    /// Leaves the cell out unless the others can grow by so many columns.
     fn leave_out_below(self, rest: usize) -> Self {
         Self { rest, ..self }
     }

@@ -1,4 +1,4 @@
-//! The text of lines, each piece with its meaning, to which printing and drawing give a style.
+//! The text of lines, in pieces. Each piece has a [`Role`], for which the caller chooses a style.
 
 use unicode_width::UnicodeWidthStr;
 

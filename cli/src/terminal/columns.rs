@@ -127,8 +127,9 @@ impl Column {
     }
 }
 
-/// The text of a cell, by which it is measured.
+/// A cell of a table.
 pub(crate) trait Cell {
+    /// Returns the text without styles, which is as wide as the cell.
     fn to_plain_text(&self) -> String;
 }
 

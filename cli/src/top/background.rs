@@ -17,7 +17,7 @@ pub(super) enum Background {
 }
 
 impl Background {
-    /// Returns the background by the variable of rxvt, Konsole and others.
+    /// Returns the background according to `COLORFGBG`, which rxvt, Konsole and others set.
     pub(super) fn from_environment() -> Self {
         Self::parse_numbers(&env::var("COLORFGBG").unwrap_or_default())
     }

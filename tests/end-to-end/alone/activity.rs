@@ -55,7 +55,7 @@ fn during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
 /// its fastest runs alone.
 ///
 /// On a machine with other work, the load waits for a CPU, and readings are between the two.
-fn per_second(load: &Value, what: &str) -> [f64; 2] {
+fn compute_rates(load: &Value, what: &str) -> [f64; 2] {
     let number = |pointer: &str| load.pointer(pointer).and_then(Value::as_f64).unwrap();
     let seconds = (number("/environment/to_ms") - number("/environment/from_ms")) / 1e3;
     let amount = load[what].as_f64().unwrap();
@@ -65,7 +65,7 @@ fn per_second(load: &Value, what: &str) -> [f64; 2] {
     ]
 }
 
-/// Checks a reading against so many times a rate of [`per_second`].
+/// Checks a reading against so many times a rate of [`compute_rates`].
 #[track_caller]
 fn is_near(what: &str, value: f64, times: f64, [slow, fast]: [f64; 2]) {
     assert!(
@@ -113,7 +113,7 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
             "PCIe",
             during(&samples, load, gpu, PCIE_RX),
             1.09,
-            per_second(load, "moved_bytes"),
+            compute_rates(load, "moved_bytes"),
         );
         for path in [NVLINK_TX, NVLINK_RX] {
             assert!(during(&samples, load, gpu, path).abs() < 1.0, "{path}");
@@ -127,7 +127,7 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         "sent",
         during(&samples, peer, 0, NVLINK_TX),
         1.025,
-        per_second(peer, "moved_bytes"),
+        compute_rates(peer, "moved_bytes"),
     );
     // Without GPM it is asked for once a second, so that its second may be longer than the load;
     // one with fewer pauses than the rest is above the mean.
@@ -136,7 +136,7 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         read(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])
     });
     let most = received.fold(0.0, f64::max);
-    let [sent, fastest] = per_second(peer, "moved_bytes");
+    let [sent, fastest] = compute_rates(peer, "moved_bytes");
     assert!(
         (0.1 * sent..1.7 * fastest).contains(&most),
         "{most} where {sent} to {fastest} was sent"
@@ -147,7 +147,7 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         "read",
         during(&samples, reading, 0, DRAM),
         100.0 / peak,
-        per_second(reading, "moved_bytes"),
+        compute_rates(reading, "moved_bytes"),
     );
     let (sm, busy) = (
         during(&samples, reading, 0, SM),
@@ -164,7 +164,7 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         "tensor",
         during(&samples, product, 0, TENSOR),
         100.0 / peak,
-        per_second(product, "operations"),
+        compute_rates(product, "operations"),
     );
     let (sm, busy) = (
         during(&samples, product, 0, SM),

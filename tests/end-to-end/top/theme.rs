@@ -44,7 +44,7 @@ fn light_terminal_alone_gets_light_theme() {
 }
 
 #[test]
-fn late_answer_in_pieces_is_no_key() {
+fn late_answer_is_not_read_as_keys() {
     let fake = Fake::new("gpus = 1");
     configure(&fake, "view = \"host\"\n");
     let mut terminal = start(&fake, &["--interval-ms", "60000"]);

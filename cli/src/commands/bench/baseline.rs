@@ -319,5 +319,5 @@ fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> R
 
 /// `1.00 ms on 2026-11-20`, of a time in us and when it was measured.
 pub(crate) fn format_dated(us: f64, at_ms: u64) -> String {
-    format!("{} on {}", super::time(us), date(at_ms))
+    format!("{} on {}", super::format_microseconds(us), date(at_ms))
 }

@@ -25,7 +25,8 @@ pub(super) use self::{
     baseline::format_dated,
     results::Results,
     table::{
-        Layout, Subject, count, format_framework, format_remarks, format_verdict, median, time,
+        Layout, Subject, count, format_framework, format_microseconds, format_remarks,
+        format_verdict, median,
     },
 };
 use crate::{

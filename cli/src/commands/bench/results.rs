@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{
     baseline::{Store, format_dated},
     compare::{Compared, Earlier},
-    table::{Layout, Table, name, time},
+    table::{Layout, Table, format_microseconds, name},
 };
 use crate::{
     describe,
@@ -110,7 +110,7 @@ impl Results {
                     describe::device(&outcome.device),
                     name(outcome),
                     outcome.dtype,
-                    time(before_us / ratio),
+                    format_microseconds(before_us / ratio),
                     format_dated(before_us, before_ms),
                 )),
                 None => self.slower.push(format!("{} {ratio:.2}x", name(outcome))),
@@ -252,7 +252,7 @@ impl Pairs {
         };
         let rate = outcome.rate.bytes_per_second;
         let time_us = outcome.device_time.as_ref().map(|times| times.median_us);
-        // A workload that moves nothing is about its time.
+        // A workload that moves no bytes is measured by its time.
         let (unit, number) = match outcome.cost.moved_bytes {
             0 => ("us", time_us),
             _ => ("GB/s", rate.map(|rate| rate / 1e9)),

@@ -452,7 +452,7 @@ pub(crate) fn format_framework(
 }
 
 /// `620 ns`, `1.85 us`, `512 us`, `17.3 ms`.
-pub(crate) fn time(us: f64) -> String {
+pub(crate) fn format_microseconds(us: f64) -> String {
     match us {
         tiny if tiny < 0.9995 => format!("{} ns", three_digits(tiny * 1e3)),
         short if short < 999.5 => format!("{} us", three_digits(short)),
@@ -489,7 +489,7 @@ mod tests {
     #[test]
     fn times_have_three_digits() {
         assert_eq!(
-            [0.62, 1.847, 512.4, 17_312.0, 2.5e6].map(time),
+            [0.62, 1.847, 512.4, 17_312.0, 2.5e6].map(format_microseconds),
             ["620 ns", "1.85 us", "512 us", "17.3 ms", "2.50 s"]
         );
     }

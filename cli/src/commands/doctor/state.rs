@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    super::bench::{format_dated, time},
+    super::bench::{format_dated, format_microseconds},
     finding::Finding,
     gpus::name,
 };
@@ -156,7 +156,7 @@ impl Settings {
         Self { files, unreadable }
     }
 
-    /// Reports each file, with the number of its mistakes.
+    /// Returns a finding for each settings file, with the number of its mistakes.
     pub(super) fn check(&self) -> impl Iterator<Item = Finding> {
         let warning = |text| Finding::warning("settings", text, "run `gpumon config check`");
         let unreadable = self
@@ -256,7 +256,10 @@ fn of_one(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
         format!("below its baseline: {latest}, and {before} at its baseline ({ratio:.2}x)")
     });
     let slowest = known.below_siblings(uuid).map(|below| {
-        let (own, theirs) = (took(&below.baseline), time(below.siblings.median_us));
+        let (own, theirs) = (
+            took(&below.baseline),
+            format_microseconds(below.siblings.median_us),
+        );
         let others = match below.siblings.count {
             1 => "another".to_owned(),
             count => format!("{count} others"),
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_answer_of_server_has_its_reason() {
+    fn failed_answer_is_reported_with_reason() {
         let answered = |status, body: &str| {
             read(Ok(local::Answer {
                 status,

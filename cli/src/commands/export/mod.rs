@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::{
     replay,
-    show::csv::{self, Csv, DEVICE_KEYS, Format, Rows, time},
+    show::csv::{self, Csv, DEVICE_KEYS, Format, Rows, format_timestamp},
 };
 use crate::{
     exit::{Result, say, usage},
@@ -258,7 +258,7 @@ struct HistoryRows {
     has_range: Option<bool>,
     /// Whether the header was written.
     is_begun: bool,
-    /// Whether anything was known of the time, be it nothing of what was asked for.
+    /// Whether there were any readings in the span, also of other kinds than those asked for.
     knows_time: bool,
     /// The time of the last row: where parts are answered in different resolutions, the next begins
     /// before its end.
@@ -353,7 +353,7 @@ fn key_value(part: &SpanPart<'_>, key: &str, at_ms: u64) -> Value {
     let of =
         |read: fn(&DeviceSpan) -> Option<Value>| part.device.and_then(read).unwrap_or(Value::Null);
     match key {
-        "time" => time(at_ms).into(),
+        "time" => format_timestamp(at_ms).into(),
         "time_ms" => at_ms.into(),
         "index" => of(|device| Some(device.index.into())),
         "uuid" => of(|device| Some(device.uuid.clone().into())),

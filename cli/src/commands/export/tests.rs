@@ -113,7 +113,7 @@ fn mig_devices_and_host_have_own_rows() {
         "power.draw_watts,host.cpu.count,mig.memory.used_bytes",
         Format::Csv,
     );
-    let at = format!("{},{FIRST_MS}", time(FIRST_MS));
+    let at = format!("{},{FIRST_MS}", format_timestamp(FIRST_MS));
     let columns = "power_draw_watts,power_draw_watts_min,power_draw_watts_max,\
                    mig_memory_used_bytes,\
                        mig_memory_used_bytes_min,mig_memory_used_bytes_max,\

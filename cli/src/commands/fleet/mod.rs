@@ -193,8 +193,8 @@ pub(crate) struct TargetsArgs {
     #[command(flatten)]
     hosts: Renamed<HostsArgs, WithoutPrefix>,
 
-    /// File with what `sinfo -N -h -o '%N %G'` or `scontrol show nodes` prints, for the nodes with
-    /// GPUs; `-` is standard input
+    /// File with the output of `sinfo -N -h -o '%N %G'` or `scontrol show nodes`, from which the
+    /// nodes with GPUs are taken; `-` is standard input
     #[arg(long, value_name = "FILE")]
     slurm_nodes: Option<PathBuf>,
 

@@ -205,7 +205,7 @@ fn head(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
     )
 }
 
-/// The columns before those of [`FIGURES`].
+/// The first columns; those of [`FIGURES`] follow.
 const COLUMNS: [Column; 4] = [
     Column::align_left("GPU", 0),
     Column::align_left("Model", 6),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use gpumon_probe::untrusted::escaped;
 
-use crate::{commands::show::csv::time, json_text::TextRole};
+use crate::{commands::show::csv::format_timestamp, json_text::TextRole};
 
 /// Selects everything. A key that ends in it is selected with all that is below it.
 pub(super) const ALL: &str = "*";
@@ -121,7 +121,7 @@ fn in_utc(value: Value) -> Value {
     match value {
         Value::Number(at_ms) => at_ms
             .as_u64()
-            .map_or(Value::Null, |at_ms| time(at_ms).into()),
+            .map_or(Value::Null, |at_ms| format_timestamp(at_ms).into()),
         Value::Array(items) => items.into_iter().map(in_utc).collect(),
         Value::Object(reading) => reading
             .into_iter()

@@ -251,14 +251,16 @@ impl Measurement {
 
     /// Returns when it is done with the values that are known by then; `None` while it runs, or if
     /// it is done.
-    fn due(&self) -> Option<Instant> {
+    fn find_deadline(&self) -> Option<Instant> {
         let ended = self.ended.filter(|_| self.meter.is_some());
         ended.map(|ended| ended + RECORDS_COME_WITHIN)
     }
 
     /// Makes it done if nothing more will be known. `is_over` means that no more records arrive.
     fn finish(&mut self, gpus: &[Gpu], is_over: bool) {
-        let Some(due) = self.due() else { return };
+        let Some(due) = self.find_deadline() else {
+            return;
+        };
         let is_done =
             |meter: &mut Box<CostMeter>| is_over || meter.is_final() || due <= Instant::now();
         if let Some(meter) = self.meter.take_if(is_done) {

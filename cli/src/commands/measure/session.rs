@@ -325,7 +325,7 @@ impl Session {
                 refuse(Some(*id), &Measurements::explain_missing(*number));
                 return false;
             };
-            if measurement.due().is_some() {
+            if measurement.find_deadline().is_some() {
                 return true;
             }
             let cost = measurement.find_cost(now_ms() as f64, gpus);

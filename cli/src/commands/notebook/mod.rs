@@ -81,7 +81,7 @@ pub(crate) fn fuzz(file: &std::path::Path) {
     }
 }
 
-/// Columns of code that are shown if the output is no terminal, and at least if it is one.
+/// The width of the column of code in a file, and its least width on a terminal.
 const CODE: (usize, usize) = (60, 20);
 
 const COLUMNS: [Column; 7] = [

@@ -167,7 +167,7 @@ pub(super) struct JoinArgs {
     )]
     join: PathBuf,
 
-    /// Always read the GPUs with a collector of this server's own
+    /// Always read the GPUs with a collector of its own, and never join another server
     #[arg(long, env = "GPUMON_NO_JOIN", value_parser = FalseyValueParser::new())]
     no_join: bool,
 }

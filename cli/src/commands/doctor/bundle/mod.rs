@@ -116,7 +116,7 @@ impl BundleArgs {
     /// Says what goes into the archive, and writes it if that is confirmed.
     pub(super) fn write(&self, path: &Path, collected: Collected<'_>) -> Result {
         let (files, counts) = files(collected, &environment::read());
-        let archive = pack(&files, now_ms() / 1000)?;
+        let archive = pack_archive(&files, now_ms() / 1000)?;
         let mut out = io::stdout().lock();
         // Where nobody reads on, nothing is written, and that is no success.
         let listed = out.write_all(list(path, &files, &counts).as_bytes());
@@ -270,7 +270,7 @@ fn list(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usize>) -> Stri
 const FOLDER: &str = "gpumon-bundle";
 
 /// The files as a tar.gz.
-fn pack(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
+fn pack_archive(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     for file in files {
         let mut header = tar::Header::new_gnu();

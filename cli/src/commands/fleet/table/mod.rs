@@ -233,7 +233,7 @@ mod tests {
     };
 
     #[test]
-    fn tables_have_nodes_gpus_and_free_ones() {
+    fn tables_match_their_snapshots() {
         let alarming = Example {
             condition: Some(("Xid 79", 3)),
             ..busy("chen", 40.0)

@@ -99,7 +99,7 @@ pub(super) fn process_rows(sample: &Sample) -> Vec<Row<'_>> {
             (keys["gpu_index"], keys["gpu_uuid"]) = (json!(gpu.index), json!(gpu.uuid));
             if let Some(started_ms) = process.started_ms.value() {
                 let running_ms = sample.at_ms.saturating_sub(*started_ms);
-                keys["started"] = time(*started_ms).into();
+                keys["started"] = format_timestamp(*started_ms).into();
                 keys["running_seconds"] = (running_ms as f64 / 1000.0).into();
             }
             make_row(sample, keys, Readings::None)
@@ -109,7 +109,7 @@ pub(super) fn process_rows(sample: &Sample) -> Vec<Row<'_>> {
 }
 
 fn make_row<'a>(sample: &Sample, mut keys: Value, readings: Readings<'a>) -> Row<'a> {
-    (keys["time"], keys["time_ms"]) = (time(sample.at_ms).into(), sample.at_ms.into());
+    (keys["time"], keys["time_ms"]) = (format_timestamp(sample.at_ms).into(), sample.at_ms.into());
     Row { keys, readings }
 }
 
@@ -357,7 +357,7 @@ pub(crate) fn format_rounded(value: f64) -> String {
 }
 
 /// Formats a time as `2025-11-20T09:13:20.250Z`.
-pub(crate) fn time(at_ms: u64) -> String {
+pub(crate) fn format_timestamp(at_ms: u64) -> String {
     let at = Timestamp::from_millisecond(i64::try_from(at_ms).unwrap_or(i64::MAX))
         .unwrap_or(Timestamp::MAX);
     format!("{at:.3}")
@@ -371,6 +371,9 @@ mod tests {
     fn numbers_and_times_have_no_further_digits() {
         assert_eq!(in_digits(64.0).to_string(), "64");
         assert_eq!(format_rounded(0.123_456), "0.123");
-        assert_eq!(time(1_763_630_000_250), "2025-11-20T09:13:20.250Z");
+        assert_eq!(
+            format_timestamp(1_763_630_000_250),
+            "2025-11-20T09:13:20.250Z"
+        );
     }
 }

@@ -15,7 +15,7 @@ use gpumon_probe::{
 use serde_json::Value;
 
 use self::columns::{Column, DEVICES, PROCESSES, device_rows, process_rows};
-pub(crate) use self::columns::{DEVICE_KEYS, format_rounded, time};
+pub(crate) use self::columns::{DEVICE_KEYS, format_rounded, format_timestamp};
 use crate::suggest::nearest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -144,7 +144,7 @@ fn answer_that_is_broken_off_swallows_no_key() {
 }
 
 #[test]
-fn unknown_sequence_is_skipped_alone() {
+fn unknown_sequence_loses_no_other_key() {
     for strange in [
         &b"\x1b[1;99;9999R"[..],
         b"\x1b[?1;2c",
