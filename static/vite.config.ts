@@ -6,7 +6,7 @@ export default defineConfig({
   root: fileURLToPath(new URL('src/page', import.meta.url)),
   test: {
     root: fileURLToPath(new URL('.', import.meta.url)),
-    include: ['src/**/*.test.ts'],
+    include: ['src/**/*.test.{ts,tsx}'],
     isolate: false,
     restoreMocks: true,
     setupFiles: ['src/testing/each-file.ts'],

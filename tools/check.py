@@ -109,7 +109,7 @@ def typescript_tests(changed: list[str]) -> list[bool]:
 
 def typescript_sources(changed: list[str]) -> list[str]:
     folders = (*TESTED, *UNTESTED)
-    return [name for name in changed if name.endswith((".ts", ".css")) and name.startswith(folders)]
+    return [name for name in changed if name.endswith((".ts", ".tsx", ".css")) and name.startswith(folders)]
 
 
 def python(changed: list[str]) -> list[bool]:

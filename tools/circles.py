@@ -154,7 +154,7 @@ def _defining(path: Module, modules: dict[Module, Path], exported: dict[Module, 
 def typescript_graph(source: Path) -> Graph:
     """The files of a package, and which of them each imports; types alone count too."""
     graph: Graph = {}
-    for file in source.rglob("*.ts"):
+    for file in [*source.rglob("*.ts"), *source.rglob("*.tsx")]:
         if ".test." in file.name or "testing" in file.parts:
             continue
         text = file.read_text(encoding="utf-8")
@@ -165,7 +165,8 @@ def typescript_graph(source: Path) -> Graph:
 
 def _resolve(file: Path, path: str) -> Path | None:
     base = (file.parent / path).resolve()
-    return next((at for at in (base.with_name(base.name + ".ts"), base / "index.ts", base) if at.is_file()), None)
+    names = [base.with_name(base.name + ".ts"), base.with_name(base.name + ".tsx"), base / "index.ts", base]
+    return next((at for at in names if at.is_file()), None)
 
 
 def circles_of(graph: Graph) -> list[set[Path]]:

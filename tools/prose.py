@@ -191,6 +191,7 @@ def kind_of(name: str) -> str | None:
     kinds = {
         ".rs": "rust",
         ".ts": "typescript",
+        ".tsx": "typescript",
         ".js": "typescript",
         ".mjs": "typescript",
         ".py": "python",

@@ -15,6 +15,9 @@ const WORDS = [
   )
   .join();
 
+/** A text between tags, without going through `trans`. */
+const IN_MARKUP = 'JSXText[value=/[a-z]{2,}/i]';
+
 /** A rule that forbids what a selector finds. */
 function forbid(selector, message) {
   return { create: (context) => ({ [selector]: (node) => context.report({ node, message }) }) };
@@ -27,6 +30,6 @@ export default {
       `${TRANS}:not([arguments.0.type="Literal"])`,
       'Write the text as a literal in the call of trans: translators are given literals only.',
     ),
-    translated: forbid(WORDS, 'Pass a text for people through trans.__ or trans._n.'),
+    translated: forbid(`${WORDS}, ${IN_MARKUP}`, 'Pass a text for people through trans.__ or trans._n.'),
   },
 };

@@ -1,6 +1,5 @@
 /** The colors of the style sheet, for drawing on a canvas. */
 
-import { setAttribute, setStyle } from '../lib/dom';
 import type { ChartStyle } from '../chart/content';
 import { COLORS } from '../model/color-slots';
 import type { Color } from '../model/metric';
@@ -41,25 +40,34 @@ export function dashOf(color: Color): { dash?: readonly number[] } {
   return dash === undefined ? {} : { dash };
 }
 
-/** Paints an element in the color of a holder, a GPU or a line, or as memory of no holder; the style sheet has the rest. */
-export function setPaint(element: HTMLElement, paint: number | string): void {
-  const isColor = typeof paint === 'number';
-  setAttribute(element, 'data-paint', isColor ? 'color' : paint);
-  setStripes(element, isColor ? paint : 'text');
-  for (const part of ['process', 'on-process', 'stripe']) {
-    setStyle(
-      element,
-      `--_${part}`,
-      isColor ? `var(--gpumon-${part}-${paint % COLORS},var(--gpumon-${part}))` : '',
-    );
-  }
+/** Attributes and properties of an element, for JSX to spread. */
+export interface Paint {
+  'data-paint'?: string;
+  'data-stripes'?: string | undefined;
+  style: Record<string, string>;
 }
 
-/** Tells it from what has the same color, as dashes do with lines. */
-export function setStripes(element: HTMLElement, color: Color): void {
+/**
+ * The paint of an element in the color of a process, a GPU or a line, or as memory that no process
+ * uses; the style sheet has the rest.
+ */
+export function paintOf(paint: number | string): Paint {
+  if (typeof paint === 'string') {
+    return { 'data-paint': paint, style: {} };
+  }
+  const { style, ...stripes } = stripesOf(paint);
+  for (const part of ['process', 'on-process', 'stripe']) {
+    style[`--_${part}`] = `var(--gpumon-${part}-${paint % COLORS},var(--gpumon-${part}))`;
+  }
+  return { 'data-paint': 'color', ...stripes, style };
+}
+
+/** The stripes that distinguish elements of the same color, as dashes do with lines. */
+export function stripesOf(color: Color): Paint {
   const round = typeof color === 'number' ? Math.floor(color / COLORS) % STRIPES_DEG.length : 0;
-  setAttribute(element, 'data-stripes', round === 0 ? null : String(round));
-  setStyle(element, '--_stripes', round === 0 ? '' : `${STRIPES_DEG[round] ?? 0}deg`);
+  return round === 0
+    ? { style: {} }
+    : { 'data-stripes': String(round), style: { '--_stripes': `${STRIPES_DEG[round] ?? 0}deg` } };
 }
 
 /** Reads the colors that hold for `root` just now; a change of theme needs another reading. */

@@ -1,6 +1,5 @@
-/** The icon of a level: an octagon, a triangle or a disc, so that colors need not be told apart. */
+import type { ComponentChild } from 'preact';
 
-import { h } from '../lib/dom';
 import { table, trans } from '../lib/translation';
 
 const LABELS = table((): Partial<Record<string, string>> => ({
@@ -15,7 +14,10 @@ export function severityLabel(level: string): string {
   return label === undefined ? '' : `${label} `;
 }
 
-/** Takes its shape and color from the nearest `data-level` around it. */
-export function severityIcon(): HTMLElement {
-  return h('span', { class: 'gpumon-severity-icon', 'aria-hidden': 'true' });
+/**
+ * An octagon, a triangle or a disc, so that levels differ by more than color. The nearest
+ * `data-level` around it selects shape and color.
+ */
+export function SeverityIcon(): ComponentChild {
+  return <span class="gpumon-severity-icon" aria-hidden="true" />;
 }

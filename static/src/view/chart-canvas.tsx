@@ -1,0 +1,49 @@
+import type { ComponentChild, RefObject } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+
+import { Chart } from '../chart/chart';
+import type { ChartContent } from '../chart/content';
+import { useView } from './component-view';
+
+export interface ChartCanvasProps {
+  /** What the chart shows; `null` keeps what is drawn, such as off the screen. */
+  content: ChartContent | null;
+  class?: string;
+  /** Receives the chart, for those who copy it or convert points of the screen. */
+  chart?: RefObject<Chart | null>;
+}
+
+/**
+ * A chart on a canvas that follows the pointer with the view's cursor. It is drawn when all
+ * elements of the view are written, because fonts make the browser compute styles.
+ */
+export function ChartCanvas({
+  content,
+  class: className = 'gpumon-chart',
+  chart,
+}: ChartCanvasProps): ComponentChild {
+  const { cursor, isWhole } = useView();
+  const host = useRef<HTMLDivElement>(null);
+  const own = useRef<Chart>(null);
+  useLayoutEffect(() => {
+    if (host.current === null) {
+      return undefined;
+    }
+    const made = new Chart(host.current);
+    own.current = made;
+    if (chart !== undefined) {
+      chart.current = made;
+    }
+    cursor.track(host.current, made);
+    return () => made.dispose();
+  }, []);
+  useLayoutEffect(() => {
+    if (isWhole) {
+      own.current?.measure();
+    }
+    if (content !== null) {
+      own.current?.draw(content);
+    }
+  });
+  return <div class={className} aria-hidden="true" ref={host} />;
+}

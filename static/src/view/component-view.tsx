@@ -1,0 +1,106 @@
+import { createContext, render, type ComponentChild } from 'preact';
+import { useContext } from 'preact/hooks';
+
+import { isOnDark } from '../lib/color';
+import { setAttribute } from '../lib/dom';
+import { observeWidth, ScreenObserver } from '../lib/screen';
+import { Cursor } from './cursor';
+import type { View } from './mount';
+import { readPalette, type Palette } from './palette';
+
+/** The parts of a view that its components use. */
+export interface ViewParts {
+  /** Requests that the view is rendered with the next animation frame. */
+  invalidate: () => void;
+  cursor: Cursor;
+  screen: ScreenObserver;
+  /** Whether everything is rendered, also what is off the screen: for printing. */
+  isWhole: boolean;
+}
+
+const Parts = createContext<ViewParts | null>(null);
+
+/** Returns the parts of the view around a component. */
+export function useView(): ViewParts {
+  const parts = useContext(Parts);
+  if (parts === null) {
+    throw new Error('gpumon: this component has no view around it');
+  }
+  return parts;
+}
+
+/**
+ * A view that renders its components into one element. `mountView` renders the views of a page in
+ * the same animation frame, so that all of them show the same sample.
+ *
+ * State that components share is in the model or in the view, which is then rendered as a whole.
+ * State of one component is in its hooks.
+ */
+export abstract class ComponentView implements View {
+  /** In pixels; 0 until the element is laid out. */
+  protected width_px = 0;
+  protected readonly cursor: Cursor;
+  private isWhole = false;
+  private palette: Palette | null = null;
+  private readonly screen: ScreenObserver;
+  private readonly stopWidth: () => void;
+
+  constructor(
+    readonly element: HTMLElement,
+    protected readonly invalidate: () => void,
+    screenMargin?: string,
+  ) {
+    this.cursor = new Cursor(invalidate);
+    this.screen = new ScreenObserver(screenMargin);
+    this.stopWidth = observeWidth(element, (width_px) => {
+      this.width_px = width_px;
+      invalidate();
+    });
+  }
+
+  render(): void {
+    const { invalidate, cursor, screen, isWhole } = this;
+    render(
+      <Parts.Provider value={{ invalidate, cursor, screen, isWhole }}>
+        {this.content()}
+      </Parts.Provider>,
+      this.element,
+    );
+  }
+
+  themeChanged(): void {
+    this.palette = null;
+    this.invalidate();
+  }
+
+  revealAll(): void {
+    this.isWhole = true;
+    this.render();
+    this.isWhole = false;
+  }
+
+  dispose(): void {
+    this.stopWidth();
+    this.screen.disconnect();
+    render(null, this.element);
+    this.element.remove();
+  }
+
+  protected abstract content(): ComponentChild;
+
+  /** The style sheet has light and dark colors, which are selected by the color behind the view. */
+  protected currentPalette(): Palette {
+    if (this.palette === null) {
+      setAttribute(this.element, 'data-gpumon-scheme', isOnDark(this.element) ? 'dark' : 'light');
+      this.palette = readPalette(this.element);
+    }
+    return this.palette;
+  }
+
+  /** Sets attributes of the view's own element; `null` removes one. */
+  protected setAttributes(attributes: Record<string, string | null>): void {
+    for (const [name, value] of Object.entries(attributes)) {
+      setAttribute(this.element, name, value);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import type { ComponentChild } from 'preact';
+
+/** A button or a link in the head of a view, or in its menu. */
+export interface HeadAction {
+  /** Names the action for tests, as `data-testid`. */
+  id: string;
+  label: string;
+  title?: string;
+  /** The address of a link. */
+  href?: string;
+  onClick?: () => void;
+  /** What opens: a dialog, for screen readers. */
+  opens?: 'dialog';
+  /** The class of a button that shows an icon; the label is then its accessible name. */
+  icon?: string;
+  /** Whether the action is in the menu, because few people need it. */
+  inMenu?: boolean;
+}
+
+/** One action as a link or a button; `onDone` is called after a click. */
+export function HeadActionButton({
+  action: { id, label, title, href, onClick, opens, icon },
+  onDone,
+}: {
+  action: HeadAction;
+  onDone?: () => void;
+}): ComponentChild {
+  const shared = {
+    class: icon ?? 'gpumon-chip',
+    'data-testid': id,
+    title: title ?? (icon === undefined ? undefined : label),
+    'aria-label': icon === undefined ? undefined : label,
+    onClick: () => {
+      onDone?.();
+      onClick?.();
+    },
+  };
+  const text = icon === undefined ? label : null;
+  return href === undefined ? (
+    <button type="button" aria-haspopup={opens} {...shared}>
+      {text}
+    </button>
+  ) : (
+    <a href={href} {...shared}>
+      {text}
+    </a>
+  );
+}

@@ -1,0 +1,266 @@
+/** The head of a view: whether the rest is current, what needs attention, and all GPUs in one line. */
+
+import type { ComponentChild } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+
+import { dateAndTime, duration, since } from '../lib/format';
+import { own } from '../lib/own';
+import { joined, plainText } from '../lib/text';
+import { trans } from '../lib/translation';
+import type { Level } from '../model/describe';
+import { valueOf } from '../model/reading';
+import type { Request } from '../model/request';
+import { isFresh, type Status } from '../model/status';
+import type { Store } from '../model/store';
+import type { Driver, Platform } from '../wire';
+import { VENDORS } from '../wire/vendors';
+import { HeadActionButton, type HeadAction } from './head-action';
+import { Menu } from './menu';
+import { Part } from './part';
+import { SeverityIcon } from './severity-icon';
+
+/** Spans of time to choose from, in minutes; the server remembers as much as the longest. */
+const SPANS_MIN = [2, 5] as const;
+
+/** How many GPUs have an alert of a level. */
+export interface AlertCount {
+  level: Level;
+  text: string;
+  /** Whether only these GPUs are shown. */
+  isChosen: boolean;
+  onClick: () => void;
+}
+
+export interface HeaderProps {
+  title: string;
+  store: Store;
+  status: Status;
+  summary: readonly string[];
+  alerts?: readonly AlertCount[];
+  /** The time that the pointer is at; `null` for now. */
+  at_ms: number | null;
+  /** The span of paused charts; `null` while they are live. */
+  paused?: readonly [from: string, to: string] | null;
+  /** The length of the lines in minutes, and what changes it; left out where that is chosen elsewhere. */
+  span?: { minutes: number; onChange: (minutes: number) => void };
+  actions: readonly HeadAction[];
+  onRetry: () => void;
+  /** Called when paused charts should resume. */
+  onResume?: () => void;
+  /** Asks the server, to control a recording that it plays. */
+  request?: Request | undefined;
+}
+
+export function Header(props: HeaderProps): ComponentChild {
+  const { title, store, summary, alerts = [], span, request } = props;
+  const platform = store.inventory === null ? [] : platformParts(store);
+  const playback = store.inventory?.playback;
+  const played_ms = playback && (store.sample?.at_ms ?? playback.from_ms);
+  const version = store.version && `gpumon ${plainText(store.version)}`;
+  return (
+    <div class="gpumon-head">
+      <div class="gpumon-head-row">
+        <StatusLine {...props} />
+        {alerts.map(({ level, text, isChosen, onClick }) => (
+          <button
+            type="button"
+            key={level}
+            class="gpumon-chip gpumon-head-alert"
+            data-testid={`gpumon-head-${level}`}
+            data-level={level}
+            aria-pressed={isChosen}
+            title={trans.__('Show only these GPUs')}
+            onClick={onClick}
+          >
+            <SeverityIcon />
+            {text}
+          </button>
+        ))}
+        {store.inventory?.platform.source === 'simulated' && (
+          <span
+            class="gpumon-simulated"
+            data-testid="gpumon-simulated"
+            title={trans.__('These GPUs are simulated by gpumon. No driver is read.')}
+          >
+            {trans.__('simulated')}
+          </span>
+        )}
+        {playback && played_ms !== undefined && (
+          <span
+            class="gpumon-simulated"
+            data-testid="gpumon-recording"
+            title={trans.__(
+              'Recorded from %1 to %2',
+              dateAndTime(playback.from_ms),
+              dateAndTime(playback.to_ms),
+            )}
+          >
+            {trans.__('recording of %1', dateAndTime(played_ms))}
+          </span>
+        )}
+        <h1 class="gpumon-title" title={joined([...platform, version], '\n')}>
+          {title}
+        </h1>
+        <span class="gpumon-platform gpumon-wide">{joined(platform)}</span>
+        <HeadActions actions={props.actions} />
+      </div>
+      <div class="gpumon-head-row gpumon-head-second">
+        <span class="gpumon-summary" data-testid="gpumon-summary">
+          {summary.map((part, place) => (
+            <span key={place}>{part}</span>
+          ))}
+        </span>
+        {span && (
+          <button
+            type="button"
+            class="gpumon-chip gpumon-span"
+            data-testid="gpumon-span"
+            title={trans._n(
+              'Showing the last minute. Click for %2.',
+              'Showing the last %1 minutes. Click for %2.',
+              span.minutes,
+              nextSpan(span.minutes),
+            )}
+            onClick={() => span.onChange(nextSpan(span.minutes))}
+          >
+            {duration(span.minutes * 60_000)}
+          </button>
+        )}
+      </div>
+      {playback && played_ms !== undefined && (
+        <Part load={() => import('./replay-bar')}>
+          {({ ReplayBar }) => <ReplayBar request={request} playback={playback} at_ms={played_ms} />}
+        </Part>
+      )}
+    </div>
+  );
+}
+
+/** The state of the connection, the moment under the pointer, or the span of paused charts. */
+function StatusLine({
+  store,
+  status,
+  at_ms,
+  paused = null,
+  onRetry,
+  onResume,
+}: HeaderProps): ComponentChild {
+  const now_ms = store.clock.now();
+  const isPast = at_ms !== null;
+  // A lost connection matters more than paused charts.
+  const isPaused = paused !== null && isFresh(status);
+  const text = isPast
+    ? trans.__('%1, %2 ago', since(at_ms, now_ms), duration(now_ms - at_ms))
+    : isPaused
+      ? trans.__('Paused %1 – %2', ...paused)
+      : status.text;
+  return (
+    <span
+      class="gpumon-status"
+      data-testid="gpumon-status"
+      data-level={isPast ? 'past' : isPaused ? 'paused' : status.level}
+      title={isPaused ? trans.__('Samples are still recorded.') : status.title}
+    >
+      <span class="gpumon-dot" aria-hidden="true" />
+      <span class="gpumon-status-text">{text}</span>
+      {store.phase.phase === 'waiting' && !isPast && (
+        <button
+          type="button"
+          class="gpumon-retry"
+          title={trans.__('Reconnect now')}
+          onClick={onRetry}
+        >
+          {trans.__('now')}
+        </button>
+      )}
+      {paused !== null && (
+        <button
+          type="button"
+          class="gpumon-retry"
+          data-testid="gpumon-resume"
+          title={trans.__('Resume live updates')}
+          onClick={onResume}
+        >
+          {trans.__('Resume')}
+        </button>
+      )}
+      {onResume !== undefined && <SpokenPause paused={paused} />}
+    </span>
+  );
+}
+
+/** Announces that charts are paused or live again. */
+function SpokenPause({
+  paused,
+}: {
+  paused: readonly [from: string, to: string] | null;
+}): ComponentChild {
+  const wasPaused = useRef(false);
+  wasPaused.current ||= paused !== null;
+  return (
+    <span class="gpumon-visually-hidden" role="status">
+      {paused !== null
+        ? trans.__('Charts paused: %1 to %2', ...paused)
+        : wasPaused.current
+          ? trans.__('Charts resumed')
+          : ''}
+    </span>
+  );
+}
+
+/** The buttons of the head, and a menu with those that few people need. */
+function HeadActions({ actions }: { actions: readonly HeadAction[] }): ComponentChild {
+  const [isOpen, setOpen] = useState(false);
+  const inMenu = actions.filter((action) => action.inMenu === true);
+  return (
+    <span class="gpumon-head-actions">
+      {actions
+        .filter((action) => action.inMenu !== true)
+        .map((action) => (
+          <HeadActionButton key={action.id} action={action} />
+        ))}
+      {inMenu.length > 0 && (
+        <Menu
+          class="gpumon-head-menu"
+          label="⋮"
+          name={trans.__('More actions')}
+          open={isOpen}
+          onOpen={setOpen}
+        >
+          <div>
+            {inMenu.map((action) => (
+              <HeadActionButton key={action.id} action={action} onDone={() => setOpen(false)} />
+            ))}
+          </div>
+        </Menu>
+      )}
+    </span>
+  );
+}
+
+function platformParts({ inventory }: Store): string[] {
+  return inventory === null
+    ? []
+    : [plainText(inventory.hostname), ...describeVersions(inventory.platform)];
+}
+
+/** The versions of all drivers. With several drivers, each has its vendor's name. */
+function describeVersions(platform: Platform): string[] {
+  const { driver_version, cuda_version: cuda } = platform;
+  const nvidia = { vendor: 'nvidia', version: driver_version, cuda_version: cuda } as const;
+  const drivers: Pick<Driver, keyof typeof nvidia>[] = platform.drivers ?? [nvidia];
+  return drivers.flatMap(({ vendor, version, cuda_version }) => {
+    const driver = plainText(valueOf(version) ?? '');
+    const newestCuda = plainText(valueOf(cuda_version) ?? '');
+    const name = own(VENDORS, vendor) ?? vendor;
+    return [
+      driver && (drivers.length === 1 ? trans.__('driver %1', driver) : `${name} ${driver}`),
+      newestCuda && `CUDA ${newestCuda}`,
+    ];
+  });
+}
+
+/** The other span of time, in minutes. */
+function nextSpan(minutes: number): number {
+  return minutes === SPANS_MIN[0] ? SPANS_MIN[1] : SPANS_MIN[0];
+}

@@ -1,0 +1,84 @@
+import type { ComponentChild, ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+import { setStyle } from '../lib/dom';
+
+/** The least distance between the opened content and the edges of the view. */
+const MARGIN_PX = 12;
+
+export interface MenuProps {
+  label: ComponentChild;
+  /** The accessible name, where the label is an icon; also shown on hover. */
+  name?: string;
+  class?: string;
+  /** Called when the menu opens or closes; with it, `open` decides. */
+  onOpen?: (open: boolean) => void;
+  open?: boolean;
+  children: ComponentChildren;
+}
+
+/**
+ * A button that opens something over the content around it. The menu closes on Escape and on a
+ * click elsewhere, and stays within the view, wherever its button is.
+ */
+export function Menu({
+  label,
+  name,
+  class: className = '',
+  onOpen,
+  open,
+  children,
+}: MenuProps): ComponentChild {
+  const [isOpenHere, setOpenHere] = useState(false);
+  const isOpen = open ?? isOpenHere;
+  const menu = useRef<HTMLDetailsElement>(null);
+  const setOpen = onOpen ?? setOpenHere;
+  useEffect(() => {
+    const element = menu.current;
+    if (!isOpen || element === null) {
+      return undefined;
+    }
+    placeContent(element);
+    const closeOutside = ({ target }: Event): void => {
+      if (!(target instanceof Node && element.contains(target))) {
+        setOpen(false);
+      }
+    };
+    document.addEventListener('pointerdown', closeOutside);
+    return () => document.removeEventListener('pointerdown', closeOutside);
+  }, [isOpen]);
+  return (
+    <details
+      class={`gpumon-menu ${className}`.trim()}
+      ref={menu}
+      open={isOpen}
+      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
+      onKeyDown={(event) => {
+        if (event.key === 'Escape' && isOpen) {
+          event.stopPropagation();
+          setOpen(false);
+          event.currentTarget.querySelector('summary')?.focus();
+        }
+      }}
+    >
+      <summary class="gpumon-chip" aria-label={name} title={name}>
+        {label}
+      </summary>
+      {children}
+    </details>
+  );
+}
+
+/** Aligns the content with the end of its button, or moves it to where it has room. */
+function placeContent(menu: HTMLDetailsElement): void {
+  const content = menu.lastElementChild;
+  const view = menu.closest('.gpumon')?.getBoundingClientRect();
+  if (view === undefined || !(content instanceof HTMLElement)) {
+    return;
+  }
+  const { left, right, bottom } = menu.getBoundingClientRect();
+  const last_px = view.right - MARGIN_PX - content.offsetWidth;
+  const left_px = Math.max(view.left + MARGIN_PX, Math.min(right - content.offsetWidth, last_px));
+  setStyle(content, '--_left', `${left_px - left}px`);
+  setStyle(content, '--_room', `${window.innerHeight - bottom - MARGIN_PX}px`);
+}

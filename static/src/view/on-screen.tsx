@@ -1,0 +1,41 @@
+import type { ComponentChild, RefObject } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+import { useView } from './component-view';
+
+/** How often a part off the screen is rendered, for programs that read the page. */
+const UNSEEN_MS = 5000;
+
+/** Returns whether an element is on the screen. Without an `IntersectionObserver`, it always is. */
+export function useOnScreen(element: RefObject<Element | null>): boolean {
+  const { screen, isWhole } = useView();
+  const [onScreen, setOnScreen] = useState(typeof IntersectionObserver === 'undefined');
+  useLayoutEffect(() => {
+    const observed = element.current;
+    if (observed === null) {
+      return undefined;
+    }
+    screen.observe(observed, setOnScreen);
+    return () => screen.unobserve(observed);
+  }, [screen, element]);
+  return onScreen || isWhole;
+}
+
+/**
+ * Returns what `render` made of a part of a view. Off the screen, that is the last result until
+ * the part's next turn; Preact skips what is the same object as before. Parts with different
+ * phases take turns, so that not all of them are rendered at once.
+ */
+export function useSeldom(
+  onScreen: boolean,
+  now_ms: number,
+  render: () => ComponentChild,
+  phase_ms = 0,
+): ComponentChild {
+  const last = useRef<{ turn: number; content: ComponentChild } | null>(null);
+  const turn = Math.floor((now_ms + phase_ms) / UNSEEN_MS);
+  if (onScreen || last.current?.turn !== turn) {
+    last.current = { turn, content: render() };
+  }
+  return last.current.content;
+}
