@@ -20,6 +20,9 @@ const MOMENT: Duration = Duration::from_millis(50);
 /// Ports of the kinds of hosts, of which the last refuses connections.
 const PORTS: u16 = 9;
 
+/// How often ports are chosen before a test gives up.
+const ATTEMPTS: u32 = 5;
+
 /// A real sshd, and the configuration with which ssh finds it.
 struct Sshd {
     folder: TempDir,
@@ -28,6 +31,12 @@ struct Sshd {
 
 impl Sshd {
     fn start() -> Self {
+        let started = (0..ATTEMPTS).find_map(|_| Self::try_start());
+        started.expect("sshd has the ports that were free")
+    }
+
+    /// Returns nothing if another program has taken a port meanwhile.
+    fn try_start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/sshd.sh");
         let first = free_ports();
@@ -45,11 +54,12 @@ impl Sshd {
             .expect("tools/need.py sshd installs it");
         let this = Self { folder, sshd };
         let read_log = || fs::read_to_string(this.folder.path().join("log")).unwrap();
-        // The last word before connections are taken in.
-        until(&format!("sshd listens: {}", read_log()), || {
-            read_log().matches("Server listening").count() == usize::from(PORTS - 1)
+        let is_refused = || read_log().contains("Address already in use");
+        // sshd logs this for each port before it accepts connections there.
+        until("sshd listens", || {
+            read_log().matches("Server listening").count() == usize::from(PORTS - 1) || is_refused()
         });
-        this
+        (!is_refused()).then_some(this)
     }
 
     fn config(&self) -> PathBuf {

@@ -96,7 +96,12 @@ describe('what cells have cost', () => {
     };
     // A page that is busy loses keys.
     await expect.poll(changes, { interval: 500 }).toBe(0);
-    return readFileSync(jupyter.path(NAME), 'utf8');
+    // Jupyter empties the file before it writes it.
+    let file = '';
+    const written = (): boolean =>
+      (file = readFileSync(jupyter.path(NAME), 'utf8')).trimEnd().endsWith('}');
+    await expect.poll(written).toBe(true);
+    return file;
   };
   /** Runs the first cell, and gives the file when that says how long this run took. */
   const runAndSave = async (

@@ -229,17 +229,13 @@ pub(crate) fn in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T)
 /// The numbers of samples of repeated attempts. A busy machine leaves samples out, and some readings need several.
 const SAMPLES: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
 
-/// Returns the first run whose last sample has every reading. `run` gets the number of samples to take.
+/// Returns the first run with a sample that has every reading, up to that sample. `run` gets the
+/// number of samples to take.
 pub(crate) fn complete(run: impl Fn(u32) -> Records) -> Records {
-    let is_complete = |records: &Records| {
-        let sample = records.last("sample").to_string();
-        !sample.contains("no_answer") && !sample.contains("warming_up")
-    };
     SAMPLES
         .into_iter()
-        .map(run)
-        .find(is_complete)
-        .expect("one of the runs has every reading")
+        .find_map(|samples| run(samples).up_to_complete_sample())
+        .expect("one of the runs has a sample with every reading")
 }
 
 /// Repeats a check until no complaint is left that every attempt had. `check` gets the number of samples to take.

@@ -46,6 +46,17 @@ impl Records {
             .unwrap_or_else(|| panic!("no {kind} was written"))
     }
 
+    /// Returns the records up to the last sample that has every reading, if there is one.
+    pub(crate) fn up_to_complete_sample(mut self) -> Option<Self> {
+        let last = self.0.iter().rposition(|record| {
+            let is_complete =
+                |text: &str| !text.contains("no_answer") && !text.contains("warming_up");
+            record["type"] == "sample" && is_complete(&record.to_string())
+        })?;
+        self.0.truncate(last + 1);
+        Some(self)
+    }
+
     /// Index and UUID of every GPU, as the last inventory has them.
     pub(crate) fn identities(&self) -> Vec<(u64, Option<String>)> {
         let gpus = self.last("inventory")["gpus"].as_array().unwrap();
