@@ -114,6 +114,10 @@ export class Chart {
   }
 
   private open(): void {
+    // Without layout, such as in a test, nothing can be drawn.
+    if (typeof ResizeObserver === 'undefined') {
+      return;
+    }
     const canvas = document.createElement('canvas');
     this.context = canvas.getContext('2d');
     this.host.append(canvas);

@@ -1,4 +1,4 @@
-import type { ComponentChild, RefObject } from 'preact';
+import type { ComponentChild, ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import { Chart } from '../chart/chart';
@@ -9,8 +9,10 @@ export interface ChartCanvasProps {
   /** What the chart shows; `null` keeps what is drawn, such as off the screen. */
   content: ChartContent | null;
   class?: string;
-  /** Receives the chart, for those who copy it or convert points of the screen. */
-  chart?: RefObject<Chart | null>;
+  /** Called once, with the element and its chart, for those who copy it or follow the pointer. */
+  onMount?: (host: HTMLElement, chart: Chart) => void;
+  /** What is placed over the chart. */
+  children?: ComponentChildren;
 }
 
 /**
@@ -20,7 +22,8 @@ export interface ChartCanvasProps {
 export function ChartCanvas({
   content,
   class: className = 'gpumon-chart',
-  chart,
+  onMount,
+  children,
 }: ChartCanvasProps): ComponentChild {
   const { cursor, isWhole } = useView();
   const host = useRef<HTMLDivElement>(null);
@@ -31,10 +34,8 @@ export function ChartCanvas({
     }
     const made = new Chart(host.current);
     own.current = made;
-    if (chart !== undefined) {
-      chart.current = made;
-    }
     cursor.track(host.current, made);
+    onMount?.(host.current, made);
     return () => made.dispose();
   }, []);
   useLayoutEffect(() => {
@@ -45,5 +46,9 @@ export function ChartCanvas({
       own.current?.draw(content);
     }
   });
-  return <div class={className} aria-hidden="true" ref={host} />;
+  return (
+    <div class={className} aria-hidden="true" ref={host}>
+      {children}
+    </div>
+  );
 }

@@ -40,7 +40,8 @@ export abstract class ComponentView implements View {
   /** In pixels; 0 until the element is laid out. */
   protected width_px = 0;
   protected readonly cursor: Cursor;
-  private isWhole = false;
+  /** The same object until `isWhole` changes, because another one renders all components that use it. */
+  private parts: ViewParts;
   private palette: Palette | null = null;
   private readonly screen: ScreenObserver;
   private readonly stopWidth: () => void;
@@ -52,6 +53,7 @@ export abstract class ComponentView implements View {
   ) {
     this.cursor = new Cursor(invalidate);
     this.screen = new ScreenObserver(screenMargin);
+    this.parts = { invalidate, cursor: this.cursor, screen: this.screen, isWhole: false };
     this.stopWidth = observeWidth(element, (width_px) => {
       this.width_px = width_px;
       invalidate();
@@ -59,13 +61,7 @@ export abstract class ComponentView implements View {
   }
 
   render(): void {
-    const { invalidate, cursor, screen, isWhole } = this;
-    render(
-      <Parts.Provider value={{ invalidate, cursor, screen, isWhole }}>
-        {this.content()}
-      </Parts.Provider>,
-      this.element,
-    );
+    render(<Parts.Provider value={this.parts}>{this.content()}</Parts.Provider>, this.element);
   }
 
   themeChanged(): void {
@@ -74,9 +70,10 @@ export abstract class ComponentView implements View {
   }
 
   revealAll(): void {
-    this.isWhole = true;
+    const { parts } = this;
+    this.parts = { ...parts, isWhole: true };
     this.render();
-    this.isWhole = false;
+    this.parts = parts;
   }
 
   dispose(): void {

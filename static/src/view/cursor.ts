@@ -1,9 +1,12 @@
 import type { Chart } from '../chart/chart';
 
+/** What converts a point of the screen to a time: a chart. */
+type TimeAxis = Pick<Chart, 'timeAt'>;
+
 /** The time that the pointer is at, the same in every chart; `null` means now. */
 export class Cursor {
   private at: number | null = null;
-  private place: { clientX: number; chart: Chart } | null = null;
+  private place: { clientX: number; chart: TimeAxis } | null = null;
 
   constructor(private readonly changed: () => void) {}
 
@@ -13,7 +16,7 @@ export class Cursor {
   }
 
   /** Follows the pointer over a chart. */
-  track(host: HTMLElement, chart: Chart): void {
+  track(host: HTMLElement, chart: TimeAxis): void {
     host.addEventListener('pointermove', ({ clientX }) => {
       this.place = { clientX, chart };
       this.follow();

@@ -1,7 +1,7 @@
 import type { ComponentChild, ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { setStyle } from '../lib/dom';
+import { setAttribute, setStyle } from '../lib/dom';
 
 /** The least distance between the opened content and the edges of the view. */
 const MARGIN_PX = 12;
@@ -33,7 +33,7 @@ export function Menu({
   const isOpen = open ?? isOpenHere;
   const menu = useRef<HTMLDetailsElement>(null);
   const setOpen = onOpen ?? setOpenHere;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = menu.current;
     if (!isOpen || element === null) {
       return undefined;
@@ -69,16 +69,23 @@ export function Menu({
   );
 }
 
-/** Aligns the content with the end of its button, or moves it to where it has room. */
+/**
+ * Aligns the content with the end of its button, or moves it to where it has room: within the
+ * view, and above the button where only there is enough room.
+ */
 function placeContent(menu: HTMLDetailsElement): void {
   const content = menu.lastElementChild;
   const view = menu.closest('.gpumon')?.getBoundingClientRect();
   if (view === undefined || !(content instanceof HTMLElement)) {
     return;
   }
-  const { left, right, bottom } = menu.getBoundingClientRect();
+  const { left, right, top, bottom } = menu.getBoundingClientRect();
   const last_px = view.right - MARGIN_PX - content.offsetWidth;
   const left_px = Math.max(view.left + MARGIN_PX, Math.min(right - content.offsetWidth, last_px));
+  const above_px = top - Math.max(0, view.top) - MARGIN_PX;
+  const below_px = window.innerHeight - bottom - MARGIN_PX;
+  const opensUp = content.scrollHeight > below_px && above_px > below_px;
+  setAttribute(content, 'data-up', opensUp ? '' : null);
   setStyle(content, '--_left', `${left_px - left}px`);
-  setStyle(content, '--_room', `${window.innerHeight - bottom - MARGIN_PX}px`);
+  setStyle(content, '--_room', `${opensUp ? above_px : below_px}px`);
 }

@@ -9,6 +9,8 @@ export interface Palette extends ChartStyle {
   lines: Record<Exclude<Color, number>, string>;
   /** Those that tell holders, GPUs or lines of one chart apart. */
   slots: readonly string[];
+  /** Those of GPUs, where each line is one. */
+  gpus: readonly string[];
   /** What charts stand on. */
   card: string;
   /** Of a mark on the time axis. */
@@ -74,6 +76,7 @@ export function stripesOf(color: Color): Paint {
 export function readPalette(root: Element): Palette {
   const style = getComputedStyle(root);
   const color = (name: string): string => style.getPropertyValue(name).trim() || '#888';
+  const slots = Array.from({ length: COLORS }, (_, slot) => color(`--gpumon-process-${slot}`));
   return {
     lines: {
       utilization: color('--gpumon-utilization'),
@@ -82,7 +85,8 @@ export function readPalette(root: Element): Palette {
       temperature: color('--gpumon-temperature'),
       text: style.color,
     },
-    slots: Array.from({ length: COLORS }, (_, slot) => color(`--gpumon-process-${slot}`)),
+    slots,
+    gpus: slots.map((slot, gpu) => style.getPropertyValue(`--gpumon-gpu-${gpu}`).trim() || slot),
     card: color('--_card'),
     text: style.color,
     muted: color('--gpumon-axis'),
