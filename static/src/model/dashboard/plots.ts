@@ -1,5 +1,6 @@
 /** The charts of a dashboard with their lines, section by section: what is drawn, before it is drawn. */
 
+import type { ChartLine } from '../../chart/content';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
@@ -38,6 +39,10 @@ export interface PlotLine {
   now: Reading<number> | null;
   /** Under which name its series is among the driver's own records, where it is. */
   trace?: string;
+  /** Whether `color` is that of a GPU. */
+  isGpu?: boolean;
+  /** Its values, where they are computed from other lines. */
+  own?: Pick<ChartLine, 'values' | 'extremes'>;
 }
 
 export interface Plot {
@@ -206,6 +211,7 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section 
         label: String(gpu.index),
         name: trans.__('GPU %1', gpu.index),
         color: gpu.index,
+        isGpu: true,
         series: seriesKey(gpu, metric.id),
         field: metric.id,
         now: readOf(gpu, metric),

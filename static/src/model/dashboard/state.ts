@@ -19,6 +19,8 @@ export interface DashboardState {
   range: readonly [from_ms: number, to_ms: number] | null;
   /** How much earlier the span is that is drawn beside what is shown; `null` for none. */
   compared_ms: number | null;
+  /** The height of charts in pixels; `null` for the usual one. */
+  height_px: number | null;
   /** Whether axes of values show no more than there is. */
   fitted: boolean;
   /** Ranges of values that charts, by name, were zoomed to. */
@@ -29,6 +31,8 @@ export interface DashboardState {
 export const SPANS_MIN = [1, 2, 5, 15, 60, 360, 1440, 7 * 1440, 30 * 1440] as const;
 /** Nobody can tell apart what lies closer. */
 const LEAST_RANGE_MS = 1000;
+/** The lowest and the highest charts, in pixels. */
+export const HEIGHTS_PX = [60, 600] as const;
 const MOST_RANGE_MS = Math.max(...SPANS_MIN) * 60_000;
 
 export const DEFAULT_STATE: DashboardState = {
@@ -40,6 +44,7 @@ export const DEFAULT_STATE: DashboardState = {
   paused_ms: null,
   range: null,
   compared_ms: null,
+  height_px: null,
   fitted: false,
   axes: {},
 };
@@ -123,6 +128,13 @@ export function withAxis(
   };
 }
 
+/** With charts of this height, as far as that is possible; `null` for the usual one. */
+export function withHeight(state: DashboardState, height_px: number | null): DashboardState {
+  const [least, most] = HEIGHTS_PX;
+  const rounded_px = Math.round(Math.min(most, Math.max(least, height_px ?? 0)));
+  return { ...state, height_px: height_px === null ? null : rounded_px };
+}
+
 /** Live, with whole axes. */
 export function reset(state: DashboardState): DashboardState {
   return { ...resumed(state), fitted: false, axes: {} };
@@ -181,6 +193,9 @@ export function toAddress(state: DashboardState): string {
   if (state.compared_ms !== null) {
     parts.set('compare', String(state.compared_ms));
   }
+  if (state.height_px !== null) {
+    parts.set('height', String(state.height_px));
+  }
   if (state.fitted) {
     parts.set('fit', '1');
   }
@@ -202,7 +217,8 @@ export function fromAddress(address: string): DashboardState {
   const span_ms = Number(parts.get('span')) * 60_000;
   const [from_ms, to_ms] = [Number(parts.get('from')), Number(parts.get('to'))];
   const compared_ms = Number(parts.get('compare'));
-  return {
+  const height_px = Number(parts.get('height'));
+  const state: DashboardState = {
     gpus: gpus?.length ? gpus : null,
     layout: parts.get('view') === 'apart' ? 'apart' : 'together',
     charts: asChosen(list(parts, 'charts') ?? []),
@@ -217,9 +233,22 @@ export function fromAddress(address: string): DashboardState {
         ? [from_ms, to_ms]
         : null,
     compared_ms: compared_ms > 0 && Number.isFinite(compared_ms) ? compared_ms : null,
+    height_px: null,
     fitted: parts.get('fit') === '1',
     axes: axesIn(parts),
   };
+  return height_px > 0 ? withHeight(state, height_px) : state;
+}
+
+/** Returns only this GPU if all were chosen; else the others with or without it. Without any, all are shown again. */
+export function chosenWith(
+  chosen: readonly number[] | null,
+  one: number,
+  all: readonly number[],
+): readonly number[] | null {
+  const next =
+    chosen === null ? [one] : all.filter((other) => chosen.includes(other) !== (other === one));
+  return next.length === 0 || next.length === all.length ? null : next;
 }
 
 /** What was chosen of what there is; `null` where that is nothing, since nobody looks at no chart. */

@@ -3,16 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { Band } from '../../chart/content';
 import type { ConditionSpan } from '../../model/dashboard/condition-spans';
 import type { Palette } from '../palette';
-import { AnnotationSet, notesAt } from './annotations';
+import { annotationsOf, notesAt } from './annotations';
 
 const LEVELS = { none: 'gray', notice: 'blue', warning: 'yellow', critical: 'red' };
-const WINDOW = {
-  times_ms: new Float64Array(),
-  revision: 0,
-  from_ms: 1000,
-  to_ms: 2000,
-  gap_ms: 100,
-};
+const SPAN = { from_ms: 1000, to_ms: 2000 };
 
 function band(from_ms: number, to_ms: number, label: string): Band {
   return { from_ms, to_ms, label, color: 'green' };
@@ -27,50 +21,70 @@ function span(
   return { key: text, from_ms, to_ms, level, text };
 }
 
-const SET = new AnnotationSet(
+function labels(all: readonly { label: string }[]): string[] {
+  return all.map(({ label }) => label);
+}
+
+const SET = annotationsOf(
+  [0, 1],
   new Map([
     [0, [band(1000, 1500, '[1]'), band(0, 900, '[0]')]],
     [1, [band(1010, 1600, '[1]'), band(1700, 1800, '[2]')]],
     [2, [band(1000, 2000, 'of another')]],
   ]),
-  new Map([[1, [span(1200, 1400, 'critical', 'hot'), span(0, 3000, 'notice', 'capped')]]]),
+  new Map([
+    [0, [span(1500, 1600, 'warning', 'warm')]],
+    [1, [span(1200, 1400, 'critical', 'hot'), span(0, 3000, 'notice', 'capped')]],
+  ]),
   {
     byGpu: new Map([[1, [{ at_ms: 1300, color: 'red', label: 'Xid 79' }]]]),
-    ofAll: [{ at_ms: 1950, color: 'white', label: 'epoch 3' }],
+    ofAll: [
+      { at_ms: 1250, color: 'white', label: 'epoch 3' },
+      { at_ms: 2500, color: 'white', label: 'later' },
+    ],
   },
-  [0, 1],
   { levels: LEVELS } as Palette,
-  WINDOW,
+  SPAN,
 );
 
-describe('the annotations', () => {
-  it('of a GPU are its own, as far as they are shown, with the gravest condition in front', () => {
-    expect(SET.of(0).bands.map(({ label }) => label)).toEqual(['[1]']);
-    expect(SET.of(1).bars.map(({ label, color }) => [label, color])).toEqual([
+describe('annotations', () => {
+  it('of a GPU are its own that are shown', () => {
+    expect(labels(SET.of(0).bands)).toEqual(['[1]']);
+    expect(SET.of(1).conditions.map(({ label, color }) => [label, color])).toEqual([
       ['capped', 'blue'],
       ['hot', 'red'],
     ]);
   });
 
-  it('of several GPUs are theirs, a cell on both is one, and what is ordinary is left out', () => {
-    const { bands, bars, markers } = SET.of(null);
+  it('of several GPUs are named and joined', () => {
+    const { bands, conditions, markers } = SET.of(null);
     expect(bands).toEqual([band(1000, 1600, '[1]'), band(1700, 1800, '[2]')]);
-    expect(bars.map(({ label }) => label)).toEqual(['GPU 1: hot']);
-    expect(markers.map(({ label }) => label)).toEqual(['GPU 1: Xid 79', 'epoch 3']);
-    expect(SET.machine).toMatchObject({ bands, bars: [], markers: [{ label: 'epoch 3' }] });
+    expect(labels(conditions)).toEqual(['GPU 0: warm', 'GPU 1: capped', 'GPU 1: hot']);
+    expect(labels(markers)).toEqual(['GPU 1: Xid 79', 'epoch 3', 'later']);
+    expect(SET.machine).toMatchObject({ bands, conditions: [] });
+    expect(labels(SET.machine.markers)).toEqual(['epoch 3', 'later']);
   });
 
-  it('of a moment are events near it, and what went on', () => {
-    const notes = (at_ms: number): string[] =>
-      notesAt(at_ms, SET.of(1), WINDOW).map(({ label }) => label);
+  it('of a moment are events near it, then what lasted', () => {
+    const notes = (at_ms: number): string[] => labels(notesAt(at_ms, SET.of(1), SPAN));
     expect(notes(1310)).toEqual(['Xid 79', 'capped', 'hot', '[1]']);
     expect(notes(1650)).toEqual(['capped']);
-    expect(notes(1940)).toEqual(['epoch 3', 'capped']);
+    expect(notes(1240)).toEqual(['epoch 3', 'capped', 'hot', '[1]']);
     const cells = ['a.ipynb [1]', 'b.ipynb [1]', 'a.ipynb [1]'].map((title) => ({
       ...band(0, 9, '[1]'),
       title,
     }));
-    const both = notesAt(5, { bands: cells, bars: [], markers: [] }, WINDOW);
+    const both = notesAt(5, { bands: cells, conditions: [], markers: [] }, SPAN);
     expect(both.map(({ title }) => title)).toEqual(['a.ipynb [1]', 'b.ipynb [1]']);
+  });
+
+  it('of lane have marks in order and gravest GPU first', () => {
+    const { flags, cells, conditions } = SET.lane;
+    expect(labels(flags)).toEqual(['epoch 3', 'GPU 1: Xid 79']);
+    expect(labels(cells)).toEqual(['[1]', '[2]']);
+    expect(conditions.map(({ gpu, bands }) => [gpu, labels(bands)])).toEqual([
+      [1, ['hot', 'capped']],
+      [0, ['warm']],
+    ]);
   });
 });

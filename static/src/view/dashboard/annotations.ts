@@ -1,16 +1,38 @@
-/** What is marked on charts: cells and runs as bands, conditions as bars above, events and marks as markers. */
+/** What is marked on charts and in the lane above them: cells and runs, conditions, events and marks. */
 
 import type { Band, EventMarker, TimeWindow } from '../../chart/content';
+import { grouped } from '../../lib/grouped';
 import { trans } from '../../lib/translation';
-import { levelRank } from '../../model/condition';
+import { executionLabel, executionName, type CellExecution } from '../../model/cell-log';
+import { levelRank, worstFirst } from '../../model/condition';
 import type { ConditionSpan } from '../../model/dashboard/condition-spans';
+import type { Holder } from '../../model/dashboard/plots';
+import type { Level } from '../../model/describe';
+import { kernelHolder } from '../../model/holders';
 import type { Markers } from '../event-markers';
-import type { Palette } from '../palette';
+import { colorOf, type Palette } from '../palette';
 
+/** What charts show, and the conditions that their tooltips name. */
 export interface Annotations {
   bands: readonly Band[];
-  bars: readonly Band[];
+  conditions: readonly Band[];
   markers: readonly EventMarker[];
+}
+
+/** What the lane above all charts shows. */
+export interface LaneContent {
+  flags: readonly EventMarker[];
+  cells: readonly Band[];
+  /** The conditions of each GPU that has any, those with the gravest first. */
+  conditions: readonly { gpu: number; bands: readonly Band[] }[];
+}
+
+export interface AnnotationSet {
+  /** Of a GPU's charts, or of charts of all GPUs where `gpu` is `null`. */
+  of: (gpu: number | null) => Annotations;
+  /** Of the machine's charts: what ran on GPUs and what people marked, without the state of GPUs. */
+  machine: Annotations;
+  lane: LaneContent;
 }
 
 type ByGpu<T> = ReadonlyMap<number, readonly T[]>;
@@ -18,93 +40,126 @@ type ByGpu<T> = ReadonlyMap<number, readonly T[]>;
 /** How near the pointer has to be to a marker, as a share of what is shown. */
 const NEAR = 0.015;
 const MOST_NOTES = 4;
+/** Bands of one name with a shorter gap between them are one, as a share of what is shown. */
+const GAP = 0.002;
 
-/** The annotations of charts, each GPU's and those of several. */
-export class AnnotationSet {
-  private readonly bars: ByGpu<Band & { grave: boolean }>;
-  private readonly shared: Annotations;
-  /** Of the machine's charts: what ran on GPUs and what people marked, and not how GPUs fared. */
-  readonly machine: Annotations;
-
-  constructor(
-    private readonly bands: ByGpu<Band>,
-    spans: ByGpu<ConditionSpan>,
-    private readonly markers: Markers,
-    /** Those that are shown. */
-    gpus: readonly number[],
-    palette: Palette,
-    private readonly window: TimeWindow,
-  ) {
-    const bar = ({ from_ms, to_ms, level, text }: ConditionSpan): Band & { grave: boolean } => {
-      const grave = levelRank(level) < levelRank('notice');
-      return { from_ms, to_ms, color: palette.levels[level], label: text, grave };
-    };
-    // The gravest is drawn last.
-    const sorted = (all: readonly ConditionSpan[]): ConditionSpan[] =>
-      all.filter(this.isShown).sort((a, b) => levelRank(b.level) - levelRank(a.level));
-    this.bars = new Map([...spans].map(([gpu, all]) => [gpu, sorted(all).map(bar)]));
-    const named = <T extends { label: string }>(gpu: number, all: readonly T[]): T[] =>
-      all.map((one) => ({ ...one, label: trans.__('GPU %1: %2', gpu, one.label) }));
-    this.shared = {
-      bands: merged(gpus.flatMap((gpu) => bands.get(gpu) ?? []).filter(this.isShown)),
-      // Charts of many GPUs would be full of what is ordinary.
-      bars: gpus.flatMap((gpu) =>
-        named(gpu, this.bars.get(gpu)?.filter(({ grave }) => grave) ?? []),
-      ),
-      markers: [
-        ...gpus.flatMap((gpu) =>
-          named(gpu, markers.byGpu.get(gpu) ?? []).map((one) => ({ ...one, small: true })),
-        ),
-        ...markers.ofAll,
-      ],
-    };
-    this.machine = { bands: this.shared.bands, bars: [], markers: markers.ofAll };
-  }
-
-  /** Those of a GPU's chart, or of a chart of all where `gpu` is `null`. */
-  of(gpu: number | null): Annotations {
-    return gpu === null
-      ? this.shared
-      : {
-          bands: this.bands.get(gpu)?.filter(this.isShown) ?? [],
-          bars: this.bars.get(gpu) ?? [],
-          markers: [...(this.markers.byGpu.get(gpu) ?? []), ...this.markers.ofAll],
-        };
-  }
-
-  private readonly isShown = ({ from_ms, to_ms }: { from_ms: number; to_ms: number }): boolean =>
-    to_ms >= this.window.from_ms && from_ms <= this.window.to_ms;
+/** Returns the annotations of the charts of these GPUs; `bands` are those of cells and runs. */
+export function annotationsOf(
+  gpus: readonly number[],
+  bands: ByGpu<Band>,
+  spans: ByGpu<ConditionSpan>,
+  markers: Markers,
+  palette: Palette,
+  { from_ms, to_ms }: Pick<TimeWindow, 'from_ms' | 'to_ms'>,
+): AnnotationSet {
+  const isShown = (span: { from_ms: number; to_ms: number }): boolean =>
+    span.to_ms >= from_ms && span.from_ms <= to_ms;
+  const conditions = new Map(
+    gpus.map((gpu) => {
+      const shown = [...(spans.get(gpu) ?? [])].filter(isShown);
+      shown.sort((a, b) => levelRank(b.level) - levelRank(a.level));
+      return [gpu, shown] as const;
+    }),
+  );
+  const bandsOf = (gpu: number): (Band & { level: Level })[] =>
+    (conditions.get(gpu) ?? []).map(({ level, text, ...span }) => ({
+      from_ms: span.from_ms,
+      to_ms: span.to_ms,
+      level,
+      color: palette.levels[level],
+      label: text,
+    }));
+  const named = <T extends { label: string }>(gpu: number, all: readonly T[]): T[] =>
+    all.map((one) => ({ ...one, label: trans.__('GPU %1: %2', gpu, one.label) }));
+  const cells = merged(gpus.flatMap((gpu) => bands.get(gpu) ?? []).filter(isShown), 0);
+  const events = gpus.flatMap((gpu) => {
+    const own = markers.byGpu.get(gpu) ?? [];
+    return gpus.length > 1 ? named(gpu, own) : own;
+  });
+  const rank = (gpu: number): number =>
+    Math.min(...(conditions.get(gpu) ?? []).map(({ level }) => levelRank(level)));
+  return {
+    of: (gpu) =>
+      gpu === null
+        ? {
+            bands: cells,
+            conditions: gpus.flatMap((one) => named(one, bandsOf(one))),
+            markers: [...events.map((one) => ({ ...one, small: true })), ...markers.ofAll],
+          }
+        : {
+            bands: bands.get(gpu)?.filter(isShown) ?? [],
+            conditions: bandsOf(gpu),
+            markers: [...(markers.byGpu.get(gpu) ?? []), ...markers.ofAll],
+          },
+    machine: { bands: cells, conditions: [], markers: markers.ofAll },
+    lane: {
+      flags: [...events, ...markers.ofAll]
+        .filter(({ at_ms }) => at_ms >= from_ms && at_ms <= to_ms)
+        .sort((a, b) => a.at_ms - b.at_ms),
+      cells,
+      conditions: gpus
+        .filter((gpu) => conditions.get(gpu)?.length)
+        .sort((a, b) => rank(a) - rank(b) || a - b)
+        .map((gpu) => ({
+          gpu,
+          bands: worstFirst(merged(bandsOf(gpu), GAP * (to_ms - from_ms))),
+        })),
+    },
+  };
 }
 
-/** What is marked at a moment: events first, then what went on. */
+/** Returns the executions of cells as bands by GPU; a cell has the color of its notebook. */
+export function cellBands(
+  executions: readonly CellExecution[],
+  notebookOf: (execution: CellExecution) => string,
+  palette: Palette,
+  holders: ReadonlyMap<number, readonly Holder[]>,
+  now_ms: number,
+): Map<number, readonly Band[]> {
+  const bands = executions.flatMap((execution) => {
+    const { kernelId, count, running, cost } = execution;
+    return cost.gpus.map((gpu) => {
+      const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolder(kernelId));
+      return {
+        gpu,
+        from_ms: cost.started_ms,
+        to_ms: running ? now_ms : cost.ended_ms,
+        color: colorOf(palette, holder?.slot ?? 'text'),
+        label: executionLabel(count),
+        title: `${notebookOf(execution)} ${executionName(execution)}`,
+      };
+    });
+  });
+  return grouped(bands, ({ gpu }) => gpu);
+}
+
+/** Returns what is marked at a moment: events first, then what lasted. */
 export function notesAt(
   at_ms: number,
-  { bands, bars, markers }: Annotations,
-  window: TimeWindow,
+  { bands, conditions, markers }: Annotations,
+  window: Pick<TimeWindow, 'from_ms' | 'to_ms'>,
 ): Band[] {
   const near_ms = NEAR * (window.to_ms - window.from_ms);
-  const events = markers.filter((marker) => Math.abs(marker.at_ms - at_ms) <= near_ms);
-  const going = [...bars, ...bands].filter(
-    ({ from_ms, to_ms }) => from_ms <= at_ms && at_ms <= to_ms,
-  );
   const notes: Band[] = [
-    ...events.map((marker) => ({ ...marker, from_ms: marker.at_ms, to_ms: marker.at_ms })),
-    ...going,
+    ...markers
+      .filter((marker) => Math.abs(marker.at_ms - at_ms) <= near_ms)
+      .map((marker) => ({ ...marker, from_ms: marker.at_ms, to_ms: marker.at_ms })),
+    ...[...conditions, ...bands].filter(({ from_ms, to_ms }) => from_ms <= at_ms && at_ms <= to_ms),
   ];
-  const seen = new Set<string>();
-  return notes
-    .filter(({ label, title = label }) => !seen.has(title) && seen.add(title))
-    .slice(0, MOST_NOTES);
+  return [...new Map(notes.map((note) => [note.title ?? note.label, note])).values()].slice(
+    0,
+    MOST_NOTES,
+  );
 }
 
-/** Bands of one name that meet are one: a cell or a step that ran on several GPUs. */
-function merged(bands: readonly Band[]): Band[] {
-  const all: Band[] = [];
-  const last = new Map<string, Band>();
+/** Joins bands of one name that meet: a cell or a step that ran on several GPUs. */
+function merged<B extends Band>(bands: readonly B[], gap_ms: number): B[] {
+  const all: B[] = [];
+  const last = new Map<string, B>();
   for (const band of [...bands].sort((a, b) => a.from_ms - b.from_ms)) {
     const name = `${band.title ?? band.label} ${band.color}`;
     const before = last.get(name);
-    if (before !== undefined && band.from_ms <= before.to_ms) {
+    if (before !== undefined && band.from_ms <= before.to_ms + gap_ms) {
       before.to_ms = Math.max(before.to_ms, band.to_ms);
     } else {
       const own = { ...band };

@@ -32,7 +32,8 @@ function shown(count: number, address = '', request?: Request): Shown {
   store.phase = { phase: 'open' };
   store.apply(hello({ inventory: inventory(count), sample: sample(NOW, gpus) }));
   let state = fromAddress(address);
-  const dashboard: Dashboard = new Dashboard(
+  let made: Dashboard | null = null;
+  const dashboard = new Dashboard(
     store,
     { update: vi.fn() },
     {
@@ -43,9 +44,10 @@ function shown(count: number, address = '', request?: Request): Shown {
       },
       request,
       onRetry: vi.fn(),
-      invalidate: () => dashboard.render(),
+      invalidate: () => made?.render(),
     },
   );
+  made = dashboard;
   document.body.replaceChildren(dashboard.element);
   dashboard.render();
   return {
@@ -69,13 +71,37 @@ const texts = (entries: HTMLElement[]): string[] =>
 const pressed = (entries: HTMLElement[]): (string | null)[] =>
   entries.map((one) => one.getAttribute('aria-pressed'));
 
+/** Opens or closes the menu of this name, or returns `null` if there is none. */
+function toggleMenu(element: HTMLElement, name: string, open = true): HTMLDetailsElement | null {
+  const summary = [...element.querySelectorAll('summary')].find(
+    (one) => one.getAttribute('aria-label') === name,
+  );
+  const menu = summary?.closest('details') ?? null;
+  if (menu !== null) {
+    menu.open = open;
+    menu.dispatchEvent(new Event('toggle'));
+  }
+  return menu;
+}
+
+/** Clicks the button with this text. */
+function press(element: Element | null, text: string | RegExp): void {
+  [...(element?.querySelectorAll('button') ?? [])]
+    .find(
+      (one) =>
+        one.textContent.replaceAll('\u00a0', ' ').match(text)?.[0] ===
+        one.textContent.replaceAll('\u00a0', ' '),
+    )
+    ?.click();
+}
+
 it('menu of charts has words of the vendor', () => {
   const { element, store, render } = shown(1);
   const machine = inventory(1, 'amd');
   store.apply(hello({ inventory: machine, sample: sample(NOW, [gpu(0)]) }));
-  const list = element.querySelector('.gpumon-chart-list');
-  list?.closest('details')?.setAttribute('open', '');
   render();
+  toggleMenu(element, 'Charts');
+  const list = element.querySelector('.gpumon-chart-list');
   const words = [...(list?.querySelectorAll('span') ?? [])].map((one) => one.textContent);
   expect(words).toEqual(expect.arrayContaining(['Activity', 'XGMI', 'Partitions']));
   expect(element.querySelector('option[value="nvlink.rx_bytes_per_second"]')?.textContent).toBe(
@@ -110,81 +136,86 @@ describe('the legends of a dashboard', () => {
     expect(address()).toBe('');
   });
 
-  it('name the extremes of many GPUs, or those that were chosen, and the rest on request', () => {
-    const { element, render } = shown(64);
-    expect(texts(legend(element))).toEqual(['max63630 W', 'min00 W']);
-    expect(element.querySelectorAll('*').length).toBeLessThan(900);
-    const more = element.querySelector('[data-plot="all power.draw_watts"] .gpumon-legend details');
-    expect(more?.firstElementChild?.textContent).toBe('62 more');
-    more?.setAttribute('open', '');
-    render();
-    const all = legend(element);
-    expect(all).toHaveLength(66);
-    all.find((one) => texts([one])[0] === '770 W')?.click();
-    expect(texts(legend(element).slice(0, 1))).toEqual(['770 W']);
+  it('of many GPUs name median, extremes and chosen, and share the rest', () => {
+    const { element, address } = shown(64);
+    const median = (): string | undefined =>
+      element.querySelector('[data-plot="all power.draw_watts"] .gpumon-readouts > span')
+        ?.textContent;
+    expect(median()?.replaceAll('\u00a0', ' ')).toBe('Median315 W');
+    expect(texts(legend(element))).toEqual(['min00 W', 'max63630 W']);
+    expect(element.querySelectorAll('*').length).toBeLessThan(1100);
+    const shared = [
+      ...element.querySelectorAll<HTMLButtonElement>(
+        '[data-section=all] > .gpumon-legend > button',
+      ),
+    ];
+    expect(texts(shared)).toEqual(Array.from({ length: 64 }, (_, gpu) => String(gpu)));
+    shared[7]?.click();
+    expect(texts(legend(element))).toEqual(['770 W']);
+    expect(median()).toContain('Median');
+    shared[7]?.click();
+    expect(address()).toBe('');
   });
 
   it('keep to an extreme until another passes it by a share of the axis that is drawn', () => {
     allOnScreen();
-    const { element, store, render } = shown(9);
+    const { element, store, render } = shown(13);
     store.trackMetrics(['pcie.rx_bytes_per_second']);
-    const receive = (highest: number, at_ms: number): string | undefined => {
-      const gpus = Array.from({ length: 9 }, (_, index) =>
+    const receive = (highest: number, share: number, at_ms: number): string | undefined => {
+      const gpus = Array.from({ length: 13 }, (_, index) =>
         gpu(index, {
-          pcie: { ...gpu(index).pcie, rx_bytes_per_second: (index === highest ? 1.01 : 1) * 1e10 },
+          pcie: { ...gpu(index).pcie, rx_bytes_per_second: (index === highest ? share : 1) * 1e10 },
         }),
       );
       vi.setSystemTime(at_ms);
       store.apply({ type: 'sample', ...sample(at_ms, gpus) });
       render();
-      return texts(legend(element, 'all pcie.rx_bytes_per_second'))[0];
+      return texts(legend(element, 'all pcie.rx_bytes_per_second')).find((one) =>
+        one.startsWith('max'),
+      );
     };
-    expect(receive(3, NOW + 1000)).toBe('max310.1 GB/s');
-    expect(receive(5, NOW + 2000)).toBe('max310.0 GB/s');
+    expect(receive(3, 1.1, NOW + 1000)).toBe('max311.0 GB/s');
+    expect(receive(5, 1.01, NOW + 2000)).toBe('max310.0 GB/s');
   });
 });
 
 describe('the charts of a dashboard', () => {
   const plots = (element: HTMLElement): (string | null)[] =>
     [...element.querySelectorAll('[data-plot]')].map((plot) => plot.getAttribute('data-plot'));
-  const openMenu = (element: HTMLElement, plot: string): ((name: string) => void) => {
-    const menu = element.querySelector<HTMLDetailsElement>(
-      `[data-plot="${plot}"] .gpumon-plot-head details`,
+  const openMenu = async (element: HTMLElement, plot: string): Promise<Element | null> => {
+    const menu = toggleMenu(
+      element.querySelector(`[data-plot="${plot}"]`) ?? element,
+      'Chart menu',
     );
-    menu?.setAttribute('open', '');
-    menu?.dispatchEvent(new Event('toggle'));
-    return (name) =>
-      [...(menu?.querySelectorAll('button') ?? [])]
-        .find((one) => one.textContent === name)
-        ?.click();
+    await Promise.resolve();
+    return menu;
   };
-  const menuItem = (element: HTMLElement, plot: string, name: string): void =>
-    openMenu(element, plot)(name);
+  const menuItem = async (element: HTMLElement, plot: string, name: string): Promise<void> => {
+    press(await openMenu(element, plot), name);
+    await Promise.resolve();
+  };
 
-  it('are moved and taken away by their menu, and any reading is added by the list', () => {
-    const { element, render, address } = shown(
+  it('are moved and taken away by their menu, and any reading is added by the list', async () => {
+    const { element, address } = shown(
       2,
       'charts=power.draw_watts,fan_percent,memory.used_bytes,cpu',
     );
     expect(plots(element)).toEqual(['all power.draw_watts', 'all memory.used_bytes', 'host cpu']);
-    menuItem(element, 'all power.draw_watts', 'Move right');
-    menuItem(element, 'all power.draw_watts', 'Move right');
+    await menuItem(element, 'all power.draw_watts', 'Move right');
+    await menuItem(element, 'all power.draw_watts', 'Move right');
     expect(address()).toBe('charts=fan_percent,memory.used_bytes,power.draw_watts,cpu');
-    menuItem(element, 'all memory.used_bytes', 'Remove chart');
+    await menuItem(element, 'all memory.used_bytes', 'Remove chart');
+    const charts = toggleMenu(element, 'Charts');
     const list = element.querySelector<HTMLSelectElement>('select');
     expect(list?.querySelectorAll('option').length).toBeGreaterThan(60);
     if (list !== null) {
       list.value = 'memory.free_bytes';
-      list.dispatchEvent(new Event('change'));
+      list.dispatchEvent(new Event('change', { bubbles: true }));
     }
     expect(plots(element)).toEqual(['all power.draw_watts', 'all memory.free_bytes', 'host cpu']);
     expect(texts(legend(element, 'all memory.free_bytes'))).toEqual(['061.0 GiB', '161.0 GiB']);
     expect(address()).toBe('charts=fan_percent,power.draw_watts,cpu,memory.free_bytes');
-    list?.closest('details')?.setAttribute('open', '');
-    render();
-    [...element.querySelectorAll('button')]
-      .find(({ textContent }) => textContent === 'Default charts')
-      ?.click();
+    press(charts, 'Default charts');
     expect(address()).toBe('');
   });
 
@@ -192,14 +223,14 @@ describe('the charts of a dashboard', () => {
     const { element, store, render } = shown(2, 'charts=power.draw_watts');
     const writeText = vi.fn<(text: string) => Promise<void>>(() => Promise.resolve());
     vi.stubGlobal('navigator', { clipboard: { writeText } });
-    const run = openMenu(element, 'all power.draw_watts');
+    const menu = await openMenu(element, 'all power.draw_watts');
     vi.setSystemTime(NOW + 1000);
     const next = [gpu(0, { power: { ...gpu(0).power, draw_watts: 432 } }), gpu(1)];
     store.apply({ type: 'sample', ...sample(NOW + 1000, next) });
     render();
-    run('Copy as CSV');
+    press(menu, 'Copy as CSV');
     await vi.waitFor(() => expect(writeText.mock.lastCall?.[0]).toContain('432'));
-    run('Copy as PNG');
+    press(menu, 'Copy as PNG');
     const status = element.querySelector('.gpumon-plot-menu [role=status]');
     await vi.waitFor(() =>
       expect(status?.textContent).toContain('Not copied: Error: The browser has no canvas left'),
@@ -252,15 +283,12 @@ describe('the past', () => {
       historySpan({ from_ms, to_ms: NOW, resolution_ms: 6 * HOUR }, Array<number>(41).fill(500)),
     );
     expect(asked[0]?.get('metrics')).toBe('power.draw_watts,power.instant_watts');
-    expect(note(element)?.hidden).toBe(true);
+    expect(note(element)).toBeNull();
     const writeText = vi.fn<(text: string) => Promise<void>>(() => Promise.resolve());
     vi.stubGlobal('navigator', { clipboard: { writeText } });
-    const menu = element.querySelector<HTMLDetailsElement>('[data-plot] .gpumon-plot-head details');
-    menu?.setAttribute('open', '');
-    menu?.dispatchEvent(new Event('toggle'));
-    [...(menu?.querySelectorAll('button') ?? [])]
-      .find(({ textContent }) => textContent === 'Copy as CSV')
-      ?.click();
+    const menu = toggleMenu(element, 'Chart menu');
+    await Promise.resolve();
+    press(menu, 'Copy as CSV');
     await vi.waitFor(() => expect(writeText).toHaveBeenCalled());
     const [head, ...rows] = writeText.mock.lastCall?.[0].trim().split('\r\n') ?? [];
     expect(head).toContain(
@@ -277,7 +305,7 @@ describe('the past', () => {
     expect(note(element)?.textContent).toMatch(
       /^The history begins at .*for 6\sh\. To keep up to a year on disk, .*--data-dir/,
     );
-    expect(note(element)?.querySelector('code')?.hidden).toBe(false);
+    expect(note(element)?.querySelector('code')).not.toBeNull();
     note(element)?.querySelector('button')?.click();
     expect(address()).toMatch(
       new RegExp(`from=${NOW - 6 * HOUR}&to=${Math.floor(NOW / 1000)}\\d{3}$`),
@@ -291,7 +319,7 @@ describe('the past', () => {
     );
     expect(note(element)?.textContent).toContain('The disk is full.');
     expect(note(element)?.getAttribute('data-level')).toBe('warning');
-    expect(note(element)?.querySelector('code')?.hidden).toBe(true);
+    expect(note(element)?.querySelector('code')).toBeNull();
   });
 
   it('of the last minutes is in the stream', () => {
@@ -322,12 +350,7 @@ describe('a comparison', () => {
 
   it('asks for the earlier span, and says how far the one shown is from it', async () => {
     const { element, address, render } = shown(1, 'charts=power', spans);
-    const menu = [...element.querySelectorAll<HTMLDetailsElement>('.gpumon-menu')].find((one) =>
-      one.textContent.startsWith('Compare'),
-    );
-    [...(menu?.querySelectorAll('button') ?? [])]
-      .find(({ textContent }) => textContent.startsWith('1\u00a0d'))
-      ?.click();
+    press(toggleMenu(element, 'Compare'), '1 d earlier');
     expect(address()).toBe('charts=power&compare=86400000');
     await vi.waitFor(() => {
       render();
@@ -344,22 +367,16 @@ describe('a comparison', () => {
 
   it('comes back with its address, and ends', async () => {
     const { element, address, render } = shown(1, 'charts=power&compare=3600000', spans);
-    const labels = [...element.querySelectorAll('.gpumon-menu summary')].map(
-      ({ textContent }) => textContent,
-    );
-    expect(labels).toContain('Compared: 1\u00a0h earlier');
+    const menu = toggleMenu(element, 'Compared: 1\u00a0h earlier');
+    expect(menu).not.toBeNull();
     await vi.waitFor(() => {
       render();
       expect(element.querySelector('.gpumon-comparison')).not.toBeNull();
     });
-    [...element.querySelectorAll('button')]
-      .find(({ textContent }) => textContent === 'Stop comparing')
-      ?.click();
+    press(menu, 'Stop comparing');
     expect(address()).toBe('charts=power');
     render();
-    expect(
-      element.querySelector('.gpumon-comparison')?.closest<HTMLElement>('[hidden]'),
-    ).not.toBeNull();
+    expect(element.querySelector('.gpumon-comparison')).toBeNull();
   });
 });
 
@@ -376,20 +393,17 @@ describe('paused charts', () => {
 
   it('say when in head, with resume button', () => {
     const { element, address, render } = shown(1);
-    const resume = find(element, '.gpumon-head [data-testid=gpumon-resume]');
-    expect([status(element).dataset.level, resume.hidden]).toEqual(['ok', true]);
+    const resume = (): HTMLElement | null =>
+      element.querySelector('.gpumon-head [data-testid=gpumon-resume]');
+    expect([status(element).dataset.level, resume()]).toEqual(['ok', null]);
     element.dispatchEvent(new KeyboardEvent('keydown', { key: ' ', bubbles: true }));
     expect(find(element, '.gpumon-status-text').textContent).toMatch(
       /^Paused \d\d:\d\d:\d\d – \d\d:\d\d:\d\d$/,
     );
-    expect([status(element).dataset.level, resume.hidden, resume.textContent]).toEqual([
-      'paused',
-      false,
-      'Resume',
-    ]);
-    resume.click();
+    expect([status(element).dataset.level, resume()?.textContent]).toEqual(['paused', 'Resume']);
+    resume()?.click();
     expect(find(element, '.gpumon-status-text').textContent).toMatch(/^Live/);
-    expect([status(element).dataset.level, resume.hidden, address()]).toEqual(['ok', true, '']);
+    expect([status(element).dataset.level, resume(), address()]).toEqual(['ok', null, '']);
     expect(document.activeElement).toBe(element);
     render();
   });
@@ -409,12 +423,12 @@ describe('paused charts', () => {
     store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: NOW + 5000 };
     render();
     expect(find(element, '.gpumon-status-text').textContent).toBe('Reconnecting in 5\u00a0s');
-    expect(find(element, '[data-testid=gpumon-resume]').hidden).toBe(false);
+    expect(find(element, '[data-testid=gpumon-resume]').textContent).toBe('Resume');
   });
 });
 
 describe('keys', () => {
-  const press = (target: Element, key: string): void => {
+  const type = (target: Element, key: string): void => {
     target.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
   };
 
@@ -428,31 +442,29 @@ describe('keys', () => {
     first.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
     expect(document.activeElement).toBe(element);
     first.focus();
-    press(first, 'y');
+    type(first, 'y');
     expect(address()).toContain('fit=1');
-    press(first, '+');
+    type(first, '+');
     expect(address()).toContain('span=1');
-    press(first, 'm');
+    type(first, 'm');
     expect(element.querySelector('.gpumon-mark-form')?.closest('details')?.open).toBe(true);
-    press(first, '?');
-    const help = [...element.querySelectorAll<HTMLDetailsElement>('.gpumon-menu')].find((one) =>
-      one.textContent.startsWith('Shortcuts'),
-    );
-    expect(help?.open).toBe(true);
+    type(first, '?');
+    expect(element.querySelector('.gpumon-shortcuts')?.closest('details')?.open).toBe(true);
   });
 
   it('for buttons and text do not reach charts', () => {
     const { element, address } = shown(2, '', vi.fn<Request>());
     const before = address();
     const [first] = legend(element);
-    for (const [target, key] of [
-      [first, ' '],
-      [element.querySelector('.gpumon-mark-form input'), 'y'],
-      [element.querySelector('.gpumon-menu select'), '+'],
+    for (const [menu, selector, key] of [
+      [null, null, ' '],
+      ['Add mark', '.gpumon-mark-form input', 'y'],
+      ['Charts', '.gpumon-menu select', '+'],
     ] as const) {
+      const target = menu === null ? first : toggleMenu(element, menu)?.querySelector(selector);
       expect(target).not.toBeNull();
       if (target != null) {
-        press(target, key);
+        type(target, key);
       }
     }
     expect(address()).toBe(before);
@@ -460,22 +472,22 @@ describe('keys', () => {
 });
 
 describe('a mark', () => {
-  const press = (element: HTMLElement, key: string): void => {
+  const type = (element: HTMLElement, key: string): void => {
     element.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
   };
 
   it('is asked for by a key at the moment shown, and what the server has against it is said', async () => {
     const request = vi.fn<Request>();
     const { element } = shown(1, '', request);
-    const menu = element.querySelector('.gpumon-mark-form')?.closest('details');
-    const input = element.querySelector<HTMLInputElement>('.gpumon-mark-form input');
-    const form = element.querySelector('form');
-    expect(menu?.open).toBe(false);
-    press(element, 'm');
+    type(element, 'm');
+    const form = element.querySelector<HTMLFormElement>('.gpumon-mark-form');
+    const menu = form?.closest('details');
+    const input = form?.querySelector('input');
     expect(menu?.open).toBe(true);
-    await vi.waitFor(() => expect(document.activeElement).toBe(input));
+    expect(document.activeElement).toBe(input);
     if (input != null) {
       input.value = 'epoch 3';
+      input.dispatchEvent(new Event('input', { bubbles: true }));
     }
 
     request.mockResolvedValueOnce(
@@ -504,7 +516,7 @@ describe('a mark', () => {
 
   it('cannot be set where nothing can be asked', () => {
     const { element } = shown(1);
-    press(element, 'm');
+    type(element, 'm');
     expect(element.querySelector('.gpumon-mark-form')).toBeNull();
   });
 });

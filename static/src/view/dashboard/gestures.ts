@@ -1,5 +1,6 @@
 /** Zooming a chart with the pointer: drag, wheel, pinch, and a double click that undoes it. A drag with Shift moves it. */
 
+import type { Chart } from '../../chart/chart';
 import { h, setAttribute, setShown, setStyle } from '../../lib/dom';
 
 /** A shorter way is a click. */
@@ -10,21 +11,14 @@ const DOUBLE_PX = 240;
 const LINE_PX = 40;
 
 export interface GestureListener {
-  timeAt: (clientX: number) => number | null;
-  valueAt: (clientY: number) => number | null;
-  /** The milliseconds in a pixel of the page. */
-  pixelTime: () => number | null;
-  /** Whether this is on the axis of values. */
-  isOnAxis: (clientX: number) => boolean;
-  /** What lies between two moments was drawn over. */
+  /** The span between two moments was drawn over. */
   onZoom: (a_ms: number, b_ms: number) => void;
-  /** So many times as much time is to be seen, with a moment where it is. */
+  /** More or less time is requested, by a factor, with a moment where it is. */
   onZoomBy: (factor: number, at_ms: number) => void;
-  /** Somebody takes hold of what is shown. Returns what moves it by some time, counted from there. */
+  /** The chart is grabbed. Returns a function that moves it by some time, counted from there. */
   onGrab: () => (by_ms: number) => void;
-  /** What lies between two values was drawn over. */
+  /** The range between two values was drawn over. */
   onAxis: (a: number, b: number) => void;
-  /** All is to be as it was before. */
   onReset: () => void;
 }
 
@@ -37,15 +31,15 @@ interface Drag {
 }
 
 /** Lets `host` be zoomed. A wheel alone scrolls the page, as everywhere. */
-export function addGestures(host: HTMLElement, listener: GestureListener): void {
-  addDrag(host, listener);
-  addPinch(host, listener);
+export function addGestures(host: HTMLElement, chart: Chart, listener: GestureListener): void {
+  addDrag(host, chart, listener);
+  addPinch(host, chart, listener);
   host.addEventListener('dblclick', listener.onReset);
   host.addEventListener(
     'wheel',
     (event) => {
-      const at_ms = listener.timeAt(event.clientX);
-      // Browsers tell a pinch on a touchpad as a wheel with Ctrl.
+      const at_ms = chart.timeAt(event.clientX);
+      // Browsers report a pinch on a touchpad as a wheel with Ctrl.
       if ((event.ctrlKey || event.metaKey) && at_ms !== null) {
         event.preventDefault();
         const way_px = event.deltaY * (event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PX : 1);
@@ -56,57 +50,58 @@ export function addGestures(host: HTMLElement, listener: GestureListener): void 
   );
 }
 
-function addDrag(host: HTMLElement, listener: GestureListener): void {
-  const { timeAt, valueAt, isOnAxis, onZoom, onAxis } = listener;
-  const shade = h('span', { class: 'gpumon-brush', 'aria-hidden': 'true' });
-  shade.hidden = true;
-  host.append(shade);
+/** Moves the brush by hand: it follows the pointer between two renderings, too. */
+function addDrag(
+  host: HTMLElement,
+  chart: Chart,
+  { onZoom, onAxis, onGrab }: GestureListener,
+): void {
+  const brush = h('span', { class: 'gpumon-brush', 'aria-hidden': 'true' });
+  brush.hidden = true;
+  host.append(brush);
   let drag: Drag | null = null;
 
   const stop = (): void => {
     drag = null;
-    setShown(shade, false);
+    setShown(brush, false);
     setAttribute(host, 'data-grabbed', null);
   };
   const length = ({ x, y, onAxis: vertical }: Drag, event: PointerEvent): number =>
     Math.abs(vertical ? event.clientY - y : event.clientX - x);
   host.addEventListener('pointerdown', (event) => {
     if (event.button === 0 && event.pointerType !== 'touch') {
-      const move = event.shiftKey ? grabbed(event.clientX, listener) : null;
-      drag = {
-        x: event.clientX,
-        y: event.clientY,
-        onAxis: move === null && isOnAxis(event.clientX),
-        move,
-      };
+      const { clientX: x, clientY: y, shiftKey } = event;
+      const { pixel_ms } = chart;
+      const moveBy = shiftKey && pixel_ms !== null ? onGrab() : null;
+      const move = moveBy && ((to: number): void => moveBy((x - to) * (pixel_ms ?? 0)));
+      drag = { x, y, onAxis: move === null && chart.isOnAxis(x), move };
       setAttribute(host, 'data-grabbed', move === null ? null : '');
       host.setPointerCapture(event.pointerId);
     }
   });
   host.addEventListener('pointermove', (event) => {
-    setAttribute(host, 'data-axis', (drag?.onAxis ?? isOnAxis(event.clientX)) ? '' : null);
+    const isVertical = drag?.onAxis ?? chart.isOnAxis(event.clientX);
+    setAttribute(host, 'data-axis', isVertical ? '' : null);
     if (drag?.move != null) {
       drag.move(event.clientX);
     } else if (drag !== null) {
       const { left, top } = host.getBoundingClientRect();
       const px = `${length(drag, event)}px`;
-      const vertical = drag.onAxis;
-      setStyle(shade, 'left', vertical ? '0' : `${Math.min(drag.x, event.clientX) - left}px`);
-      setStyle(shade, 'width', vertical ? '100%' : px);
-      setStyle(shade, 'top', vertical ? `${Math.min(drag.y, event.clientY) - top}px` : '');
-      setStyle(shade, 'bottom', vertical ? 'auto' : '');
-      setStyle(shade, 'height', vertical ? px : '');
-      setShown(shade, length(drag, event) >= LEAST_PX);
+      setStyle(brush, 'left', isVertical ? '0' : `${Math.min(drag.x, event.clientX) - left}px`);
+      setStyle(brush, 'width', isVertical ? '100%' : px);
+      setStyle(brush, 'top', isVertical ? `${Math.min(drag.y, event.clientY) - top}px` : '');
+      setStyle(brush, 'bottom', isVertical ? 'auto' : '');
+      setStyle(brush, 'height', isVertical ? px : '');
+      setShown(brush, length(drag, event) >= LEAST_PX);
     }
   });
   host.addEventListener('pointerup', (event) => {
     if (drag?.move === null && length(drag, event) >= LEAST_PX) {
-      const vertical = drag.onAxis;
-      const [a, b] = vertical
-        ? [valueAt(drag.y), valueAt(event.clientY)]
-        : [timeAt(drag.x), timeAt(event.clientX)];
-      if (a !== null && b !== null) {
-        (vertical ? onAxis : onZoom)(a, b);
+      const [a, b] = drag.onAxis
+        ? [chart.valueAt(drag.y)?.value, chart.valueAt(event.clientY)?.value]
+        : [chart.timeAt(drag.x), chart.timeAt(event.clientX)];
+      if (a != null && b != null) {
+        (drag.onAxis ? onAxis : onZoom)(a, b);
       }
     }
     stop();
@@ -114,18 +109,8 @@ function addDrag(host: HTMLElement, listener: GestureListener): void {
   host.addEventListener('pointercancel', stop);
 }
 
-/** What moves the time that was under the pointer along with it; `null` where the chart is not drawn. */
-function grabbed(x: number, { pixelTime, onGrab }: GestureListener): Drag['move'] {
-  const pixel_ms = pixelTime();
-  if (pixel_ms === null) {
-    return null;
-  }
-  const moveBy = onGrab();
-  return (to) => moveBy((x - to) * pixel_ms);
-}
-
-/** Two fingers: what is between them stays between them. */
-function addPinch(host: HTMLElement, { timeAt, onZoomBy }: GestureListener): void {
+/** Two fingers: the time between them stays between them. */
+function addPinch(host: HTMLElement, chart: Chart, { onZoomBy }: GestureListener): void {
   const fingers = new Map<number, number>();
   const apart = (): number => {
     const [a = 0, b = 0] = fingers.values();
@@ -143,7 +128,7 @@ function addPinch(host: HTMLElement, { timeAt, onZoomBy }: GestureListener): voi
     const before = apart();
     fingers.set(event.pointerId, event.clientX);
     const [a = 0, b = 0] = fingers.values();
-    const at_ms = timeAt((a + b) / 2);
+    const at_ms = chart.timeAt((a + b) / 2);
     if (fingers.size === 2 && at_ms !== null) {
       onZoomBy(before / apart(), at_ms);
     }

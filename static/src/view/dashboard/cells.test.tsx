@@ -1,8 +1,9 @@
 // @vitest-environment jsdom
+import { render } from 'preact';
 import { describe, expect, it, vi } from 'vitest';
 
 import { notebookNamer, type CellExecution } from '../../model/cell-log';
-import { CellTable } from './cell-table';
+import { CellTable } from './cells';
 
 function run(
   key: string,
@@ -42,26 +43,34 @@ describe('the table of cells', () => {
     open: vi.fn(),
     openMenu: vi.fn(),
   };
-  const table = new CellTable(() => undefined, notebooks);
+  const host = document.createElement('div');
   const runs = [run('slow', 'here', 900, 1), run('hot', 'gone', 10, 5000)];
   const update = (executions: CellExecution[], gpu = 0): void =>
-    table.update(executions, new Set([gpu]), notebookNamer(executions, notebooks.pathOf, []));
+    render(
+      <CellTable
+        executions={executions}
+        gpus={new Set([gpu])}
+        notebookOf={notebookNamer(executions, notebooks.pathOf, [])}
+        notebooks={notebooks}
+      />,
+      host,
+    );
   const names = (): string[] =>
-    [...table.element.querySelectorAll('tbody button')].map((one) => one.textContent);
+    [...host.querySelectorAll('tbody button')].map((one) => one.textContent);
 
-  it('has the most expensive first, by what somebody chooses', () => {
+  it('has the most expensive first, by what somebody chooses', async () => {
     update(runs);
     expect(names()).toEqual(['[1] slow', '[1] hot']);
-    const energy = [...table.element.querySelectorAll<HTMLButtonElement>('th button')].at(-1);
+    const energy = [...host.querySelectorAll<HTMLButtonElement>('th button')].at(-1);
     energy?.click();
-    update(runs);
+    await Promise.resolve();
     expect(names()).toEqual(['[1] hot', '[1] slow']);
     expect(energy?.closest('th')?.getAttribute('aria-sort')).toBe('descending');
   });
 
   it('leads to notebooks whose kernel still runs, by the name that they have now', () => {
     update(runs);
-    const [hot, slow] = table.element.querySelectorAll<HTMLButtonElement>('tbody button');
+    const [hot, slow] = host.querySelectorAll<HTMLButtonElement>('tbody button');
     expect([hot?.disabled, slow?.disabled]).toEqual([true, false]);
     expect(slow?.closest('tr')?.textContent).toContain('new.ipynb');
     expect(hot?.closest('tr')?.textContent).toContain('old.ipynb');
@@ -73,9 +82,7 @@ describe('the table of cells', () => {
     otherPath = 'b/new.ipynb';
     update([...runs, run('next', 'other', 5, 1)]);
     const shown = (): string[] =>
-      [...table.element.querySelectorAll('tbody .gpumon-process-sub')]
-        .map((one) => one.textContent)
-        .sort();
+      [...host.querySelectorAll('tbody .gpumon-process-sub')].map((one) => one.textContent).sort();
     expect(shown()).toEqual(['a/new.ipynb', 'b/new.ipynb', 'old.ipynb']);
     // Also after their kernels have ended.
     update([run('one', 'gone', 5, 1, 'a/old.ipynb'), run('two', 'gone too', 5, 1, 'b/old.ipynb')]);
@@ -84,6 +91,16 @@ describe('the table of cells', () => {
 
   it('is not there without any', () => {
     update(runs, 1);
-    expect(table.element.hidden).toBe(true);
+    expect(host.childElementCount).toBe(0);
+  });
+
+  it('has few rows until all are requested', async () => {
+    update([...runs, run('a', 'here', 5, 1), run('b', 'here', 4, 1)]);
+    expect(names()).toHaveLength(3);
+    const more = host.querySelector<HTMLButtonElement>('.gpumon-section-head button');
+    expect(more?.textContent).toBe('Show all 4');
+    more?.click();
+    await Promise.resolve();
+    expect(names()).toHaveLength(4);
   });
 });

@@ -1,0 +1,144 @@
+/** A chart of many GPUs: their median, the range of most of them, and the lines outside of it. */
+
+import { firstAfter, type Extremes, type SeriesSource } from '../../lib/timeline';
+import { trans } from '../../lib/translation';
+import { valueOf } from '../reading';
+import type { Plot, PlotLine } from './plots';
+
+/** Up to this many lines are drawn one by one. */
+export const CROWD = 12;
+/** The id of the line of medians. */
+export const MEDIAN = 'median';
+/** The most lines that are drawn over the band of all. */
+const MOST_ON_TOP = 4;
+/** Lines are compared with the band at this many times of what is shown. */
+const COMPARED_TIMES = 32;
+/** The least distance of an outlier from the band, as a share of the axis. */
+const LEAST_DISTANCE = 0.05;
+
+/** The quantiles of lines at each time. */
+export interface Quantiles extends Extremes {
+  times_ms: Float64Array;
+  median: Float64Array;
+}
+
+const NONE = new Float64Array();
+
+/** Computes quantiles of lines at each time, once per time. */
+export class Crowd {
+  private key = '';
+  private known: Quantiles = { times_ms: NONE, median: NONE, low: NONE, high: NONE };
+
+  /**
+   * Returns the lines that show all lines of `plot`: the median with its band, and over it the
+   * `chosen` lines, and those that are left when others are hidden or else the outliers.
+   */
+  linesOf(
+    { lines, unit, limit }: Pick<Plot, 'lines' | 'unit' | 'limit'>,
+    source: SeriesSource,
+    span: { from_ms: number; to_ms: number },
+    hidden: ReadonlySet<string>,
+    chosen: readonly (string | null)[],
+  ): PlotLine[] {
+    const columns = lines.map(({ series }) => source.values(series));
+    const key = [source.revision, ...lines.map(({ series }) => series)].join();
+    const { median, ...extremes } = this.quantilesOf(source.times_ms, columns, key);
+    const now = Float64Array.from(lines.flatMap((line) => valueOf(line.now) ?? [])).sort();
+    const line: PlotLine = {
+      id: MEDIAN,
+      label: trans.__('Median'),
+      color: 'text',
+      series: MEDIAN,
+      field: '',
+      now: now.length === 0 ? null : quantile(now, 0.5),
+      own: { values: median, extremes },
+    };
+    const shown = lines.filter(({ id }) => !hidden.has(id));
+    const scale = (limit ?? unit.ceiling) - unit.floor;
+    const onTop =
+      shown.length <= MOST_ON_TOP
+        ? shown
+        : outliersOf(columns, this.known, span, scale).map((index) => lines[index]);
+    const ids = new Set([...onTop.map((one) => one?.id), ...chosen]);
+    return [line, ...shown.filter(({ id }) => ids.has(id))];
+  }
+
+  /** Only new times are computed while `key` is the same. */
+  quantilesOf(times_ms: Float64Array, columns: readonly Float64Array[], key: string): Quantiles {
+    const { known } = this;
+    const first = firstAfter(known.times_ms, (times_ms[0] ?? 0) - 1);
+    const count = known.times_ms.length - first;
+    const isSame =
+      key === this.key &&
+      known.times_ms[first] === times_ms[0] &&
+      known.times_ms.at(-1) === times_ms[count - 1];
+    if (isSame && first === 0 && count === times_ms.length) {
+      return known;
+    }
+    const begin = isSame ? count : 0;
+    const kept = (values: Float64Array): Float64Array => {
+      const all = new Float64Array(times_ms.length);
+      all.set(values.subarray(first, first + begin));
+      return all;
+    };
+    const [low, median, high] = [kept(known.low), kept(known.median), kept(known.high)];
+    const row = new Float64Array(columns.length);
+    for (let i = begin; i < times_ms.length; i += 1) {
+      let size = 0;
+      for (const values of columns) {
+        const value = values[i] ?? NaN;
+        if (!Number.isNaN(value)) {
+          row[size] = value;
+          size += 1;
+        }
+      }
+      const sorted = row.subarray(0, size).sort();
+      low[i] = quantile(sorted, 0.1);
+      median[i] = quantile(sorted, 0.5);
+      high[i] = quantile(sorted, 0.9);
+    }
+    this.key = key;
+    this.known = { times_ms: times_ms.slice(), median, low, high };
+    return this.known;
+  }
+}
+
+/**
+ * Returns the places of lines that are outside of the band at half of the times from `from_ms` to
+ * `to_ms`, by more than the band is wide and a share of `scale`. The farthest come first.
+ */
+export function outliersOf(
+  columns: readonly Float64Array[],
+  { times_ms, low, high }: Quantiles,
+  { from_ms, to_ms }: { from_ms: number; to_ms: number },
+  scale: number,
+): number[] {
+  const begin = firstAfter(times_ms, from_ms);
+  const end = firstAfter(times_ms, to_ms);
+  const step = Math.max(1, Math.ceil((end - begin) / COMPARED_TIMES));
+  const found = columns.map((values, place) => {
+    let [known, outside, distance] = [0, 0, 0];
+    for (let i = end - 1; i >= begin; i -= step) {
+      const [value = NaN, bottom = NaN, top = NaN] = [values[i], low[i], high[i]];
+      const beyond = Math.max(bottom - value, value - top);
+      known += Number.isNaN(beyond) ? 0 : 1;
+      if (beyond > Math.max(top - bottom, LEAST_DISTANCE * scale)) {
+        outside += 1;
+        distance += beyond;
+      }
+    }
+    return { place, isOutside: outside > 0 && 2 * outside >= known, distance };
+  });
+  return found
+    .filter(({ isOutside }) => isOutside)
+    .sort((a, b) => b.distance - a.distance)
+    .slice(0, MOST_ON_TOP)
+    .map(({ place }) => place);
+}
+
+/** Returns the value below which this share of the sorted values is; NaN without values. */
+function quantile(sorted: Float64Array, share: number): number {
+  const place = (sorted.length - 1) * share;
+  const [below = NaN, above = below] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
+  return below + (above - below) * (place - Math.floor(place));
+}

@@ -1,0 +1,113 @@
+import type { ComponentChild } from 'preact';
+import { useState } from 'preact/hooks';
+
+import { DASH, timeOfDay } from '../../lib/format';
+import { table, trans } from '../../lib/translation';
+import { byCost, executionName, type CellExecution, type CellOrder } from '../../model/cell-log';
+import { describeCell } from '../../model/describe-cell';
+import type { NotebookHost } from '../notebook-host';
+
+const COLUMNS = table((): readonly [CellOrder, string][] => [
+  ['elapsed', trans.__('Time')],
+  ['gpu', trans.__('GPU time')],
+  ['peak', trans.__('Peak memory')],
+  ['energy', trans.__('Energy')],
+]);
+/** Rows at first, and on request. */
+const FEW = 3;
+const MOST = 20;
+
+export interface CellTableProps {
+  executions: readonly CellExecution[];
+  gpus: ReadonlySet<number>;
+  /** Returns the name of an execution's notebook. */
+  notebookOf: (execution: CellExecution) => string;
+  notebooks?: NotebookHost | undefined;
+}
+
+/** The executions of notebooks' cells, the most expensive first. */
+export function CellTable({
+  executions,
+  gpus,
+  notebookOf,
+  notebooks,
+}: CellTableProps): ComponentChild {
+  const [order, setOrder] = useState<CellOrder>('gpu');
+  const [isWhole, setWhole] = useState(false);
+  const all = byCost(executions, order, gpus).slice(0, MOST);
+  if (all.length === 0) {
+    return null;
+  }
+  return (
+    <section class="gpumon-cell-costs" data-testid="gpumon-cells">
+      <div class="gpumon-section-head">
+        <h2>{trans.__('Cells by cost')}</h2>
+        {all.length > FEW && (
+          <button
+            type="button"
+            class="gpumon-chip"
+            aria-expanded={isWhole}
+            onClick={() => setWhole(!isWhole)}
+          >
+            {isWhole ? trans.__('Show fewer') : trans.__('Show all %1', all.length)}
+          </button>
+        )}
+      </div>
+      <table class="gpumon-processes gpumon-cells">
+        <thead>
+          <tr>
+            <th scope="col">{trans.__('Started')}</th>
+            <th scope="col">{trans.__('Cell')}</th>
+            {COLUMNS().map(([id, title]) => (
+              <th
+                key={id}
+                class="gpumon-col-number"
+                scope="col"
+                aria-sort={id === order ? 'descending' : undefined}
+              >
+                <button type="button" onClick={() => setOrder(id)}>
+                  {title}
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {all.slice(0, isWhole ? MOST : FEW).map((execution) => {
+            const { key, kernelId, code, running, cost } = execution;
+            const notebook = notebookOf(execution);
+            const parts = describeCell(cost);
+            return (
+              <tr key={key}>
+                <td class="gpumon-cell-started">{timeOfDay(cost.started_ms)}</td>
+                <td>
+                  <button
+                    type="button"
+                    class="gpumon-process-link gpumon-process-name"
+                    title={code}
+                    // After a restart of its kernel, the notebook cannot be opened from here.
+                    disabled={(notebooks?.pathOf(kernelId) ?? null) === null}
+                    onClick={() => notebooks?.open(kernelId)}
+                  >
+                    {executionName(execution)}
+                  </button>
+                  <span class="gpumon-process-sub">
+                    {running ? trans.__('%1, running', notebook) : notebook}
+                  </span>
+                </td>
+                {COLUMNS().map(([id]) => {
+                  const part = parts.find((one) => one.id === id);
+                  return (
+                    <td key={id} class="gpumon-col-number" title={part?.title}>
+                      {part?.brief ?? DASH}
+                    </td>
+                  );
+                })}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
+  );
+}

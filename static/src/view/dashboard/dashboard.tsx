@@ -1,0 +1,481 @@
+/** The charts of GPUs and of the machine, on one axis of time. */
+
+import type { ComponentChild } from 'preact';
+import { useRef } from 'preact/hooks';
+
+import type { TimeWindow } from '../../chart/content';
+import { h } from '../../lib/dom';
+import { remembered } from '../../lib/remembered';
+import type { SeriesSource } from '../../lib/timeline';
+import { trans } from '../../lib/translation';
+import { notebookNamer, recorded } from '../../model/cell-log';
+import { chartsOf, isApart } from '../../model/dashboard/arrange';
+import { conditionSpans } from '../../model/dashboard/condition-spans';
+import { CROWD } from '../../model/dashboard/crowd';
+import { uncharted } from '../../model/dashboard/kinds';
+import { spanText } from '../../model/dashboard/moment';
+import { PastHolders } from '../../model/dashboard/past-holders';
+import {
+  DRAWN,
+  HOST,
+  metricsOf,
+  sectionsOf,
+  withStacks,
+  type Section,
+} from '../../model/dashboard/plots';
+import {
+  isPaused,
+  moved,
+  rangeOf,
+  reset,
+  resumed,
+  togglePaused,
+  zoomedSince,
+  zoomedStep,
+  type DashboardState,
+} from '../../model/dashboard/state';
+import type { Subscription } from '../../model/feed';
+import { gpusOf } from '../../model/gpu';
+import { holderRows } from '../../model/holders';
+import type { Known } from '../../model/history/past';
+import type { Request } from '../../model/request';
+import { isFresh } from '../../model/status';
+import type { Store } from '../../model/store';
+import type { Moment } from '../../model/summary';
+import type { Markers } from '../event-markers';
+import { Header } from '../header';
+import { Notice } from '../notice';
+import { useOnScreen, useSeldom } from '../on-screen';
+import type { Palette } from '../palette';
+import { runBands } from '../run-bands';
+import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
+import { annotationsOf, cellBands, type AnnotationSet } from './annotations';
+import { CellTable } from './cells';
+import { Lane } from './lane';
+import { Legend } from './legend';
+import { PastSource } from './past-source';
+import { PlotView } from './plot';
+import type { Change, PlotContext } from './plot-content';
+import { Toolbar, type Draft, type ToolbarMenu } from './toolbar';
+
+export interface DashboardOptions extends ViewOptions {
+  state: DashboardState;
+  /** Something else is shown, and may be remembered. */
+  onState: (state: DashboardState) => void;
+  /** Asks the server something over HTTP; without it, nothing can be marked. */
+  request?: Request | undefined;
+  /** Whether nothing can be marked there. */
+  readOnly?: boolean | undefined;
+}
+
+/** The most GPUs for which 50 samples a second are drawn. */
+const TRACED_GPUS = 2;
+const STEP = 0.25;
+/** The usual heights of charts of all GPUs, and of single GPUs. */
+const HEIGHT_PX = 112;
+const APART_HEIGHT_PX = 150;
+/** Selectors of controls that use every key, and of controls that a space presses. */
+const TYPED_INTO = ['input', 'select', 'textarea', '.gpumon-menu>div'];
+const PRESSED = ['button', 'a', 'summary'];
+const NO_TRACES: ReadonlyMap<string, never> = new Map<string, never>();
+
+export class Dashboard extends StoreView {
+  private readonly holders = new PastHolders();
+  private readonly past: PastSource;
+  private readonly recorded = remembered(recorded);
+  private state: DashboardState;
+  private traced = false;
+  /** The readings that were requested besides the usual ones; `null` before the first time. */
+  private tracked: string | null = null;
+  private opened: ToolbarMenu | null = null;
+  private draft: Draft | null = null;
+  /** The line whose name is pointed at, by id. */
+  private pointed: string | null = null;
+  /** The server's record of what is shown, if that is needed. */
+  private shown: Known | null = null;
+
+  constructor(
+    store: Store,
+    private readonly subscription: Pick<Subscription, 'update'>,
+    protected override readonly options: DashboardOptions & ViewContext,
+  ) {
+    const name = {
+      role: 'region',
+      'aria-label': options.title,
+      'data-testid': 'gpumon-dashboard',
+    };
+    super(h('div', { class: 'gpumon gpumon-dashboard', tabindex: '0', ...name }), store, options);
+    this.state = options.state;
+    this.past = new PastSource(store, options.request, {
+      invalidate: options.invalidate,
+      onAll: (oldest_ms) => this.change((state, now_ms) => zoomedSince(state, oldest_ms, now_ms)),
+    });
+    this.element.addEventListener('keydown', (event) => this.onKey(event));
+    this.element.addEventListener('click', ({ detail, target }) => {
+      // After a click, keys act on the charts again. A button pressed by a key keeps the focus.
+      const isOnCharts =
+        target instanceof Element &&
+        target.closest('.gpumon-controls, .gpumon-plot-sections') !== null &&
+        target.closest('details, [role=separator]') === null;
+      if (detail > 0 && isOnCharts) {
+        this.focus();
+      }
+    });
+    this.trackCharts();
+  }
+
+  show(state: DashboardState): void {
+    this.state = state;
+    this.trackCharts();
+    this.options.onState(state);
+    this.options.invalidate();
+  }
+
+  override render(): void {
+    super.render();
+    if (isPaused(this.state)) {
+      this.cursor.follow();
+    }
+  }
+
+  override dispose(): void {
+    super.dispose();
+    this.past.dispose();
+  }
+
+  protected content(): ComponentChild {
+    const { store, state, options } = this;
+    const { request, notebooks } = options;
+    const now_ms = store.clock.now();
+    const gpus = gpusOf(store.inventory, store.sample, store.details);
+    const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
+    const indices = chosen.map(({ index }) => index);
+    this.updateTraces();
+    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    this.holders.record(holderRows(gpus, store.slots, notebooks?.pathOf), now_ms);
+    this.holders.recall(store.formerHolders, gpus, store.slots);
+    this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
+    const { executions: own } = store.cells;
+    const paths = new Set(own.flatMap(({ path }) => path ?? []));
+    const holders = this.holders.since(from_ms, now_ms, paths);
+    const all =
+      store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
+    const metrics = metricsOf(all);
+    const need = { state, now_ms, metrics, gpus: chosen, width: this.chartWidth() };
+    const known = this.past.known(need);
+    const compared = this.past.compared(need);
+    // The owners of memory are known of the last minutes alone.
+    const sections = known === null ? all : withStacks(all, known.knows);
+    this.shown = known;
+    const { status, ...head } = this.head(chosen);
+    const palette = this.currentPalette();
+    const charts = chartsOf(state, chosen.length);
+    const usual_px = isApart(state, chosen.length) ? APART_HEIGHT_PX : HEIGHT_PX;
+    const context: PlotContext = {
+      timeline: known?.source ?? store.timeline,
+      mean_ms: known === null ? 0 : meanTime(known, this.cursor.at_ms),
+      // The driver's own records are of the last minutes.
+      traces: known === null ? store.traces : NO_TRACES,
+      window: withRevisionOf(compared, {
+        ...store.window(from_ms, to_ms),
+        ...(known !== null && windowOf(known)),
+      }),
+      compared,
+      palette,
+      freshness: { now_ms, stale: !isFresh(status) },
+      at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
+      hidden: new Set(state.hidden),
+      pointed: this.pointed,
+      onPoint: this.onPoint,
+      axes: state.axes,
+      fitted: state.fitted,
+      height_px: state.height_px ?? usual_px,
+      change: this.change,
+    };
+    const events = known?.events ?? store.events;
+    const executions = [...this.recorded(events, own), ...own];
+    const pathOf = (kernelId: string): string | null =>
+      notebooks?.pathOf(kernelId) ?? this.holders.pathOf(kernelId);
+    const notebookOf = notebookNamer(executions, pathOf, [
+      ...paths,
+      ...this.holders.pathsSince(from_ms),
+    ]);
+    const bands = cellBands(executions, notebookOf, palette, holders, now_ms);
+    for (const [gpu, runs] of runBands(events, palette, now_ms)) {
+      bands.set(gpu, [...runs, ...(bands.get(gpu) ?? [])]);
+    }
+    const annotations = annotationsOf(
+      indices,
+      bands,
+      conditionSpans(events, store.sample, now_ms, known?.answer.conditions),
+      withDraft(this.markers(events, palette), this.draft, palette),
+      palette,
+      { from_ms, to_ms },
+    );
+    const first = sections.find(({ plots }) => plots.length > 0);
+    return (
+      <>
+        <Header
+          {...head}
+          status={status}
+          title={options.title}
+          store={store}
+          paused={isPaused(state) ? spanText(from_ms, to_ms, now_ms) : null}
+          actions={options.actions?.() ?? []}
+          onRetry={options.onRetry}
+          onResume={this.onResume}
+          request={request}
+        />
+        <Toolbar
+          state={state}
+          change={this.change}
+          gpus={gpus}
+          charts={charts}
+          now_ms={now_ms}
+          opened={this.opened}
+          onOpen={this.onOpen}
+          onDone={this.onDone}
+          draft={this.draft}
+          onDraft={this.onDraft}
+          request={request}
+          readOnly={options.readOnly}
+        />
+        <Notice notice={head.notice} level={status.level} />
+        {this.past.content()}
+        {sections.length > 0 && (
+          <Lane
+            content={annotations.lane}
+            from_ms={from_ms}
+            to_ms={to_ms}
+            isOneGpu={chosen.length === 1}
+          />
+        )}
+        <CellTable
+          executions={executions}
+          gpus={new Set(indices)}
+          notebookOf={notebookOf}
+          notebooks={notebooks}
+        />
+        <div
+          class="gpumon-plot-sections"
+          aria-busy={this.past.isLoading ? 'true' : undefined}
+          style={{ '--_plot-height': `${context.height_px}px` }}
+        >
+          {sections.map((section) => (
+            <PlotSection
+              key={section.key}
+              section={section}
+              context={context}
+              annotations={annotations}
+              charts={charts}
+              isFirst={section === first}
+            />
+          ))}
+        </div>
+      </>
+    );
+  }
+
+  protected override get seen(): Pick<Moment, 'timeline' | 'gap_ms'> {
+    return this.shown === null
+      ? super.seen
+      : { timeline: this.shown.source, gap_ms: this.shown.gap_ms };
+  }
+
+  private readonly change: Change = (edit) => {
+    const next = edit(this.state, this.store.clock.now());
+    if (next !== this.state) {
+      this.show(next);
+    }
+  };
+
+  private readonly onPoint = (id: string | null): void => {
+    this.pointed = id;
+    this.options.invalidate();
+  };
+
+  private readonly onOpen = (menu: ToolbarMenu, open: boolean): void => {
+    if (open === (this.opened === menu)) {
+      return;
+    }
+    this.opened = open ? menu : null;
+    this.draft =
+      this.opened === 'marks'
+        ? { at_ms: this.cursor.at_ms ?? this.store.clock.now(), text: '' }
+        : null;
+    this.options.invalidate();
+  };
+
+  private readonly onDraft = (draft: Draft): void => {
+    this.draft = draft;
+    this.options.invalidate();
+  };
+
+  private readonly onDone = (): void => {
+    if (this.opened !== null) {
+      this.onOpen(this.opened, false);
+    }
+    this.focus();
+  };
+
+  private readonly onResume = (): void => {
+    this.change(resumed);
+    this.focus();
+  };
+
+  private focus(): void {
+    this.element.focus({ preventScroll: true });
+  }
+
+  /** Returns the pixels of the device that a chart has; 0 until one is drawn. */
+  private chartWidth(): number {
+    return this.element.querySelector('canvas')?.width ?? 0;
+  }
+
+  /** Requests the driver's own records, where there are few enough GPUs. */
+  private updateTraces(): void {
+    const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
+    const traced = count > 0 && count <= TRACED_GPUS && isApart(this.state, count);
+    if (traced !== this.traced) {
+      this.traced = traced;
+      this.subscription.update({ traces: traced });
+    }
+  }
+
+  /** Requests what is drawn, by itself or because somebody chose it. */
+  private trackCharts(): void {
+    const chosen = uncharted(this.state.charts ?? []);
+    if (chosen.join() !== this.tracked) {
+      this.tracked = chosen.join();
+      this.subscription.update({ metrics: [...DRAWN, ...chosen] });
+    }
+  }
+
+  /** The list of shortcuts describes these keys. */
+  private onKey(event: KeyboardEvent): void {
+    const { key } = event;
+    if (event.ctrlKey || event.metaKey || event.altKey || isForControl(event.target, key)) {
+      return;
+    }
+    if (key === 'ArrowLeft' || key === 'ArrowRight') {
+      const share = key === 'ArrowLeft' ? -STEP : STEP;
+      this.change((state, now_ms) => moved(state, share, now_ms));
+    } else if (key === ' ') {
+      this.change(togglePaused);
+    } else if (key === '+' || key === '=' || key === '-') {
+      this.change((state, now_ms) => zoomedStep(state, key === '-' ? 2 : 0.5, now_ms));
+    } else if (key === 'y') {
+      this.change((state) => ({ ...state, fitted: !state.fitted }));
+    } else if (key === '0' || key === 'Escape') {
+      this.change(reset);
+    } else if (key === 'm' || key === '?') {
+      this.onOpen(key === 'm' ? 'marks' : 'help', true);
+      // The next keys are for what is opened, and may come before the next frame.
+      this.render();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+}
+
+interface PlotSectionProps {
+  section: Section;
+  context: PlotContext;
+  annotations: AnnotationSet;
+  charts: readonly string[];
+  isFirst: boolean;
+}
+
+/** Charts that belong together, under their heading. */
+function PlotSection({
+  section: { key, gpu, title, plots, missing },
+  context: given,
+  annotations,
+  charts,
+  isFirst,
+}: PlotSectionProps): ComponentChild {
+  const element = useRef<HTMLElement>(null);
+  const onScreen = useOnScreen(element);
+  const { freshness } = given;
+  const content = useSeldom(onScreen, freshness.now_ms, () => {
+    const isHealthy = gpu === null || gpu.now?.health.state === 'ok';
+    const context = isHealthy ? given : { ...given, freshness: { ...freshness, stale: true } };
+    const lines = new Map(plots.flatMap((plot) => plot.lines.map((line) => [line.id, line])));
+    const isCrowd = plots.some((plot) => plot.lines.length > CROWD);
+    return (
+      <>
+        <h2>{title}</h2>
+        {isCrowd && (
+          <>
+            <p class="gpumon-missing">
+              {trans.__(
+                'Line: median. Band: 10 to 90 % of GPUs. Outliers are drawn over it, and the GPUs that you point at or choose.',
+              )}
+            </p>
+            <Legend lines={[...lines.values()]} ids={[...lines.keys()]} context={context} />
+          </>
+        )}
+        <div class="gpumon-plots">
+          {plots.map((plot, place) => (
+            <PlotView
+              key={plot.key}
+              plot={plot}
+              context={context}
+              annotations={key === HOST ? annotations.machine : annotations.of(plot.gpu)}
+              charts={charts}
+              isFirst={isFirst && place === 0}
+            />
+          ))}
+        </div>
+        {missing.length > 0 && (
+          <p class="gpumon-missing">
+            {trans.__('Not on this board or driver: %1.', missing.join(', '))}
+          </p>
+        )}
+      </>
+    );
+  });
+  return (
+    <section data-section={key} ref={element}>
+      {content}
+    </section>
+  );
+}
+
+/** Returns the markers with the mark that is about to be added. */
+function withDraft(markers: Markers, draft: Draft | null, palette: Palette): Markers {
+  return draft === null
+    ? markers
+    : {
+        ...markers,
+        ofAll: [
+          ...markers.ofAll,
+          { at_ms: draft.at_ms, color: palette.text, label: draft.text || '…' },
+        ],
+      };
+}
+
+/**
+ * Returns `true` if the focused control uses the key: to type, to press, or to move within a menu.
+ */
+function isForControl(target: EventTarget | null, key: string): boolean {
+  const controls = key === ' ' ? [...TYPED_INTO, ...PRESSED] : TYPED_INTO;
+  return target instanceof Element && target.closest(controls.join()) !== null;
+}
+
+/** Returns the time that a value there is the mean of; 0 for what was received since, which is not averaged. */
+function meanTime({ areMeans, answer }: Known, at_ms: number | null): number {
+  return areMeans && at_ms !== null && at_ms <= answer.to_ms ? answer.resolution_ms : 0;
+}
+
+/** Charts are drawn again when more is known of what they are compared with. */
+function withRevisionOf(compared: SeriesSource | null, window: TimeWindow): TimeWindow {
+  return compared === null
+    ? window
+    : { ...window, revision: `${window.revision} ${compared.revision}` };
+}
+
+function windowOf({ source, gap_ms }: Known): Pick<TimeWindow, 'times_ms' | 'revision' | 'gap_ms'> {
+  return { times_ms: source.times_ms, revision: source.revision, gap_ms };
+}

@@ -1,0 +1,126 @@
+import type { ComponentChild } from 'preact';
+
+import { trans } from '../../lib/translation';
+import { isolated, toggledLine } from '../../model/dashboard/legend';
+import type { PlotLine } from '../../model/dashboard/plots';
+import type { Unit } from '../../model/unit';
+import { stripesOf } from '../palette';
+import { PastValue, ReadingValue } from '../value';
+import { lineColor, pastValue, type PlotContext } from './plot-content';
+
+export interface LegendProps {
+  lines: readonly PlotLine[];
+  /** Why a line is named, by its id. */
+  notes?: ReadonlyMap<string, string>;
+  /** The ids of all lines that the legend acts on. */
+  ids: readonly string[];
+  /** The unit of values; without it, lines have names alone. */
+  unit?: Unit;
+  context: PlotContext;
+}
+
+/** The names of lines with their values now or at the moment pointed at. Clicks isolate and hide lines. */
+export function Legend({ lines, notes, ids, unit, context }: LegendProps): ComponentChild {
+  const { hidden, change, onPoint } = context;
+  const choose = (id: string, hides: boolean): void =>
+    change((state) => ({
+      ...state,
+      hidden: (hides ? toggledLine : isolated)(state.hidden, id, ids),
+    }));
+  return (
+    <div
+      class="gpumon-legend gpumon-readouts"
+      role="group"
+      title={trans.__('Click: only this line. Ctrl+click or Shift+click: hide it.')}
+    >
+      {lines.map((line) => {
+        const { id, series } = line;
+        const note = notes?.get(id);
+        const content = (
+          <>
+            {note !== undefined && <span class="gpumon-readout-note">{note}</span>}
+            <Swatch line={line} context={context} />
+            <Name text={line.label} />
+            {unit && <LineValue line={line} unit={unit} context={context} />}
+          </>
+        );
+        // A line that is computed from all lines cannot be alone.
+        return line.own !== undefined ? (
+          <span key={series}>{content}</span>
+        ) : (
+          <button
+            type="button"
+            key={series}
+            aria-pressed={!hidden.has(id)}
+            onClick={(event) => choose(id, hides(event))}
+            onKeyDown={(event) => {
+              // Some browsers make no click of a key with a modifier.
+              if ((event.key === 'Enter' || event.key === ' ') && hides(event)) {
+                event.preventDefault();
+                choose(id, true);
+              }
+            }}
+            onPointerEnter={() => onPoint(id)}
+            onPointerLeave={() => onPoint(null)}
+          >
+            {content}
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+export function Swatch({
+  line,
+  context,
+}: {
+  line: PlotLine;
+  context: PlotContext;
+}): ComponentChild {
+  const { style, ...stripes } = stripesOf(line.color);
+  const color = lineColor(line, context.palette);
+  return (
+    <span
+      class="gpumon-swatch"
+      aria-hidden="true"
+      {...stripes}
+      style={{ ...style, '--_swatch': color }}
+    />
+  );
+}
+
+/** A name that is cut where it is too long, but never in the number at its end: a PID. */
+export function Name({ text }: { text: string }): ComponentChild {
+  const number = /(?<=\S)\s\(?\d+\)?$/.exec(text)?.[0] ?? '';
+  return (
+    <>
+      <span class="gpumon-readout-name">{text.slice(0, text.length - number.length)}</span>
+      {number !== '' && <span class="gpumon-readout-number">{number}</span>}
+    </>
+  );
+}
+
+function LineValue({
+  line,
+  unit,
+  context,
+}: {
+  line: PlotLine;
+  unit: Unit;
+  context: PlotContext;
+}): ComponentChild {
+  const { at_ms, freshness } = context;
+  if (at_ms === null) {
+    return (
+      <ReadingValue id={line.series} reading={line.now} format={unit.text} freshness={freshness} />
+    );
+  }
+  const past = pastValue(line, at_ms, context);
+  return <PastValue id={line.series} text={Number.isNaN(past) ? null : unit.text(past)} />;
+}
+
+/** Whether a click hides a line instead of isolating it. */
+function hides(event: MouseEvent | KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.shiftKey;
+}

@@ -1,0 +1,173 @@
+/** The past that the stream does not have: how far back it is known, and the comparison with an earlier span. */
+
+import type { ComponentChild } from 'preact';
+
+import { DASH, duration, since } from '../../lib/format';
+import { remembered } from '../../lib/remembered';
+import { joined, plainText } from '../../lib/text';
+import type { SeriesSource } from '../../lib/timeline';
+import { trans } from '../../lib/translation';
+import { changeText, FIGURES, figuresOf, later } from '../../model/dashboard/comparison';
+import { spanText } from '../../model/dashboard/moment';
+import { seriesKey, type GpuState } from '../../model/gpu';
+import { Past, type PastOptions } from '../../model/history/past';
+import type { HistorySpan } from '../../wire';
+
+/** A smaller missing share of what is shown is not reported. */
+const MISSING = 0.02;
+const KEEP_MORE = 'gpumon serve --data-dir DIR';
+const METRICS = FIGURES.map(({ metric }) => metric);
+/** Figures need no more points. */
+const POINTS = 600;
+
+export interface NoteInput {
+  from_ms: number;
+  to_ms: number;
+  now_ms: number;
+  /** The last answer of the server. */
+  answer: HistorySpan | null;
+  problem: string | null;
+  /** Called with the first moment of which anything is known. */
+  onAll: (oldest_ms: number) => void;
+}
+
+export interface ComparedSpan {
+  from_ms: number;
+  to_ms: number;
+  now_ms: number;
+  /** How much earlier the other span is. */
+  by_ms: number;
+  points: number;
+  metrics: readonly string[];
+  gpus: readonly GpuState[];
+}
+
+export class PastPart {
+  readonly past: Past;
+  private readonly shown: Past;
+  private readonly earlier: Past;
+  private readonly moved = remembered(later);
+  private readonly figures = [remembered(figuresOf), remembered(figuresOf)] as const;
+
+  constructor(options: PastOptions) {
+    this.past = new Past(options);
+    this.shown = new Past(options);
+    this.earlier = new Past(options);
+  }
+
+  note(input: NoteInput): ComponentChild {
+    return <PastNote {...input} />;
+  }
+
+  /** Returns the lines of the earlier span at the times of the shown one, and the figures of both. */
+  compare({ from_ms, to_ms, now_ms, by_ms, points, metrics, gpus }: ComparedSpan): {
+    source: SeriesSource | null;
+    figures: ComponentChild;
+  } {
+    const [earlierFrom_ms, earlierTo_ms] = [from_ms - by_ms, to_ms - by_ms];
+    const wanted = [...new Set([...metrics, ...METRICS])].sort();
+    const earlier = this.earlier.known({
+      from_ms: earlierFrom_ms,
+      to_ms: earlierTo_ms,
+      points,
+      metrics: wanted,
+    });
+    const shown = this.shown.known({ from_ms, to_ms, points: POINTS, metrics: METRICS });
+    // Figures of a span that moves on are computed again with each point.
+    const step_ms = Math.ceil((to_ms - from_ms) / POINTS);
+    const begin_ms = Math.floor(from_ms / step_ms) * step_ms;
+    const end_ms = begin_ms + to_ms - from_ms;
+    const keys = gpus.map(({ index, uuid }) => seriesKey({ index, uuid }, '')).join();
+    const [ofShown, ofEarlier] = this.figures;
+    const own = shown && ofShown(shown.source, begin_ms, end_ms, keys);
+    const others = earlier && ofEarlier(earlier.source, begin_ms - by_ms, end_ms - by_ms, keys);
+    const problem = this.earlier.problem ?? this.shown.problem;
+    const isEmpty = (earlier?.answer.oldest_ms ?? -Infinity) >= earlierTo_ms;
+    return {
+      source: earlier && this.moved(earlier.source, by_ms),
+      figures: (
+        <section class="gpumon-comparison" aria-label={trans.__('Comparison')}>
+          <table>
+            <thead>
+              <tr>
+                <td />
+                {[
+                  spanText(from_ms, to_ms, now_ms),
+                  spanText(earlierFrom_ms, earlierTo_ms, now_ms),
+                ].map((span) => (
+                  <th key={span.join()} scope="col">
+                    {trans.__('%1 to %2', ...span)}
+                  </th>
+                ))}
+                <th scope="col">{trans.__('Change')}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {FIGURES.map((figure, i) => {
+                const [a, b] = [own?.[i] ?? null, others?.[i] ?? null];
+                const text = (value: number | null): string =>
+                  value === null ? DASH : figure.unit.text(value);
+                return (
+                  <tr key={figure.id}>
+                    <th scope="row">{figure.label()}</th>
+                    <td>{text(a)}</td>
+                    <td>{text(b)}</td>
+                    <td>{changeText(figure, a, b)}</td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+          <p class="gpumon-missing" role="status">
+            {problem !== null
+              ? trans.__('The history cannot be read. %1', problem)
+              : isEmpty && trans.__('Nothing is recorded of the earlier span.')}
+          </p>
+        </section>
+      ),
+    };
+  }
+
+  dispose(): void {
+    [this.past, this.shown, this.earlier].forEach((past) => past.dispose());
+  }
+}
+
+/** How far back the past is known where charts show more, and how to keep more of it. */
+function PastNote({ from_ms, to_ms, now_ms, answer, problem, onAll }: NoteInput): ComponentChild {
+  const isShort = answer !== null && answer.oldest_ms - from_ms > MISSING * (to_ms - from_ms);
+  const storage = answer?.storage;
+  const isInMemory = isShort && storage?.on_disk === false && storage.problem === undefined;
+  const text = joined(
+    [
+      problem === null ? null : trans.__('The history cannot be read. %1', problem),
+      isShort ? reachText(answer, now_ms) : null,
+      storage?.problem === undefined ? null : plainText(storage.problem),
+      isInMemory ? trans.__('To keep up to a year on disk, start the server with:') : null,
+    ],
+    ' ',
+  );
+  const isProblem = problem !== null || storage?.problem !== undefined;
+  return text === '' ? null : (
+    <div class="gpumon-past-note" data-level={isProblem ? 'warning' : undefined}>
+      <span>{text}</span>
+      {isInMemory && <code>{KEEP_MORE}</code>}
+      {isShort && answer.oldest_ms < answer.to_ms && (
+        <button type="button" class="gpumon-chip" onClick={() => onAll(answer.oldest_ms)}>
+          {trans.__('Show all there is')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function reachText({ oldest_ms, to_ms, storage }: HistorySpan, now_ms: number): string {
+  if (oldest_ms >= to_ms) {
+    return trans.__('Nothing is recorded yet.');
+  }
+  const kept = duration(storage.reach_ms);
+  const where = storage.on_disk
+    ? trans.__('It is kept on disk for %1.', kept)
+    : trans.__('It is kept in memory for %1.', kept);
+  return `${trans.__('The history begins at %1.', since(oldest_ms, now_ms))} ${where}`;
+}

@@ -1,0 +1,355 @@
+import type { ComponentChild } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+
+import type { Chart } from '../../chart/chart';
+import { trans } from '../../lib/translation';
+import { placed, stepped } from '../../model/dashboard/arrange';
+import { Crowd, CROWD } from '../../model/dashboard/crowd';
+import { Extremes } from '../../model/dashboard/legend';
+import type { Plot, PlotLine } from '../../model/dashboard/plots';
+import {
+  asChosen,
+  HEIGHTS_PX,
+  movedBy,
+  resumed,
+  withAxis,
+  withHeight,
+  zoomed,
+  zoomedBy,
+  type DashboardState,
+} from '../../model/dashboard/state';
+import { nearestLine, tooltipValues } from '../../model/dashboard/tooltip-values';
+import { ChartCanvas } from '../chart-canvas';
+import { useView } from '../component-view';
+import { Menu } from '../menu';
+import { useOnScreen, useSeldom } from '../on-screen';
+import { part } from '../part';
+import type { Annotations } from './annotations';
+import { addGestures, type GestureListener } from './gestures';
+import { Legend } from './legend';
+import type { CopyFormat } from './plot-copy';
+import { contentOf, valued, type Change, type PlotContext } from './plot-content';
+import { Tooltip } from './tooltip';
+
+/** The type of dragged charts, so that a chart accepts nothing else: a file, a cell. */
+const DRAGGED = 'application/x-gpumon-chart';
+/** Within this distance a line is pointed at. */
+const NEAR_PX = 12;
+/** A tooltip opens downward, and has as many rows as fit into the window. */
+const ROW_PX = 19;
+const LEAST_ROWS = 2;
+const MOST_ROWS = 10;
+/** The step of a height that is changed by keys. */
+const STEP_PX = 20;
+
+export interface PlotProps {
+  plot: Plot;
+  context: PlotContext;
+  annotations: Annotations;
+  /** The charts of the dashboard, in their order. */
+  charts: readonly string[];
+  /** Whether its handle is the one that the keyboard reaches: all charts have the same height. */
+  isFirst: boolean;
+}
+
+/** One chart of a dashboard with its title, legend and menu. */
+export function PlotView({
+  plot,
+  context: given,
+  annotations,
+  charts,
+  isFirst,
+}: PlotProps): ComponentChild {
+  const { cursor, invalidate } = useView();
+  const figure = useRef<HTMLElement>(null);
+  const chart = useRef<Chart | null>(null);
+  const pointer = useRef<{ clientY: number; room_px: number; rows: number } | null>(null);
+  const [{ crowd, extremes }] = useState(() => ({ crowd: new Crowd(), extremes: new Extremes() }));
+  const [drop, setDrop] = useState<'before' | 'after' | null>(null);
+  const onScreen = useOnScreen(figure);
+  const { change } = given;
+  const context = withFreshTimes(given);
+  const { at_ms } = cursor;
+
+  const onMount = (host: HTMLElement, made: Chart): void => {
+    chart.current = made;
+    addGestures(host, made, gesturesOf(plot, change));
+    host.addEventListener('pointermove', ({ clientY }) => {
+      const { left, top } = host.getBoundingClientRect();
+      const { right = 0 } = host.closest('.gpumon')?.getBoundingClientRect() ?? {};
+      const rows = Math.floor((globalThis.innerHeight - top) / ROW_PX) - 3;
+      pointer.current = { clientY, room_px: right - left, rows };
+      invalidate();
+    });
+    host.addEventListener('pointerleave', () => {
+      pointer.current = null;
+      invalidate();
+    });
+  };
+  const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
+  /** The line at the pointer, of all lines. */
+  const pointedLine = (): string | null => {
+    const at = pointer.current && chart.current?.valueAt(pointer.current.clientY);
+    return at && plot.lines.length > 1
+      ? nearestLine(
+          plot.lines.filter(isShown).map((line) => valued(line, context)),
+          at.value,
+          NEAR_PX * at.pixel,
+        )
+      : null;
+  };
+  const linesWith = (near: string | null): readonly PlotLine[] =>
+    plot.lines.length > CROWD
+      ? crowd.linesOf(plot, context.timeline, context.window, context.hidden, [
+          near,
+          context.pointed,
+        ])
+      : plot.lines;
+  const tooltip = (lines: readonly PlotLine[], near: string | null): ComponentChild => {
+    const x_px = at_ms === null ? null : (chart.current?.xOf(at_ms) ?? null);
+    if (pointer.current === null || at_ms === null || x_px === null) {
+      return null;
+    }
+    const { rows, room_px } = pointer.current;
+    const all = [...lines, ...plot.stack].filter(isShown).map((line) => valued(line, context));
+    const most = Math.min(MOST_ROWS, Math.max(LEAST_ROWS, rows));
+    const values = tooltipValues(all, near, most);
+    return (
+      <Tooltip
+        at_ms={at_ms}
+        x_px={x_px}
+        width_px={chart.current?.width_px ?? 0}
+        room_px={room_px}
+        rows={values.rows}
+        more={values.more + leftOut(plot, lines)}
+        near={near}
+        unit={plot.unit}
+        annotations={annotations}
+        context={context}
+      />
+    );
+  };
+  const copy = async (format: CopyFormat): Promise<string> => {
+    const { copyPlot } = await part(import('./plot-copy'));
+    const now = withFreshTimes(given);
+    const lines = linesWith(null);
+    // All of a copy is of one moment.
+    chart.current?.draw(contentOf(plot, lines, annotations, now, at_ms, null));
+    return chart.current === null ? '' : copyPlot(format, chart.current, plot, lines, now);
+  };
+  const arrange = (all: readonly string[]): null => {
+    change((state) => ({ ...state, charts: asChosen(all) }));
+    return null;
+  };
+
+  const content = useSeldom(onScreen, context.freshness.now_ms, () => {
+    const near = pointedLine();
+    const lines = linesWith(near);
+    const drawn = onScreen ? contentOf(plot, lines, annotations, context, at_ms, near) : null;
+    const range = drawn === null ? 0 : drawn.ceiling - drawn.floor;
+    const notes = new Map<string, string>();
+    const shown = plot.lines.filter(isShown);
+    if (shown.some((line) => !lines.includes(line))) {
+      const values = shown.map((line) => valued(line, context));
+      const [highest, lowest] = extremes.of(values, range);
+      notes.set(lowest ?? '', trans.__('min')).set(highest ?? '', trans.__('max'));
+    }
+    return (
+      <>
+        <figcaption>
+          <div class="gpumon-plot-head">
+            <h3
+              title={trans.__('Drag to arrange charts')}
+              draggable
+              onDragStart={({ dataTransfer }) => {
+                dataTransfer?.setData(DRAGGED, plot.chart);
+                dataTransfer?.setDragImage(figure.current ?? new Image(), 20, 20);
+              }}
+            >
+              {plot.title}
+            </h3>
+            <PlotMenu
+              actions={{
+                [trans.__('Copy as PNG')]: () => copy('png'),
+                [trans.__('Copy as SVG')]: () => copy('svg'),
+                [trans.__('Copy as CSV')]: () => copy('csv'),
+                [trans.__('Move left')]: () => arrange(stepped(charts, plot.chart, -1)),
+                [trans.__('Move right')]: () => arrange(stepped(charts, plot.chart, 1)),
+                [trans.__('Remove chart')]: () => arrange(charts.filter((id) => id !== plot.chart)),
+              }}
+            />
+          </div>
+          <Legend
+            lines={[
+              ...new Set([...lines, ...shown.filter(({ id }) => notes.has(id))]),
+              ...plot.stack,
+            ]}
+            notes={notes}
+            ids={[...plot.lines, ...plot.stack].map(({ id }) => id)}
+            unit={plot.unit}
+            context={context}
+          />
+        </figcaption>
+        <div class="gpumon-plot-body">
+          <ChartCanvas class="gpumon-chart gpumon-plot-chart" content={drawn} onMount={onMount}>
+            {tooltip(lines, near)}
+          </ChartCanvas>
+          <HeightHandle height_px={context.height_px} isFirst={isFirst} change={change} />
+        </div>
+      </>
+    );
+  });
+  return (
+    <figure
+      class="gpumon-plot"
+      data-plot={plot.key}
+      data-drop={drop ?? undefined}
+      ref={figure}
+      onDragOver={(event) => {
+        if (event.dataTransfer?.types.includes(DRAGGED) === true) {
+          event.preventDefault();
+          setDrop(sideOf(event));
+        }
+      }}
+      onDragLeave={({ currentTarget, relatedTarget }) => {
+        if (!(relatedTarget instanceof Node && currentTarget.contains(relatedTarget))) {
+          setDrop(null);
+        }
+      }}
+      onDrop={(event) => {
+        setDrop(null);
+        const dragged = event.dataTransfer?.getData(DRAGGED) ?? '';
+        if (dragged !== '') {
+          event.preventDefault();
+          arrange(placed(charts, dragged, plot.chart, sideOf(event) === 'after'));
+        }
+      }}
+    >
+      {content}
+    </figure>
+  );
+}
+
+/** Reads the times again, because the timeline may have moved them since the view was rendered. */
+function withFreshTimes(context: PlotContext): PlotContext {
+  return { ...context, window: { ...context.window, times_ms: context.timeline.times_ms } };
+}
+
+/** How many lines of a plot are not among those drawn. */
+export function leftOut(plot: Plot, lines: readonly PlotLine[]): number {
+  return plot.lines.filter((line) => !lines.includes(line)).length;
+}
+
+/** Returns the half of a chart that something is dragged over. */
+function sideOf({ clientX, currentTarget }: DragEvent): 'before' | 'after' {
+  const { left, width } = (currentTarget as Element).getBoundingClientRect();
+  return clientX < left + width / 2 ? 'before' : 'after';
+}
+
+function gesturesOf({ id }: Plot, change: Change): GestureListener {
+  return {
+    onZoom: (a_ms, b_ms) => change((state) => zoomed(state, a_ms, b_ms)),
+    onZoomBy: (factor, at_ms) => change((state, now_ms) => zoomedBy(state, factor, at_ms, now_ms)),
+    onGrab: () => {
+      let grabbed: [DashboardState, now_ms: number] | null = null;
+      return (by_ms) =>
+        change((state, now_ms) => {
+          const [from, at_ms] = (grabbed ??= [state, now_ms]);
+          return movedBy(from, by_ms, at_ms);
+        });
+    },
+    onAxis: (a, b) => change((state) => withAxis(state, id, [a, b])),
+    onReset: () => change((state) => withAxis(resumed(state), id, null)),
+  };
+}
+
+interface PlotMenuProps {
+  /** By their names. An action returns a message, or nothing after which the menu closes. */
+  actions: Record<string, () => Promise<string> | null>;
+}
+
+function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
+  const [isOpen, setOpen] = useState(false);
+  const [message, setMessage] = useState('');
+  const run = async (name: string, menu: Element | null): Promise<void> => {
+    try {
+      const answer = await actions[name]?.();
+      setMessage(answer ?? '');
+      if (answer === null) {
+        setOpen(false);
+        // The chart may be moved in the next frame, which takes the focus away.
+        requestAnimationFrame(() => menu?.querySelector('summary')?.focus());
+      }
+    } catch (error) {
+      setMessage(trans.__('Not copied: %1', String(error)));
+    }
+  };
+  const onOpen = (open: boolean): void => {
+    setOpen(open);
+    setMessage('');
+  };
+  return (
+    <Menu label="⋯" name={trans.__('Chart menu')} open={isOpen} onOpen={onOpen}>
+      {isOpen && (
+        <div class="gpumon-plot-menu">
+          {Object.keys(actions).map((name) => (
+            <button
+              type="button"
+              key={name}
+              onClick={({ currentTarget }) => void run(name, currentTarget.closest('details'))}
+            >
+              {name}
+            </button>
+          ))}
+          <p role="status" class="gpumon-missing">
+            {message}
+          </p>
+        </div>
+      )}
+    </Menu>
+  );
+}
+
+interface HandleProps {
+  height_px: number;
+  isFirst: boolean;
+  change: Change;
+}
+
+/** The lower edge of a chart. Dragging it or its arrow keys resize all charts; a double click resets them. */
+function HeightHandle({ height_px, isFirst, change }: HandleProps): ComponentChild {
+  const grabbed = useRef<{ y: number; height_px: number } | null>(null);
+  const resize = (px: number | null): void => change((state) => withHeight(state, px));
+  return (
+    <div
+      class="gpumon-height"
+      role="separator"
+      aria-orientation="horizontal"
+      aria-label={trans.__('Height of charts')}
+      aria-valuemin={HEIGHTS_PX[0]}
+      aria-valuemax={HEIGHTS_PX[1]}
+      aria-valuenow={height_px}
+      title={trans.__('Drag to resize all charts, double-click to reset')}
+      tabIndex={isFirst ? 0 : -1}
+      onDblClick={() => resize(null)}
+      onPointerDown={({ currentTarget, clientY: y, pointerId }) => {
+        currentTarget.setPointerCapture(pointerId);
+        grabbed.current = { y, height_px };
+      }}
+      onPointerMove={({ clientY }) => {
+        if (grabbed.current !== null) {
+          resize(grabbed.current.height_px + clientY - grabbed.current.y);
+        }
+      }}
+      onLostPointerCapture={() => {
+        grabbed.current = null;
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'ArrowUp' || event.key === 'ArrowDown') {
+          event.preventDefault();
+          resize(height_px + (event.key === 'ArrowUp' ? -STEP_PX : STEP_PX));
+        }
+      }}
+    />
+  );
+}
