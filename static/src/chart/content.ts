@@ -30,6 +30,8 @@ export interface ChartLine {
   faint?: boolean;
   /** Whether it is the one pointed at. */
   strong?: boolean;
+  /** Whether the area below is left empty, also if it is the only line. */
+  unfilled?: boolean;
 }
 
 export interface Band {
@@ -80,8 +82,6 @@ export interface ChartContent {
   /** What the limit is called, where its number does not tell: `slowdown`. */
   limitName?: string;
   bands?: readonly Band[];
-  /** Thin bars above the lines, the last of them in front. */
-  bars?: readonly Band[];
   markers?: readonly EventMarker[];
   /** The time under the pointer; `null` for now. */
   at_ms: number | null;

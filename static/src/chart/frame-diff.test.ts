@@ -73,7 +73,6 @@ describe('a picture is drawn anew', () => {
       { lines: [...lines, ...lines] },
       { lines: lines.map((line) => ({ ...line, id: 'other' })) },
       { bands: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },
-      { bars: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },
       { markers: [{ at_ms: 1, color: 'blue', label: '' }] },
     ];
     expect(others.map((changes) => seen(content(50, changes), MINUTE_MS, 0))).toEqual(

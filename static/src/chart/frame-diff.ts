@@ -21,7 +21,6 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
     lines,
     stack = [],
     bands = [],
-    bars = [],
     markers = [],
     at_ms,
     floor,
@@ -32,7 +31,7 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
   const pixel_ms = (area.to_ms - area.from_ms) / (area.right - area.left);
   // A band that goes on ends where the chart does.
   const upToNow_ms = area.to_ms - STEP_PX * pixel_ms;
-  const bandEdges = [...bands, ...bars].map(({ from_ms, to_ms, color }) => [
+  const bandEdges = bands.map(({ from_ms, to_ms, color }) => [
     from_ms,
     to_ms > upToNow_ms ? '' : to_ms,
     color,

@@ -10,8 +10,10 @@ import { DAY_MS, isMidnight, MINUTE_MS, timeTicks, timeTickText, valueTicks } fr
 export const EDGE_PX = 4;
 /** How far beyond its area a line is drawn that is clipped: half of its width. */
 export const CLIP_PX = 1.5;
-/** Room for times, below the area. */
-export const BOTTOM_PX = 16;
+/** Room for times, below the area and apart from the axis. */
+export const BOTTOM_PX = 18;
+/** Between an axis and its labels. */
+const LABEL_PX = 7;
 /** Between times to the second, and between shorter ones. */
 const SECONDS_APART_PX = 74;
 const MINUTES_APART_PX = 54;
@@ -27,8 +29,6 @@ const NO_DASH: number[] = [];
 /** More lines than so are drawn thinner, and without dots. */
 const CROWD = 8;
 const LABEL_ROWS = 3;
-/** Bars fit above the lines. */
-const BAR_PX = 2;
 
 /** Upon a surface that has nothing on it, and the letters of a chart. */
 export function paintChart(ctx: Surface, area: PlotArea, content: ChartContent): void {
@@ -70,7 +70,7 @@ function paintGrid(ctx: Surface, area: PlotArea, content: ChartContent): void {
       ctx.fillStyle = style.grid;
       ctx.fillRect(left, y, right - left, px);
       ctx.fillStyle = style.muted;
-      ctx.fillText(texts[i] ?? '', left - 5 * px, y);
+      ctx.fillText(texts[i] ?? '', left - LABEL_PX * px, y);
     });
     paintTimes(ctx, area, style);
   }
@@ -97,7 +97,7 @@ function paintLimit(ctx: Surface, area: PlotArea, content: ChartContent, y: numb
   ctx.fillStyle = style.text;
   ctx.textBaseline = 'middle';
   ctx.textAlign = 'right';
-  ctx.fillText(axis.ticks([limit ?? 0])[0] ?? '', left - 5 * px, y);
+  ctx.fillText(axis.ticks([limit ?? 0])[0] ?? '', left - LABEL_PX * px, y);
   if (limitName !== undefined) {
     const above = y - top >= LETTERS_PX * px;
     ctx.fillStyle = style.muted;
@@ -121,8 +121,9 @@ function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
     ctx.fillStyle = step_ms < DAY_MS && isMidnight(at_ms) ? style.text : style.muted;
     const half = ctx.measureText(text).width / 2;
     const x = Math.round(area.x(at_ms));
-    if (x + half <= area.width && x - half >= 0) {
-      ctx.fillText(text, x, bottom + (BOTTOM_PX / 2 + 1) * px);
+    // The first label has the lowest value to its left.
+    if (x + half <= area.width && x - half >= left - LABEL_PX * px) {
+      ctx.fillText(text, x, bottom + (BOTTOM_PX / 2 + 2) * px);
       ctx.fillRect(x, bottom, px, 3 * px);
     }
   }
@@ -170,7 +171,7 @@ function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: Char
   }
   // What has the color of another is told from it by its dashed edge.
   for (const line of [...layers.filter(({ dash }) => dash !== undefined), ...strongLast]) {
-    if (lines.length === 1 && layers.length === 0) {
+    if (lines.length === 1 && layers.length === 0 && line.unfilled !== true) {
       fill(line.color, FILL_ALPHA, line.values);
     }
     const times = line.times_ms ?? times_ms;
@@ -228,11 +229,7 @@ function paintMarkers(ctx: Surface, area: PlotArea, { markers }: ChartContent): 
   }
 }
 
-function paintBands(
-  ctx: Surface,
-  area: PlotArea,
-  { bands = [], bars = [], style }: ChartContent,
-): void {
+function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartContent): void {
   const { px } = area;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'top';
@@ -256,11 +253,6 @@ function paintBands(
       ctx.fillStyle = style.muted;
       ctx.fillText(label, x + 4 * px, area.top + (2 + row * LETTERS_PX) * px);
     }
-  }
-  for (const { from_ms, to_ms, color } of bars) {
-    const [x, width] = extentOf(area, from_ms, to_ms);
-    ctx.fillStyle = color;
-    ctx.fillRect(x, area.top - (BAR_PX + 1) * px, width, BAR_PX * px);
   }
 }
 

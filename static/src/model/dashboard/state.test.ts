@@ -12,6 +12,8 @@ import {
   toAddress,
   togglePaused,
   withAxis,
+  withHeight,
+  chosenWith,
   zoomed,
   zoomedBy,
   zoomedSince,
@@ -143,4 +145,21 @@ describe('the axis of a chart', () => {
     expect(reset(state)).toEqual(DEFAULT_STATE);
     expect(fromAddress('axes=power:9:3,cpu:x:5,:1:2,memory').axes).toEqual({});
   });
+});
+
+it('height of charts has limits, and is in address', () => {
+  const state = withHeight(DEFAULT_STATE, 200.4);
+  expect(toAddress(state)).toBe('height=200');
+  expect(fromAddress('height=200')).toEqual(state);
+  expect([withHeight(state, 5).height_px, withHeight(state, 1e4).height_px]).toEqual([60, 600]);
+  expect(fromAddress('height=9').height_px).toBe(60);
+  expect(fromAddress('height=x').height_px).toBeNull();
+  expect(withHeight(state, null)).toEqual(DEFAULT_STATE);
+});
+
+it('GPUs are chosen alone first, then together', () => {
+  expect(chosenWith(null, 1, [0, 1, 2])).toEqual([1]);
+  expect(chosenWith([1], 0, [0, 1, 2])).toEqual([0, 1]);
+  expect(chosenWith([0, 1], 2, [0, 1, 2])).toBeNull();
+  expect(chosenWith([1], 1, [0, 1, 2])).toBeNull();
 });

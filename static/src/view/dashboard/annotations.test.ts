@@ -59,7 +59,7 @@ describe('annotations', () => {
   it('of several GPUs are named and joined', () => {
     const { bands, conditions, markers } = SET.of(null);
     expect(bands).toEqual([band(1000, 1600, '[1]'), band(1700, 1800, '[2]')]);
-    expect(labels(conditions)).toEqual(['GPU 0: warm', 'GPU 1: capped', 'GPU 1: hot']);
+    expect(labels(conditions)).toEqual(['GPU 0: warm', 'GPU 1: hot']);
     expect(labels(markers)).toEqual(['GPU 1: Xid 79', 'epoch 3', 'later']);
     expect(SET.machine).toMatchObject({ bands, conditions: [] });
     expect(labels(SET.machine.markers)).toEqual(['epoch 3', 'later']);

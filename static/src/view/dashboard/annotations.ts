@@ -83,7 +83,13 @@ export function annotationsOf(
       gpu === null
         ? {
             bands: cells,
-            conditions: gpus.flatMap((one) => named(one, bandsOf(one))),
+            // Tooltips would be full of ordinary conditions.
+            conditions: gpus.flatMap((one) =>
+              named(
+                one,
+                bandsOf(one).filter(({ level }) => levelRank(level) < levelRank('notice')),
+              ),
+            ),
             markers: [...events.map((one) => ({ ...one, small: true })), ...markers.ofAll],
           }
         : {

@@ -4,10 +4,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fromAddress, toAddress } from '../../model/dashboard/state';
 import type { Request } from '../../model/request';
 import { Store } from '../../model/store';
-import { gpu, hello, inventory, NOW, sample } from '../../testing/frames';
+import { GIB, gpu, hello, inventory, NOW, sample } from '../../testing/frames';
 import { historySpan } from '../../testing/history';
 import { allOnScreen } from '../../testing/on-screen';
-import type { HistorySpan } from '../../wire';
+import type { Condition, HistorySpan } from '../../wire';
 import { Dashboard } from './dashboard';
 
 beforeEach(() => {
@@ -425,6 +425,123 @@ describe('paused charts', () => {
     expect(find(element, '.gpumon-status-text').textContent).toBe('Reconnecting in 5\u00a0s');
     expect(find(element, '[data-testid=gpumon-resume]').textContent).toBe('Resume');
   });
+});
+
+describe('the toolbar', () => {
+  const summaries = (element: HTMLElement): (string | null)[] =>
+    [...element.querySelectorAll('.gpumon-controls summary')].map((one) =>
+      one.getAttribute('aria-label'),
+    );
+
+  it('names all controls, with tooltips', () => {
+    const { element } = shown(2, '', vi.fn<Request>());
+    expect(summaries(element)).toEqual([
+      'GPUs',
+      'Time range',
+      'Compare',
+      'Add mark',
+      'Charts',
+      'Shortcuts',
+    ]);
+    const icons = [...element.querySelectorAll('.gpumon-icons > button')];
+    expect(icons.map((one) => one.getAttribute('aria-label'))).toEqual(['Pause', 'Fit axes']);
+    expect(icons.every((one) => one.getAttribute('title') !== null)).toBe(true);
+  });
+
+  it('chooses GPUs and spans in menus', () => {
+    const { element, address } = shown(3);
+    const gpus = toggleMenu(element, 'GPUs');
+    press(gpus, '1');
+    press(gpus, '2');
+    expect(address()).toBe('gpu=1,2');
+    expect(gpus?.querySelector('summary')?.textContent).toBe('2 of 3 GPUs');
+    press(gpus, 'All');
+    const range = toggleMenu(element, 'Time range');
+    expect(gpus?.open).toBe(false);
+    press(range, '15 min');
+    expect([address(), range?.open]).toEqual(['span=15', false]);
+  });
+
+  it('zooms to custom span', () => {
+    const { element, address } = shown(1);
+    const range = toggleMenu(element, 'Time range');
+    const [from, to] = range?.querySelectorAll('input') ?? [];
+    const form = range?.querySelector('form');
+    if (from === undefined || to === undefined || form == null) {
+      throw new Error('no form');
+    }
+    const end = new Date(to.value).getTime();
+    expect(end).toBe(Math.floor(NOW / 1000) * 1000);
+    [from.value, to.value] = [to.value, from.value];
+    form.requestSubmit();
+    expect(to.validationMessage).toContain('after the start');
+    [from.value, to.value] = [to.value, from.value];
+    form.dispatchEvent(new Event('input'));
+    form.requestSubmit();
+    expect(address()).toBe(`from=${end - 120_000}&to=${end}`);
+    expect(range?.querySelector('summary')?.textContent).toBe('Custom: 2\u00a0min');
+  });
+
+  it('opens menus upward where only there is room', () => {
+    const { element } = shown(1);
+    const menu = element.querySelector<HTMLElement>('.gpumon-controls .gpumon-menu');
+    if (menu !== null) {
+      menu.getBoundingClientRect = () => new DOMRect(10, innerHeight - 40, 60, 20);
+    }
+    vi.spyOn(Element.prototype, 'scrollHeight', 'get').mockReturnValue(300);
+    toggleMenu(element, 'Time range');
+    expect(menu?.querySelector('[data-up]')).not.toBeNull();
+  });
+});
+
+describe('the lane', () => {
+  it('has conditions by GPU with text', () => {
+    const { element, store, render } = shown(4);
+    const texts = (selector: string): string[] =>
+      [...element.querySelectorAll(`.gpumon-lane ${selector}`)].map((one) => one.textContent);
+    expect(texts('.gpumon-lane-label')).toEqual(['Marks', 'Conditions', '']);
+    const condition: Condition = {
+      condition: 'held_by_nobody',
+      severity: 'notice',
+      since_ms: NOW - 60_000,
+      bytes: GIB,
+    };
+    const gpus = [0, 1, 2, 3].map((index) =>
+      gpu(index, { conditions: index === 0 ? [] : [condition] }),
+    );
+    store.apply({ type: 'sample', ...sample(NOW + 1, gpus) });
+    render();
+    expect(texts('.gpumon-lane-label')).toEqual(['Marks', 'GPU 1', 'GPU 2']);
+    expect(texts('.gpumon-lane-band')[0]).not.toBe('');
+    const more = element.querySelector<HTMLButtonElement>('.gpumon-lane-more');
+    expect(more?.textContent).toBe('+1');
+    more?.click();
+    render();
+    expect(texts('.gpumon-lane-label')).toEqual(['Marks', 'GPU 1', 'GPU 2', 'GPU 3']);
+  });
+
+  it('shows mark about to be added as flag', () => {
+    const { element } = shown(1, '', vi.fn<Request>());
+    element.dispatchEvent(new KeyboardEvent('keydown', { key: 'm' }));
+    expect(element.querySelector('.gpumon-lane-flag')?.textContent).toBe('…');
+  });
+});
+
+it('charts are resized by keys on one handle', () => {
+  const { element, address } = shown(2);
+  const handles = [...element.querySelectorAll<HTMLElement>('[role=separator]')];
+  expect(handles.filter(({ tabIndex }) => tabIndex === 0)).toEqual(handles.slice(0, 1));
+  const type = (key: string): void => {
+    handles[0]?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+  };
+  type('ArrowDown');
+  expect(address()).toBe('height=132');
+  expect(handles[0]?.getAttribute('aria-valuenow')).toBe('132');
+  type('ArrowUp');
+  type('ArrowUp');
+  expect(address()).toBe('height=92');
+  handles[0]?.dispatchEvent(new Event('dblclick'));
+  expect(address()).toBe('');
 });
 
 describe('keys', () => {

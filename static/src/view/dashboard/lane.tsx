@@ -11,6 +11,8 @@ import type { LaneContent } from './annotations';
 const ROWS = 2;
 /** Flags in this last part of the lane have their text on the left. */
 const LAST_PART = 0.8;
+/** Flags within this share of the lane are one. */
+const NEAR = 0.01;
 
 export interface LaneProps {
   content: LaneContent;
@@ -57,24 +59,31 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
       </li>
     );
   };
-  const flagItem = ({ at_ms, label, color }: EventMarker, place: number): ComponentChild => {
+  const flags = groupedFlags(content.flags, NEAR * (to_ms - from_ms));
+  const beginOf = (place: number): number => share(flags[place]?.[0]?.at_ms ?? NaN);
+  const flagItem = (group: readonly EventMarker[], place: number): ComponentChild => {
+    const [{ at_ms, label, color } = { at_ms: 0, label: '', color: '' }] = group;
     const begin = share(at_ms);
     const isLast = begin > LAST_PART;
-    const room = share(content.flags[place + 1]?.at_ms ?? to_ms) - begin;
+    const [before, after] = [beginOf(place - 1) || 0, beginOf(place + 1) || 1];
+    // Two flags between which both have their texts share the room.
+    const room = isLast
+      ? (begin - before) / (before > LAST_PART ? 1 : 2)
+      : (after - begin) / (after > LAST_PART && after < 1 ? 2 : 1);
     return (
       <li
         key={`${at_ms} ${label}`}
         class="gpumon-lane-flag"
         data-last={isLast ? '' : undefined}
-        title={`${timeOfDay(at_ms)} ${label}`}
+        title={group.map((flag) => `${timeOfDay(flag.at_ms)} ${flag.label}`).join('\n')}
         style={{
           left: isLast ? 'auto' : percent(begin),
           right: isLast ? percent(1 - begin) : 'auto',
-          maxWidth: percent(isLast ? begin : room),
+          maxWidth: percent(room),
           '--_mark': color,
         }}
       >
-        {label}
+        {group.length > 1 ? trans.__('%1 (+%2)', label, group.length - 1) : label}
       </li>
     );
   };
@@ -103,13 +112,19 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
   );
   return (
     <section class="gpumon-lane" aria-label={trans.__('Conditions and marks')} ref={lane}>
-      {row(trans.__('Marks'), content.flags.map(flagItem))}
+      {row(trans.__('Marks'), flags.map(flagItem))}
       {content.cells.length > 0 && row(trans.__('Cells'), content.cells.map(bandItem))}
       {shown.map(({ label, key, bands }) => row(label, bands.map(bandItem), key))}
       {empty}
       {rows.length > ROWS && (
-        <button type="button" class="gpumon-chip" onClick={() => setWhole(!isWhole)}>
-          {isWhole ? trans.__('Show fewer') : trans.__('%1 more', rows.length - ROWS)}
+        <button
+          type="button"
+          class="gpumon-lane-more"
+          aria-expanded={isWhole}
+          title={isWhole ? trans.__('Show fewer conditions') : trans.__('Show all conditions')}
+          onClick={() => setWhole(!isWhole)}
+        >
+          {isWhole ? '−' : `+${rows.length - ROWS}`}
         </button>
       )}
       {cursor.at_ms !== null && (
@@ -117,6 +132,20 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
       )}
     </section>
   );
+}
+
+/** Groups flags that are no further than `near_ms` from the first of their group. */
+function groupedFlags(flags: readonly EventMarker[], near_ms: number): EventMarker[][] {
+  const groups: EventMarker[][] = [];
+  for (const flag of flags) {
+    const first = groups.at(-1)?.[0];
+    if (first !== undefined && flag.at_ms - first.at_ms <= near_ms) {
+      groups.at(-1)?.push(flag);
+    } else {
+      groups.push([flag]);
+    }
+  }
+  return groups;
 }
 
 /** Distributes bands over as few rows as possible, so that none covers another; the first bands are in the first rows. */

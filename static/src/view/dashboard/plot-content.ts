@@ -110,6 +110,7 @@ export function contentOf(
     ...drawn(line, recorded(line, context)),
     ...dashOf(line.color),
     strong: line.id === near,
+    unfilled: line.own !== undefined,
   });
   const isShown = (line: PlotLine): boolean => !hidden.has(line.id);
   const earlier = (line: PlotLine): ChartLine[] =>
