@@ -51,8 +51,8 @@ describe('annotations', () => {
   it('of a GPU are its own that are shown', () => {
     expect(labels(SET.of(0).bands)).toEqual(['[1]']);
     expect(SET.of(1).conditions.map(({ label, color }) => [label, color])).toEqual([
-      ['capped', 'blue'],
       ['hot', 'red'],
+      ['capped', 'blue'],
     ]);
   });
 
@@ -67,9 +67,9 @@ describe('annotations', () => {
 
   it('of a moment are events near it, then what lasted', () => {
     const notes = (at_ms: number): string[] => labels(notesAt(at_ms, SET.of(1), SPAN));
-    expect(notes(1310)).toEqual(['Xid 79', 'capped', 'hot', '[1]']);
+    expect(notes(1310)).toEqual(['Xid 79', 'hot', 'capped', '[1]']);
     expect(notes(1650)).toEqual(['capped']);
-    expect(notes(1240)).toEqual(['epoch 3', 'capped', 'hot', '[1]']);
+    expect(notes(1240)).toEqual(['epoch 3', 'hot', 'capped', '[1]']);
     const cells = ['a.ipynb [1]', 'b.ipynb [1]', 'a.ipynb [1]'].map((title) => ({
       ...band(0, 9, '[1]'),
       title,

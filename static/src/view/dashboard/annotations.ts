@@ -12,28 +12,14 @@ import { kernelHolder } from '../../model/holders';
 import type { Markers } from '../event-markers';
 import { colorOf, type Palette } from '../palette';
 
-/** What charts show, and the conditions that their tooltips name. */
+/** Bands and markers of a chart, and the conditions that its tooltip names. */
 export interface Annotations {
   bands: readonly Band[];
   conditions: readonly Band[];
   markers: readonly EventMarker[];
 }
 
-/** What the lane above all charts shows. */
-export interface LaneContent {
-  flags: readonly EventMarker[];
-  cells: readonly Band[];
-  /** The conditions of each GPU that has any, those with the gravest first. */
-  conditions: readonly { gpu: number; bands: readonly Band[] }[];
-}
-
-export interface AnnotationSet {
-  /** Of a GPU's charts, or of charts of all GPUs where `gpu` is `null`. */
-  of: (gpu: number | null) => Annotations;
-  /** Of the machine's charts: what ran on GPUs and what people marked, without the state of GPUs. */
-  machine: Annotations;
-  lane: LaneContent;
-}
+export type AnnotationSet = ReturnType<typeof annotationsOf>;
 
 type ByGpu<T> = ReadonlyMap<number, readonly T[]>;
 
@@ -51,24 +37,21 @@ export function annotationsOf(
   markers: Markers,
   palette: Palette,
   { from_ms, to_ms }: Pick<TimeWindow, 'from_ms' | 'to_ms'>,
-): AnnotationSet {
-  const isShown = (span: { from_ms: number; to_ms: number }): boolean =>
+) {
+  const isShown = (span: Pick<TimeWindow, 'from_ms' | 'to_ms'>): boolean =>
     span.to_ms >= from_ms && span.from_ms <= to_ms;
+  /** The conditions of each GPU that has any. */
   const conditions = new Map(
-    gpus.map((gpu) => {
-      const shown = [...(spans.get(gpu) ?? [])].filter(isShown);
-      shown.sort((a, b) => levelRank(b.level) - levelRank(a.level));
-      return [gpu, shown] as const;
+    gpus.flatMap((gpu) => {
+      const shown = (spans.get(gpu) ?? []).filter(isShown).map(({ level, text, ...span }) => ({
+        ...span,
+        level,
+        color: palette.levels[level],
+        label: text,
+      }));
+      return shown.length === 0 ? [] : [[gpu, worstFirst(shown)] as const];
     }),
   );
-  const bandsOf = (gpu: number): (Band & { level: Level })[] =>
-    (conditions.get(gpu) ?? []).map(({ level, text, ...span }) => ({
-      from_ms: span.from_ms,
-      to_ms: span.to_ms,
-      level,
-      color: palette.levels[level],
-      label: text,
-    }));
   const named = <T extends { label: string }>(gpu: number, all: readonly T[]): T[] =>
     all.map((one) => ({ ...one, label: trans.__('GPU %1: %2', gpu, one.label) }));
   const cells = merged(gpus.flatMap((gpu) => bands.get(gpu) ?? []).filter(isShown), 0);
@@ -76,39 +59,40 @@ export function annotationsOf(
     const own = markers.byGpu.get(gpu) ?? [];
     return gpus.length > 1 ? named(gpu, own) : own;
   });
-  const rank = (gpu: number): number =>
-    Math.min(...(conditions.get(gpu) ?? []).map(({ level }) => levelRank(level)));
+  const rank = (all: readonly { level: Level }[]): number => levelRank(all[0]?.level ?? 'none');
   return {
-    of: (gpu) =>
+    /** Returns those of a GPU's charts, or of charts of all GPUs where `gpu` is `null`. */
+    of: (gpu: number | null): Annotations =>
       gpu === null
         ? {
             bands: cells,
             // Tooltips would be full of ordinary conditions.
-            conditions: gpus.flatMap((one) =>
+            conditions: [...conditions].flatMap(([one, all]) =>
               named(
                 one,
-                bandsOf(one).filter(({ level }) => levelRank(level) < levelRank('notice')),
+                all.filter(({ level }) => levelRank(level) < levelRank('notice')),
               ),
             ),
             markers: [...events.map((one) => ({ ...one, small: true })), ...markers.ofAll],
           }
         : {
             bands: bands.get(gpu)?.filter(isShown) ?? [],
-            conditions: bandsOf(gpu),
+            conditions: conditions.get(gpu) ?? [],
             markers: [...(markers.byGpu.get(gpu) ?? []), ...markers.ofAll],
           },
+    /** Those of the machine's charts: what ran on GPUs and what people marked, without the state of GPUs. */
     machine: { bands: cells, conditions: [], markers: markers.ofAll },
+    /** Those of the lane above all charts; of conditions, the GPUs with the gravest come first. */
     lane: {
       flags: [...events, ...markers.ofAll]
         .filter(({ at_ms }) => at_ms >= from_ms && at_ms <= to_ms)
         .sort((a, b) => a.at_ms - b.at_ms),
       cells,
-      conditions: gpus
-        .filter((gpu) => conditions.get(gpu)?.length)
-        .sort((a, b) => rank(a) - rank(b) || a - b)
-        .map((gpu) => ({
+      conditions: [...conditions]
+        .sort(([, a], [, b]) => rank(a) - rank(b))
+        .map(([gpu, all]) => ({
           gpu,
-          bands: worstFirst(merged(bandsOf(gpu), GAP * (to_ms - from_ms))),
+          bands: worstFirst(merged(all, GAP * (to_ms - from_ms))),
         })),
     },
   };

@@ -505,6 +505,7 @@ describe('the lane', () => {
       severity: 'notice',
       since_ms: NOW - 60_000,
       bytes: GIB,
+      text: '',
     };
     const gpus = [0, 1, 2, 3].map((index) =>
       gpu(index, { conditions: index === 0 ? [] : [condition] }),

@@ -3,10 +3,8 @@
 import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
-import type { TimeWindow } from '../../chart/content';
 import { h } from '../../lib/dom';
 import { remembered } from '../../lib/remembered';
-import type { SeriesSource } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { notebookNamer, recorded } from '../../model/cell-log';
 import { chartsOf, isApart } from '../../model/dashboard/arrange';
@@ -42,11 +40,9 @@ import type { Request } from '../../model/request';
 import { isFresh } from '../../model/status';
 import type { Store } from '../../model/store';
 import type { Moment } from '../../model/summary';
-import type { Markers } from '../event-markers';
 import { Header } from '../header';
 import { Notice } from '../notice';
 import { useOnScreen, useSeldom } from '../on-screen';
-import type { Palette } from '../palette';
 import { runBands } from '../run-bands';
 import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
 import { annotationsOf, cellBands, type AnnotationSet } from './annotations';
@@ -169,17 +165,22 @@ export class Dashboard extends StoreView {
     this.shown = known;
     const { status, ...head } = this.head(chosen);
     const palette = this.currentPalette();
+    const timeline = known?.source ?? store.timeline;
+    const window = store.window(from_ms, to_ms);
     const charts = chartsOf(state, chosen.length);
     const usual_px = isApart(state, chosen.length) ? APART_HEIGHT_PX : HEIGHT_PX;
     const context: PlotContext = {
-      timeline: known?.source ?? store.timeline,
-      mean_ms: known === null ? 0 : meanTime(known, this.cursor.at_ms),
+      timeline,
+      mean_ms: known === null || !isMean(known, this.cursor.at_ms) ? 0 : known.answer.resolution_ms,
       // The driver's own records are of the last minutes.
       traces: known === null ? store.traces : NO_TRACES,
-      window: withRevisionOf(compared, {
-        ...store.window(from_ms, to_ms),
-        ...(known !== null && windowOf(known)),
-      }),
+      window: {
+        ...window,
+        gap_ms: known?.gap_ms ?? window.gap_ms,
+        times_ms: timeline.times_ms,
+        // Charts are drawn again when more is known of what they are compared with.
+        revision: `${timeline.revision} ${compared?.revision ?? ''}`,
+      },
       compared,
       palette,
       freshness: { now_ms, stale: !isFresh(status) },
@@ -204,11 +205,14 @@ export class Dashboard extends StoreView {
     for (const [gpu, runs] of runBands(events, palette, now_ms)) {
       bands.set(gpu, [...runs, ...(bands.get(gpu) ?? [])]);
     }
+    const { draft } = this;
+    const markers = this.markers(events, palette);
+    const about = draft && { at_ms: draft.at_ms, color: palette.text, label: draft.text || '…' };
     const annotations = annotationsOf(
       indices,
       bands,
       conditionSpans(events, store.sample, now_ms, known?.answer.conditions),
-      withDraft(this.markers(events, palette), this.draft, palette),
+      about === null ? markers : { ...markers, ofAll: [...markers.ofAll, about] },
       palette,
       { from_ms, to_ms },
     );
@@ -235,7 +239,7 @@ export class Dashboard extends StoreView {
           opened={this.opened}
           onOpen={this.onOpen}
           onDone={this.onDone}
-          draft={this.draft}
+          draft={draft}
           onDraft={this.onDraft}
           request={request}
           readOnly={options.readOnly}
@@ -443,19 +447,6 @@ function PlotSection({
   );
 }
 
-/** Returns the markers with the mark that is about to be added. */
-function withDraft(markers: Markers, draft: Draft | null, palette: Palette): Markers {
-  return draft === null
-    ? markers
-    : {
-        ...markers,
-        ofAll: [
-          ...markers.ofAll,
-          { at_ms: draft.at_ms, color: palette.text, label: draft.text || '…' },
-        ],
-      };
-}
-
 /**
  * Returns `true` if the focused control uses the key: to type, to press, or to move within a menu.
  */
@@ -464,18 +455,7 @@ function isForControl(target: EventTarget | null, key: string): boolean {
   return target instanceof Element && target.closest(controls.join()) !== null;
 }
 
-/** Returns the time that a value there is the mean of; 0 for what was received since, which is not averaged. */
-function meanTime({ areMeans, answer }: Known, at_ms: number | null): number {
-  return areMeans && at_ms !== null && at_ms <= answer.to_ms ? answer.resolution_ms : 0;
-}
-
-/** Charts are drawn again when more is known of what they are compared with. */
-function withRevisionOf(compared: SeriesSource | null, window: TimeWindow): TimeWindow {
-  return compared === null
-    ? window
-    : { ...window, revision: `${window.revision} ${compared.revision}` };
-}
-
-function windowOf({ source, gap_ms }: Known): Pick<TimeWindow, 'times_ms' | 'revision' | 'gap_ms'> {
-  return { times_ms: source.times_ms, revision: source.revision, gap_ms };
+/** Whether the value at a moment is a mean; what was received since is not averaged. */
+function isMean({ areMeans, answer }: Known, at_ms: number | null): boolean {
+  return areMeans && at_ms !== null && at_ms <= answer.to_ms;
 }

@@ -5,7 +5,7 @@ import type { Band, EventMarker } from '../../chart/content';
 import { timeOfDay } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { useView } from '../component-view';
-import type { LaneContent } from './annotations';
+import type { AnnotationSet } from './annotations';
 
 /** Rows of conditions that are always there, so that no chart moves when a condition comes or goes. */
 const ROWS = 2;
@@ -15,7 +15,7 @@ const LAST_PART = 0.8;
 const NEAR = 0.01;
 
 export interface LaneProps {
-  content: LaneContent;
+  content: AnnotationSet['lane'];
   from_ms: number;
   to_ms: number;
   isOneGpu: boolean;
@@ -65,11 +65,7 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
     const [{ at_ms, label, color } = { at_ms: 0, label: '', color: '' }] = group;
     const begin = share(at_ms);
     const isLast = begin > LAST_PART;
-    const [before, after] = [beginOf(place - 1) || 0, beginOf(place + 1) || 1];
-    // Two flags between which both have their texts share the room.
-    const room = isLast
-      ? (begin - before) / (before > LAST_PART ? 1 : 2)
-      : (after - begin) / (after > LAST_PART && after < 1 ? 2 : 1);
+    const room = isLast ? begin - (beginOf(place - 1) || 0) : (beginOf(place + 1) || 1) - begin;
     return (
       <li
         key={`${at_ms} ${label}`}

@@ -93,12 +93,12 @@ function tableOf({ lines, stack, gpu }: Plot, context: PlotContext): string {
 function pngOf(chart: Chart, caption: Caption, palette: Palette): Promise<Blob> {
   const context = newContext();
   const { canvas } = context;
-  const picture = new Picture(chart, caption, palette, context);
+  const { width, height, paint } = pictureOf(chart, caption, palette, context);
   const scale = Math.max(1, PNG_SCALE / chart.px);
-  canvas.width = Math.round(picture.width * scale);
-  canvas.height = Math.round(picture.height * scale);
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
   context.scale(scale, scale);
-  picture.paint(context);
+  paint(context);
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) =>
       blob === null
@@ -110,12 +110,12 @@ function pngOf(chart: Chart, caption: Caption, palette: Palette): Promise<Blob> 
 
 function svgOf(chart: Chart, caption: Caption, palette: Palette): string {
   const context = newContext();
-  const picture = new Picture(chart, caption, palette, context);
-  const surface = new SvgSurface(picture.width, picture.height, (text, font) => {
+  const { width, height, paint } = pictureOf(chart, caption, palette, context);
+  const surface = new SvgSurface(width, height, (text, font) => {
     context.font = font;
     return context.measureText(text);
   });
-  picture.paint(surface);
+  paint(surface);
   return surface.text;
 }
 
@@ -127,64 +127,59 @@ function newContext(): CanvasRenderingContext2D {
   return context;
 }
 
-/** A chart under its title, its time and its legend. Its sizes are pixels of the device, like those of the chart. */
-class Picture {
-  readonly width: number;
-  readonly height: number;
-  private readonly places: { x: number; y: number; text: string; color: string }[] = [];
-  private readonly captionHeight: number;
+/** A picture whose sizes are pixels of the device, like those of a chart. */
+interface Picture {
+  width: number;
+  height: number;
+  paint: (surface: Surface) => void;
+}
 
-  constructor(
-    private readonly chart: Chart,
-    private readonly caption: Caption,
-    private readonly palette: Palette,
-    measure: CanvasRenderingContext2D,
-  ) {
-    const { px, width_px, height_px } = chart;
-    const inner = width_px * px;
-    measure.font = this.font(10);
-    let [x, y] = [0, (TITLE_PX + LINE_PX) * px];
-    for (const { text, color } of caption.entries) {
-      const width = measure.measureText(text).width + (SWATCH_PX + 4) * px;
-      if (x > 0 && x + width > inner) {
-        [x, y] = [0, y + LINE_PX * px];
-      }
-      this.places.push({ x, y, text, color });
-      x += width + GAP_PX * px;
+/** Lays out a chart under its title, its time and its legend. */
+function pictureOf(
+  chart: Chart,
+  { title, subtitle, entries }: Caption,
+  palette: Palette,
+  measure: CanvasRenderingContext2D,
+): Picture {
+  const { px, width_px, height_px } = chart;
+  const fontOf = (size_px: number): string => `${size_px * px}px ${palette.font}`;
+  measure.font = fontOf(10);
+  let [x, y] = [0, (TITLE_PX + LINE_PX) * px];
+  const places = entries.map(({ text, color }) => {
+    const width = measure.measureText(text).width + (SWATCH_PX + 4) * px;
+    if (x > 0 && x + width > width_px * px) {
+      [x, y] = [0, y + LINE_PX * px];
     }
-    this.captionHeight = y + (LINE_PX + 4) * px;
-    this.width = inner + 2 * PADDING_PX * px;
-    this.height = this.captionHeight + (height_px + 2 * PADDING_PX) * px;
-  }
-
-  paint(surface: Surface): void {
-    const { palette, caption, chart } = this;
-    const { px } = chart;
-    const write = (text: string, color: string, x: number, y: number): void => {
+    const place = { x, y, text, color };
+    x += width + GAP_PX * px;
+    return place;
+  });
+  const caption = y + (LINE_PX + 4) * px;
+  const width = (width_px + 2 * PADDING_PX) * px;
+  const height = caption + (height_px + 2 * PADDING_PX) * px;
+  const paint = (surface: Surface): void => {
+    const write = (text: string, color: string, left: number, top: number): void => {
       surface.fillStyle = color;
-      surface.fillText(text, x, y);
+      surface.fillText(text, left, top);
     };
     surface.fillStyle = palette.card;
-    surface.fillRect(0, 0, this.width, this.height);
+    surface.fillRect(0, 0, width, height);
     surface.save();
     surface.translate(PADDING_PX * px, PADDING_PX * px);
     surface.textBaseline = 'top';
     surface.textAlign = 'left';
-    surface.font = `bold ${this.font(13)}`;
-    write(caption.title, palette.text, 0, 0);
-    surface.font = this.font(10);
-    write(caption.subtitle, palette.muted, 0, TITLE_PX * px);
-    for (const { x, y, text, color } of this.places) {
+    surface.font = `bold ${fontOf(13)}`;
+    write(title, palette.text, 0, 0);
+    surface.font = fontOf(10);
+    write(subtitle, palette.muted, 0, TITLE_PX * px);
+    for (const { color, text, ...place } of places) {
       surface.fillStyle = color;
-      surface.fillRect(x, y + px, SWATCH_PX * px, SWATCH_PX * px);
-      write(text, palette.text, x + (SWATCH_PX + 4) * px, y);
+      surface.fillRect(place.x, place.y + px, SWATCH_PX * px, SWATCH_PX * px);
+      write(text, palette.text, place.x + (SWATCH_PX + 4) * px, place.y);
     }
-    surface.translate(0, this.captionHeight);
+    surface.translate(0, caption);
     chart.drawOn(surface);
     surface.restore();
-  }
-
-  private font(size_px: number): string {
-    return `${size_px * this.chart.px}px ${this.palette.font}`;
-  }
+  };
+  return { width, height, paint };
 }

@@ -18,7 +18,7 @@ import {
   zoomedBy,
   type DashboardState,
 } from '../../model/dashboard/state';
-import { nearestLine, tooltipValues } from '../../model/dashboard/tooltip-values';
+import { nearestLine } from '../../model/dashboard/tooltip-values';
 import { ChartCanvas } from '../chart-canvas';
 import { useView } from '../component-view';
 import { Menu } from '../menu';
@@ -29,16 +29,12 @@ import { addGestures, type GestureListener } from './gestures';
 import { Legend } from './legend';
 import type { CopyFormat } from './plot-copy';
 import { contentOf, valued, type Change, type PlotContext } from './plot-content';
-import { Tooltip } from './tooltip';
+import { Tooltip, type Pointer } from './tooltip';
 
 /** The type of dragged charts, so that a chart accepts nothing else: a file, a cell. */
 const DRAGGED = 'application/x-gpumon-chart';
 /** Within this distance a line is pointed at. */
 const NEAR_PX = 12;
-/** A tooltip opens downward, and has as many rows as fit into the window. */
-const ROW_PX = 19;
-const LEAST_ROWS = 2;
-const MOST_ROWS = 10;
 /** The step of a height that is changed by keys. */
 const STEP_PX = 20;
 
@@ -63,7 +59,7 @@ export function PlotView({
   const { cursor, invalidate } = useView();
   const figure = useRef<HTMLElement>(null);
   const chart = useRef<Chart | null>(null);
-  const pointer = useRef<{ clientY: number; room_px: number; rows: number } | null>(null);
+  const pointer = useRef<Pointer | null>(null);
   const [{ crowd, extremes }] = useState(() => ({ crowd: new Crowd(), extremes: new Extremes() }));
   const [drop, setDrop] = useState<'before' | 'after' | null>(null);
   const onScreen = useOnScreen(figure);
@@ -76,9 +72,8 @@ export function PlotView({
     addGestures(host, made, gesturesOf(plot, change));
     host.addEventListener('pointermove', ({ clientY }) => {
       const { left, top } = host.getBoundingClientRect();
-      const { right = 0 } = host.closest('.gpumon')?.getBoundingClientRect() ?? {};
-      const rows = Math.floor((globalThis.innerHeight - top) / ROW_PX) - 3;
-      pointer.current = { clientY, room_px: right - left, rows };
+      const { right: viewRight = 0 } = host.closest('.gpumon')?.getBoundingClientRect() ?? {};
+      pointer.current = { clientY, left, top, viewRight };
       invalidate();
     });
     host.addEventListener('pointerleave', () => {
@@ -105,30 +100,6 @@ export function PlotView({
           context.pointed,
         ])
       : plot.lines;
-  const tooltip = (lines: readonly PlotLine[], near: string | null): ComponentChild => {
-    const x_px = at_ms === null ? null : (chart.current?.xOf(at_ms) ?? null);
-    if (pointer.current === null || at_ms === null || x_px === null) {
-      return null;
-    }
-    const { rows, room_px } = pointer.current;
-    const all = [...lines, ...plot.stack].filter(isShown).map((line) => valued(line, context));
-    const most = Math.min(MOST_ROWS, Math.max(LEAST_ROWS, rows));
-    const values = tooltipValues(all, near, most);
-    return (
-      <Tooltip
-        at_ms={at_ms}
-        x_px={x_px}
-        width_px={chart.current?.width_px ?? 0}
-        room_px={room_px}
-        rows={values.rows}
-        more={values.more + leftOut(plot, lines)}
-        near={near}
-        unit={plot.unit}
-        annotations={annotations}
-        context={context}
-      />
-    );
-  };
   const copy = async (format: CopyFormat): Promise<string> => {
     const { copyPlot } = await part(import('./plot-copy'));
     const now = withFreshTimes(given);
@@ -192,7 +163,16 @@ export function PlotView({
         </figcaption>
         <div class="gpumon-plot-body">
           <ChartCanvas class="gpumon-chart gpumon-plot-chart" content={drawn} onMount={onMount}>
-            {tooltip(lines, near)}
+            <Tooltip
+              plot={plot}
+              lines={lines}
+              near={near}
+              chart={chart.current}
+              pointer={pointer.current}
+              at_ms={at_ms}
+              annotations={annotations}
+              context={context}
+            />
           </ChartCanvas>
           <HeightHandle height_px={context.height_px} isFirst={isFirst} change={change} />
         </div>
@@ -233,11 +213,6 @@ export function PlotView({
 /** Reads the times again, because the timeline may have moved them since the view was rendered. */
 function withFreshTimes(context: PlotContext): PlotContext {
   return { ...context, window: { ...context.window, times_ms: context.timeline.times_ms } };
-}
-
-/** How many lines of a plot are not among those drawn. */
-export function leftOut(plot: Plot, lines: readonly PlotLine[]): number {
-  return plot.lines.filter((line) => !lines.includes(line)).length;
 }
 
 /** Returns the half of a chart that something is dragged over. */

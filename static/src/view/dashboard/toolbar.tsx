@@ -71,17 +71,23 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
   const { state, change, gpus, now_ms, opened, onOpen, onDone, request } = props;
   const set = (changes: Partial<DashboardState>): void =>
     change((before) => ({ ...before, ...changes }));
+  /** Sets something in a menu that then closes. */
+  const choose = (changes: Partial<DashboardState>): void => {
+    set(changes);
+    onDone();
+  };
   const paused = isPaused(state);
   const [from_ms, to_ms] = rangeOf(state, now_ms);
-  const chosen = state.gpus?.length ?? gpus.length;
+  const all = gpus.map(({ index }) => index);
+  const count = state.gpus?.length ?? all.length;
   const menu = (
     id: ToolbarMenu,
-    label: ComponentChild,
     name: string,
+    label: ComponentChild,
     content: () => ComponentChildren,
   ): ComponentChild => (
     <Menu
-      class={`gpumon-${typeof label === 'string' ? 'text' : 'icon'}-menu`}
+      class={typeof label === 'string' ? 'gpumon-text-menu' : ''}
       label={label}
       name={name}
       open={opened === id}
@@ -90,73 +96,53 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
       {opened === id && <div>{content()}</div>}
     </Menu>
   );
-  const compared =
-    state.compared_ms !== null && trans.__('%1 earlier', duration(state.compared_ms));
+  const compared = state.compared_ms && trans.__('%1 earlier', duration(state.compared_ms));
   return (
     <div class="gpumon-controls">
-      {gpus.length > 1 &&
+      {all.length > 1 &&
         menu(
           'gpus',
-          chosen < gpus.length
-            ? trans.__('%1 of %2 GPUs', chosen, gpus.length)
-            : trans._n('%1 GPU', '%1 GPUs', gpus.length),
           trans.__('GPUs'),
-          () => (
-            <Chips label={trans.__('GPUs')}>
-              <Chip pressed={state.gpus === null} onClick={() => set({ gpus: null })}>
-                {trans.__('All')}
-              </Chip>
-              {gpus.map(({ index, fullName }) => (
-                <Chip
-                  key={index}
-                  pressed={state.gpus?.includes(index) ?? true}
-                  title={plainText(fullName)}
-                  onClick={() => {
-                    const all = gpus.map((gpu) => gpu.index);
-                    change((before) => ({ ...before, gpus: chosenWith(before.gpus, index, all) }));
-                  }}
-                >
-                  {index}
-                </Chip>
-              ))}
-            </Chips>
-          ),
+          count < all.length
+            ? trans.__('%1 of %2 GPUs', count, all.length)
+            : trans._n('%1 GPU', '%1 GPUs', all.length),
+          () =>
+            chips(trans.__('GPUs'), [
+              chip(trans.__('All'), () => set({ gpus: null }), state.gpus === null),
+              ...gpus.map(({ index, fullName }) =>
+                chip(
+                  index,
+                  () => set({ gpus: chosenWith(state.gpus, index, all) }),
+                  state.gpus?.includes(index) ?? true,
+                  plainText(fullName),
+                ),
+              ),
+            ]),
         )}
-      {gpus.length > 1 && (
-        <Chips label={trans.__('Layout')}>
-          {(['together', 'apart'] as const).map((layout) => (
-            <Chip
-              key={layout}
-              pressed={isApart(state, chosen) === (layout === 'apart')}
-              onClick={() => set({ layout })}
-            >
-              {layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid')}
-            </Chip>
-          ))}
-        </Chips>
-      )}
+      {all.length > 1 &&
+        chips(trans.__('Layout'), [
+          chip(trans.__('Overlaid'), () => set({ layout: 'together' }), !isApart(state, count)),
+          chip(trans.__('By GPU'), () => set({ layout: 'apart' }), isApart(state, count)),
+        ])}
       {menu(
         'range',
+        trans.__('Time range'),
         state.range === null
           ? duration(state.span_ms)
           : trans.__('Custom: %1', duration(to_ms - from_ms)),
-        trans.__('Time range'),
         () => (
           <>
-            <Chips label={trans.__('Time range')}>
-              {SPANS_MIN.map((minutes) => (
-                <Chip
-                  key={minutes}
-                  pressed={!paused && state.span_ms === minutes * 60_000}
-                  onClick={() => {
-                    change((before) => ({ ...resumed(before), span_ms: minutes * 60_000 }));
-                    onDone();
-                  }}
-                >
-                  {duration(minutes * 60_000)}
-                </Chip>
-              ))}
-            </Chips>
+            {chips(
+              trans.__('Time range'),
+              SPANS_MIN.map((minutes) => {
+                const span_ms = minutes * 60_000;
+                return chip(
+                  duration(span_ms),
+                  () => choose({ ...resumed(state), span_ms }),
+                  !paused && state.span_ms === span_ms,
+                );
+              }),
+            )}
             <TimeForm
               title={trans.__('Custom')}
               fields={[
@@ -164,82 +150,65 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
                 [trans.__('To'), to_ms],
               ]}
               action={trans.__('Apply')}
-              problemOf={([from = NaN, to = NaN]) =>
-                to - from >= 1000 ? null : trans.__('Choose an end that is after the start.')
-              }
-              onTimes={([from = 0, to = 0]) => {
-                change((before) => zoomed(before, from, to));
-                onDone();
+              onTimes={([from = NaN, to = NaN]) => {
+                if (to - from < 1000) {
+                  return trans.__('Choose an end that is after the start.');
+                }
+                choose(zoomed(state, from, to));
+                return '';
               }}
             />
           </>
         ),
       )}
       <span class="gpumon-icons">
-        <IconButton
-          icon={paused ? 'resume' : 'pause'}
-          name={trans.__('Pause')}
-          title={
-            paused
-              ? trans.__('Resume live updates')
-              : trans.__('Pause the charts. Samples are still recorded.')
-          }
-          pressed={paused}
-          onClick={() => change(togglePaused)}
-        />
-        <IconButton
-          icon="fit"
-          name={trans.__('Fit axes')}
-          title={trans.__('Fit value axes to the data')}
-          pressed={state.fitted}
-          onClick={() => set({ fitted: !state.fitted })}
-        />
+        {chip(
+          <Icon of={paused ? 'resume' : 'pause'} />,
+          () => change(togglePaused),
+          paused,
+          paused
+            ? trans.__('Resume live updates')
+            : trans.__('Pause the charts. Samples are still recorded.'),
+          trans.__('Pause'),
+        )}
+        {chip(
+          <Icon of="fit" />,
+          () => set({ fitted: !state.fitted }),
+          state.fitted,
+          trans.__('Fit value axes to the data'),
+          trans.__('Fit axes'),
+        )}
         {request !== undefined &&
           menu(
             'compare',
+            compared === null ? trans.__('Compare') : trans.__('Compared: %1', compared),
             <>
               <Icon of="compare" />
               {compared}
             </>,
-            compared === false ? trans.__('Compare') : trans.__('Compared: %1', compared),
             () => (
               <>
-                <Chips label={trans.__('Compare')}>
-                  {EARLIER_MS.map((by_ms) => (
-                    <Chip
-                      key={by_ms}
-                      pressed={state.compared_ms === by_ms}
-                      onClick={() => {
-                        set({ compared_ms: by_ms });
-                        onDone();
-                      }}
-                    >
-                      {trans.__('%1 earlier', duration(by_ms))}
-                    </Chip>
-                  ))}
-                  {compared !== false && (
-                    <Chip
-                      onClick={() => {
-                        set({ compared_ms: null });
-                        onDone();
-                      }}
-                    >
-                      {trans.__('Stop comparing')}
-                    </Chip>
-                  )}
-                </Chips>
+                {chips(trans.__('Compare'), [
+                  ...EARLIER_MS.map((compared_ms) =>
+                    chip(
+                      trans.__('%1 earlier', duration(compared_ms)),
+                      () => choose({ compared_ms }),
+                      state.compared_ms === compared_ms,
+                    ),
+                  ),
+                  compared !== null &&
+                    chip(trans.__('Stop comparing'), () => choose({ compared_ms: null })),
+                ])}
                 <TimeForm
                   title={trans.__('Another time')}
                   fields={[[trans.__('From'), from_ms - (state.compared_ms ?? HOUR_MS)]]}
                   action={trans.__('Compare')}
-                  problemOf={([start = NaN]) =>
-                    start < from_ms
-                      ? null
-                      : trans.__('Choose a time before the span that is shown.')
-                  }
-                  onTimes={([start = 0]) => {
-                    set({ compared_ms: from_ms - start });
-                    onDone();
+                  onTimes={([start = NaN]) => {
+                    if (!(start < from_ms)) {
+                      return trans.__('Choose a time before the span that is shown.');
+                    }
+                    choose({ compared_ms: from_ms - start });
+                    return '';
                   }}
                 />
               </>
@@ -247,13 +216,13 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
           )}
         {request !== undefined &&
           props.readOnly !== true &&
-          menu('marks', <Icon of="marks" />, trans.__('Add mark'), () => (
+          menu('marks', trans.__('Add mark'), <Icon of="marks" />, () => (
             <MarkForm {...props} request={request} />
           ))}
-        {menu('charts', <Icon of="charts" />, trans.__('Charts'), () => (
+        {menu('charts', trans.__('Charts'), <Icon of="charts" />, () => (
           <ChartList {...props} />
         ))}
-        {menu('help', <Icon of="help" />, trans.__('Shortcuts'), () => (
+        {menu('help', trans.__('Shortcuts'), <Icon of="help" />, () => (
           <Shortcuts />
         ))}
       </span>
@@ -269,36 +238,7 @@ function Icon({ of }: { of: keyof typeof ICONS }): ComponentChild {
   );
 }
 
-interface IconButtonProps {
-  icon: keyof typeof ICONS;
-  name: string;
-  title: string;
-  pressed: boolean;
-  onClick: () => void;
-}
-
-function IconButton({ icon, name, title, pressed, onClick }: IconButtonProps): ComponentChild {
-  return (
-    <button
-      type="button"
-      class="gpumon-chip"
-      aria-label={name}
-      title={title}
-      aria-pressed={pressed}
-      onClick={onClick}
-    >
-      <Icon of={icon} />
-    </button>
-  );
-}
-
-function Chips({
-  label,
-  children,
-}: {
-  label: string;
-  children: ComponentChildren;
-}): ComponentChild {
+function chips(label: string, children: ComponentChildren): ComponentChild {
   return (
     <div class="gpumon-group-of-chips" role="group" aria-label={label}>
       {children}
@@ -306,23 +246,24 @@ function Chips({
   );
 }
 
-interface ChipProps {
-  pressed?: boolean;
-  title?: string;
-  onClick: () => void;
-  children: ComponentChildren;
-}
-
-function Chip({ pressed, title, onClick, children }: ChipProps): ComponentChild {
+/** Returns a button; `name` is its accessible name where the content is an icon. */
+function chip(
+  content: ComponentChild,
+  onClick: () => void,
+  pressed?: boolean,
+  title?: string,
+  name?: string,
+): ComponentChild {
   return (
     <button
       type="button"
       class="gpumon-chip"
       aria-pressed={pressed}
       title={title}
+      aria-label={name}
       onClick={onClick}
     >
-      {children}
+      {content}
     </button>
   );
 }
@@ -332,12 +273,11 @@ interface TimeFormProps {
   /** The label of each field, and the time that it has at first. */
   fields: readonly (readonly [label: string, at_ms: number])[];
   action: string;
-  /** Returns what is wrong with the times; `null` if nothing is. */
-  problemOf: (times_ms: readonly number[]) => string | null;
-  onTimes: (times_ms: readonly number[]) => void;
+  /** Accepts the times, or returns what is wrong with them. */
+  onTimes: (times_ms: readonly number[]) => string;
 }
 
-function TimeForm({ title, fields, action, problemOf, onTimes }: TimeFormProps): ComponentChild {
+function TimeForm({ title, fields, action, onTimes }: TimeFormProps): ComponentChild {
   const [initial] = useState(() => fields.map(([, at_ms]) => localTime(at_ms)));
   const last = useRef<HTMLInputElement>(null);
   return (
@@ -348,14 +288,9 @@ function TimeForm({ title, fields, action, problemOf, onTimes }: TimeFormProps):
       onSubmit={(event) => {
         event.preventDefault();
         const inputs = [...event.currentTarget.querySelectorAll('input')];
-        const times_ms = inputs.map(({ value }) => new Date(value).getTime());
-        const problem = problemOf(times_ms);
-        if (problem === null) {
-          onTimes(times_ms);
-        } else {
-          last.current?.setCustomValidity(problem);
-          last.current?.reportValidity();
-        }
+        const problem = onTimes(inputs.map(({ value }) => new Date(value).getTime()));
+        last.current?.setCustomValidity(problem);
+        last.current?.reportValidity();
       }}
     >
       <strong>{title}</strong>
@@ -475,7 +410,7 @@ function ChartList({ charts, gpus, state, change }: ToolbarProps): ComponentChil
           </optgroup>
         ))}
       </select>
-      {state.charts !== null && <Chip onClick={() => set([])}>{trans.__('Default charts')}</Chip>}
+      {state.charts !== null && chip(trans.__('Default charts'), () => set([]))}
     </>
   );
 }

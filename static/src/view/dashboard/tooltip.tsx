@@ -1,36 +1,68 @@
 import type { ComponentChild } from 'preact';
 
+import type { Chart } from '../../chart/chart';
 import { trans } from '../../lib/translation';
 import { momentText, rangeText } from '../../model/dashboard/moment';
-import type { PlotLine } from '../../model/dashboard/plots';
-import type { Unit } from '../../model/unit';
+import type { Plot, PlotLine } from '../../model/dashboard/plots';
+import { tooltipValues } from '../../model/dashboard/tooltip-values';
 import { notesAt, type Annotations } from './annotations';
 import { Name, Swatch } from './legend';
-import { earlierValue, pastRange, type PlotContext } from './plot-content';
+import { earlierValue, pastRange, valued, type PlotContext } from './plot-content';
 
 /** As wide as the style sheet allows, without ranges and with them. */
 const WIDTH_PX = 200;
 const WIDE_PX = 290;
 const APART_PX = 14;
+/** A tooltip opens downward, and has as many rows as fit into the window. */
+const ROW_PX = 19;
+const LEAST_ROWS = 2;
+const MOST_ROWS = 10;
+
+/** The place of the pointer on the screen, and the edges of the chart and its view around it. */
+export interface Pointer {
+  clientY: number;
+  left: number;
+  top: number;
+  viewRight: number;
+}
 
 export interface TooltipProps {
-  at_ms: number;
-  /** The place of the pointer, and the room to its right, in pixels from the left edge of the chart. */
-  x_px: number;
-  width_px: number;
-  room_px: number;
-  rows: readonly (PlotLine & { value: number })[];
-  /** How many lines are left out. */
-  more: number;
+  plot: Plot;
+  /** The lines that are drawn. */
+  lines: readonly PlotLine[];
+  /** The line at the pointer. */
   near: string | null;
-  unit: Unit;
+  chart: Chart | null;
+  pointer: Pointer | null;
+  at_ms: number | null;
   annotations: Annotations;
   context: PlotContext;
 }
 
 /** The values of a chart's lines at the moment pointed at, next to the pointer. Legends have them for screen readers. */
-export function Tooltip(props: TooltipProps): ComponentChild {
-  const { at_ms, x_px, width_px, rows, more, near, unit, annotations, context } = props;
+export function Tooltip({
+  plot: { lines: all, stack, unit },
+  lines,
+  near,
+  chart,
+  pointer,
+  at_ms,
+  annotations,
+  context,
+}: TooltipProps): ComponentChild {
+  const x_px = at_ms === null ? null : (chart?.xOf(at_ms) ?? null);
+  if (chart === null || pointer === null || at_ms === null || x_px === null) {
+    return null;
+  }
+  const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
+  const { left, top, viewRight } = pointer;
+  const room = Math.floor((window.innerHeight - top) / ROW_PX) - 3;
+  const { rows, more } = tooltipValues(
+    [...lines, ...stack].filter(isShown).map((line) => valued(line, context)),
+    near,
+    Math.min(MOST_ROWS, Math.max(LEAST_ROWS, room)),
+  );
+  const others = more + all.filter((line) => isShown(line) && !lines.includes(line)).length;
   const ranges = rows.map((line) => {
     if (context.compared === null || line.own !== undefined) {
       return rangeText(unit, pastRange(line, at_ms, context));
@@ -39,8 +71,8 @@ export function Tooltip(props: TooltipProps): ComponentChild {
     return Number.isNaN(earlier) ? '' : trans.__('earlier: %1', unit.text(earlier));
   });
   const hasRanges = ranges.some((range) => range !== '');
-  const toLeft = x_px + (hasRanges ? WIDE_PX : WIDTH_PX) > props.room_px;
-  const side_px = `${(toLeft ? width_px - x_px : x_px) + APART_PX}px`;
+  const toLeft = left + x_px + (hasRanges ? WIDE_PX : WIDTH_PX) > viewRight;
+  const side_px = `${(toLeft ? chart.width_px - x_px : x_px) + APART_PX}px`;
   return (
     <div
       class="gpumon-tooltip"
@@ -68,9 +100,9 @@ export function Tooltip(props: TooltipProps): ComponentChild {
           </div>
         ))}
       </div>
-      {(more > 0 || rows.length === 0) && (
+      {(others > 0 || rows.length === 0) && (
         <div class="gpumon-missing">
-          {rows.length === 0 ? trans.__('no sample at this time') : trans.__('%1 more', more)}
+          {rows.length === 0 ? trans.__('no sample at this time') : trans.__('%1 more', others)}
         </div>
       )}
       <div class="gpumon-tooltip-notes">
