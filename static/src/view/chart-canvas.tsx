@@ -6,12 +6,12 @@ import type { ChartContent } from '../chart/content';
 import { useView } from './component-view';
 
 export interface ChartCanvasProps {
-  /** What the chart shows; `null` keeps what is drawn, such as off the screen. */
+  /** The content of the chart; `null` keeps the drawn content, such as off the screen. */
   content: ChartContent | null;
   class?: string;
   /** Called once, with the element and its chart, for those who copy it or follow the pointer. */
   onMount?: (host: HTMLElement, chart: Chart) => void;
-  /** What is placed over the chart. */
+  /** Elements that are placed over the chart. */
   children?: ComponentChildren;
 }
 

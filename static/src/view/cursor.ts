@@ -1,6 +1,6 @@
 import type { Chart } from '../chart/chart';
 
-/** What converts a point of the screen to a time: a chart. */
+/** Converts points of the screen to times: a chart. */
 type TimeAxis = Pick<Chart, 'timeAt'>;
 
 /** The time that the pointer is at, the same in every chart; `null` means now. */

@@ -126,7 +126,7 @@ describe('in another language', () => {
     }
   });
 
-  it('nor have charts and the table of cells, apart or together', () => {
+  it('nor have charts and the table of cells, apart or together', async () => {
     for (const address of ['view=apart', 'from=1000&to=9000']) {
       const dashboard = new Dashboard(
         fullStore(),
@@ -143,6 +143,16 @@ describe('in another language', () => {
       dashboard.element.dispatchEvent(new KeyboardEvent('keydown', { key: 'm' }));
       expect(dashboard.element.querySelectorAll('[data-plot]').length).toBeGreaterThan(10);
       expect(untranslatedIn(dashboard.element)).toEqual([]);
+      const menus = dashboard.element.querySelectorAll<HTMLDetailsElement>('details');
+      expect(menus.length).toBeGreaterThan(15);
+      for (const menu of menus) {
+        menu.open = true;
+        menu.dispatchEvent(new Event('toggle'));
+        await Promise.resolve();
+        dashboard.render();
+        expect(menu.children.length).toBe(2);
+        expect(untranslatedIn(dashboard.element)).toEqual([]);
+      }
     }
   });
 

@@ -166,7 +166,7 @@ describe('charts', () => {
   }) => {
     await page.goto(`${server.url}#charts?charts=power.draw_watts,memory.used_bytes,cpu`);
     await charts.live();
-    await charts.root.getByText('Charts', { exact: true }).click();
+    await charts.openMenu('Charts');
     await charts.root.getByLabel('Add a chart').selectOption({ label: 'Free memory' });
     await page.keyboard.press('Escape');
     await expect
@@ -199,10 +199,9 @@ describe('charts', () => {
       await page.goto(`${server.url}#charts?hide=1`);
       await page.reload();
       await charts.live();
-      const menus = ['Charts', 'Shortcuts'].map((name) =>
-        charts.root.getByText(name, { exact: true }),
-      );
-      for (const menu of [...menus, charts.plot('all power.draw_watts').getByLabel('Chart menu')]) {
+      const menus = charts.root.locator('.gpumon-controls summary');
+      const chartMenu = charts.plot('all power.draw_watts').getByLabel('Chart menu');
+      for (const menu of [...(await menus.all()), chartMenu]) {
         await menu.click();
         expect(await violations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
         await page.keyboard.press('Escape');
@@ -311,6 +310,7 @@ describe('charts', () => {
       .toEqual([expect.stringMatching(/^0 \d+ W$/), expect.stringMatching(/^1 \d+ W$/)]);
     await charts.plot('all power.draw_watts').getByRole('button', { name: /^0/ }).click();
     await expect.poll(() => page.url()).toMatch(/[?&]hide=1&span=5$/);
+    await charts.openMenu('GPUs');
     await charts.control('0').click();
     await expect.poll(() => charts.names()).toContain('gpu 0 power');
   });

@@ -42,6 +42,11 @@ export class Charts {
     return this.root.getByRole('button', { name: words, exact: true });
   }
 
+  /** Opens a menu of the toolbar by the start of its name. */
+  async openMenu(name: string): Promise<void> {
+    await this.root.locator(`.gpumon-controls summary[aria-label^="${name}"]`).click();
+  }
+
   /** The share of a chart's columns, from its left edge, in which something of this color is drawn. */
   async inked(key: string, [from, to]: [number, number]): Promise<number> {
     return this.plot(key)

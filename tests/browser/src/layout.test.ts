@@ -57,7 +57,7 @@ async function openMenu(menu: Locator): Promise<[name: string, left: number, rig
     content.evaluate((element: HTMLElement) => element.style.getPropertyValue('--_left') !== '');
   await expect.poll(isPlaced).toBe(true);
   const { x, width } = (await content.boundingBox()) ?? { x: -1, width: 0 };
-  return [await summary.innerText(), x, x + width];
+  return [(await summary.getAttribute('aria-label')) ?? '', x, x + width];
 }
 
 /** The targets that are too small for fingers. */
@@ -77,6 +77,37 @@ function smallTargets(page: Page): Promise<string[]> {
   });
 }
 
+/** Returns the controls and names that are cut off, or overlap another, at this width. */
+function misplaced(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const room = document.documentElement.clientWidth;
+    const boxes = [
+      ...document.querySelectorAll(
+        ':is(.gpumon-controls, .gpumon-lane, .gpumon-plot) :is(button, summary, h3, .gpumon-lane-label)',
+      ),
+    ]
+      .filter((element) => element.checkVisibility())
+      .map((element) => ({ element, box: element.getBoundingClientRect() }));
+    const nameOf = ({ textContent, ariaLabel }: Element): string => ariaLabel ?? textContent;
+    const found = boxes
+      .filter(
+        ({ element, box }) =>
+          box.left < 0 || box.right > room + 1 || element.scrollWidth > element.clientWidth + 2,
+      )
+      .map(({ element }) => `cut off: ${nameOf(element)}`);
+    boxes.forEach(({ element, box }, i) => {
+      for (const { element: other, box: next } of boxes.slice(i + 1)) {
+        const width = Math.min(box.right, next.right) - Math.max(box.left, next.left);
+        const height = Math.min(box.bottom, next.bottom) - Math.max(box.top, next.top);
+        if (width > 1 && height > 1 && !element.contains(other)) {
+          found.push(`overlap: ${nameOf(element)}, ${nameOf(other)}`);
+        }
+      }
+    });
+    return found;
+  });
+}
+
 const TOUCH = { hasTouch: true, isMobile: true };
 
 describe('the page', () => {
@@ -85,16 +116,35 @@ describe('the page', () => {
     async (width, { browser, eight }) => {
       const opened = await measureAt(browser, `${eight.url}#charts`, width, async (page) => {
         const seen: [string, number, number][] = [];
-        for (const menu of await page.locator('.gpumon-controls > .gpumon-menu:visible').all()) {
+        for (const menu of await page.locator('.gpumon-controls .gpumon-menu:visible').all()) {
           seen.push(await openMenu(menu));
           await page.keyboard.press('Escape');
         }
         return seen;
       });
-      expect(opened.map(([name]) => name)).toEqual(['Add mark…', 'Compare', 'Charts', 'Shortcuts']);
+      expect(opened.map(([name]) => name)).toEqual([
+        'GPUs: 8 GPUs',
+        'Time range: 2\u00a0min',
+        'Compare',
+        'Add mark',
+        'Charts',
+        'Shortcuts',
+      ]);
       expect(opened.filter(([, left, right]) => left < 0 || right > width)).toEqual([]);
     },
   );
+
+  it('has no misplaced control at any width', async ({ browser, eight }) => {
+    const wrong = await measureAt(browser, `${eight.url}#charts`, 1280, async (page) => {
+      const found: string[] = [];
+      for (let width = 250; width <= 1920; width += 10) {
+        await page.setViewportSize({ width, height: 900 });
+        found.push(...(await misplaced(page)).map((one) => `${width} px: ${one}`));
+      }
+      return found;
+    });
+    expect(wrong).toEqual([]);
+  });
 
   it.for([560, 690, 1280, 1536])(
     'at %i px says in its head that charts are paused',
@@ -212,9 +262,7 @@ describe('JupyterLab', () => {
         await page.locator('#gpumon-panel, .gpumon-dashboard').getByRole('banner').count(),
       ).toBe(0);
       const { x: left = 0, width: room = 0 } = (await charts.root.boundingBox()) ?? {};
-      for (const menu of await charts.root
-        .locator('.gpumon-controls > .gpumon-menu:visible')
-        .all()) {
+      for (const menu of await charts.root.locator('.gpumon-controls .gpumon-menu:visible').all()) {
         const [name, from, to] = await openMenu(menu);
         expect([from >= left, to <= left + room], name).toEqual([true, true]);
         await page.keyboard.press('Escape');

@@ -36,7 +36,7 @@ const ids = (lines: readonly PlotLine[]): string[] => lines.map(({ id }) => id);
 const ELEVEN = Array.from({ length: 11 }, (_, i) => 40 + i);
 
 describe('a crowd of lines', () => {
-  it('has its median, and a band of most values', () => {
+  it('has median and band of most values', () => {
     const [median] = linesOf(ELEVEN);
     expect([median?.id, median?.now]).toEqual([MEDIAN, 45]);
     expect([...(median?.own?.values ?? [])]).toEqual([45, 45]);

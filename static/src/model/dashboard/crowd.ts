@@ -50,7 +50,7 @@ export class Crowd {
       color: 'text',
       series: MEDIAN,
       field: '',
-      now: now.length === 0 ? null : quantile(now, 0.5),
+      now: now.length === 0 ? null : quantileOf(now, 0.5),
       own: { values: median, extremes },
     };
     const shown = lines.filter(({ id }) => !hidden.has(id));
@@ -93,9 +93,9 @@ export class Crowd {
         }
       }
       const sorted = row.subarray(0, size).sort();
-      low[i] = quantile(sorted, 0.1);
-      median[i] = quantile(sorted, 0.5);
-      high[i] = quantile(sorted, 0.9);
+      low[i] = quantileOf(sorted, 0.1);
+      median[i] = quantileOf(sorted, 0.5);
+      high[i] = quantileOf(sorted, 0.9);
     }
     this.key = key;
     this.known = { times_ms: times_ms.slice(), median, low, high };
@@ -137,7 +137,7 @@ export function outliersOf(
 }
 
 /** Returns the value below which this share of the sorted values is; NaN without values. */
-function quantile(sorted: Float64Array, share: number): number {
+function quantileOf(sorted: Float64Array, share: number): number {
   const place = (sorted.length - 1) * share;
   const [below = NaN, above = below] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
   return below + (above - below) * (place - Math.floor(place));

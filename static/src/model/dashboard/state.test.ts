@@ -147,7 +147,7 @@ describe('the axis of a chart', () => {
   });
 });
 
-it('height of charts has limits, and is in address', () => {
+it('height of charts is limited, in address', () => {
   const state = withHeight(DEFAULT_STATE, 200.4);
   expect(toAddress(state)).toBe('height=200');
   expect(fromAddress('height=200')).toEqual(state);

@@ -240,7 +240,10 @@ export function fromAddress(address: string): DashboardState {
   return height_px > 0 ? withHeight(state, height_px) : state;
 }
 
-/** Returns only this GPU if all were chosen; else the others with or without it. Without any, all are shown again. */
+/**
+ * Returns only this GPU if all were chosen, or else the others with or without it. Without any, all
+ * are shown again.
+ */
 export function chosenWith(
   chosen: readonly number[] | null,
   one: number,

@@ -21,7 +21,7 @@ function span(
   return { key: text, from_ms, to_ms, level, text };
 }
 
-function labels(all: readonly { label: string }[]): string[] {
+function labelsOf(all: readonly { label: string }[]): string[] {
   return all.map(({ label }) => label);
 }
 
@@ -48,8 +48,8 @@ const SET = annotationsOf(
 );
 
 describe('annotations', () => {
-  it('of a GPU are its own that are shown', () => {
-    expect(labels(SET.of(0).bands)).toEqual(['[1]']);
+  it('of a GPU are its shown ones', () => {
+    expect(labelsOf(SET.of(0).bands)).toEqual(['[1]']);
     expect(SET.of(1).conditions.map(({ label, color }) => [label, color])).toEqual([
       ['hot', 'red'],
       ['capped', 'blue'],
@@ -59,14 +59,14 @@ describe('annotations', () => {
   it('of several GPUs are named and joined', () => {
     const { bands, conditions, markers } = SET.of(null);
     expect(bands).toEqual([band(1000, 1600, '[1]'), band(1700, 1800, '[2]')]);
-    expect(labels(conditions)).toEqual(['GPU 0: warm', 'GPU 1: hot']);
-    expect(labels(markers)).toEqual(['GPU 1: Xid 79', 'epoch 3', 'later']);
+    expect(labelsOf(conditions)).toEqual(['GPU 0: warm', 'GPU 1: hot']);
+    expect(labelsOf(markers)).toEqual(['GPU 1: Xid 79', 'epoch 3', 'later']);
     expect(SET.machine).toMatchObject({ bands, conditions: [] });
-    expect(labels(SET.machine.markers)).toEqual(['epoch 3', 'later']);
+    expect(labelsOf(SET.machine.markers)).toEqual(['epoch 3', 'later']);
   });
 
-  it('of a moment are events near it, then what lasted', () => {
-    const notes = (at_ms: number): string[] => labels(notesAt(at_ms, SET.of(1), SPAN));
+  it('of a moment start with events near it', () => {
+    const notes = (at_ms: number): string[] => labelsOf(notesAt(at_ms, SET.of(1), SPAN));
     expect(notes(1310)).toEqual(['Xid 79', 'hot', 'capped', '[1]']);
     expect(notes(1650)).toEqual(['capped']);
     expect(notes(1240)).toEqual(['epoch 3', 'hot', 'capped', '[1]']);
@@ -78,11 +78,11 @@ describe('annotations', () => {
     expect(both.map(({ title }) => title)).toEqual(['a.ipynb [1]', 'b.ipynb [1]']);
   });
 
-  it('of lane have marks in order and gravest GPU first', () => {
+  it('of lane have gravest GPU first', () => {
     const { flags, cells, conditions } = SET.lane;
-    expect(labels(flags)).toEqual(['epoch 3', 'GPU 1: Xid 79']);
-    expect(labels(cells)).toEqual(['[1]', '[2]']);
-    expect(conditions.map(({ gpu, bands }) => [gpu, labels(bands)])).toEqual([
+    expect(labelsOf(flags)).toEqual(['epoch 3', 'GPU 1: Xid 79']);
+    expect(labelsOf(cells)).toEqual(['[1]', '[2]']);
+    expect(conditions.map(({ gpu, bands }) => [gpu, labelsOf(bands)])).toEqual([
       [1, ['hot', 'capped']],
       [0, ['warm']],
     ]);

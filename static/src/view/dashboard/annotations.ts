@@ -1,4 +1,4 @@
-/** What is marked on charts and in the lane above them: cells and runs, conditions, events and marks. */
+/** Cells, runs, conditions, events and marks on charts and in the lane above them. */
 
 import type { Band, EventMarker, TimeWindow } from '../../chart/content';
 import { grouped } from '../../lib/grouped';
@@ -54,7 +54,7 @@ export function annotationsOf(
   );
   const named = <T extends { label: string }>(gpu: number, all: readonly T[]): T[] =>
     all.map((one) => ({ ...one, label: trans.__('GPU %1: %2', gpu, one.label) }));
-  const cells = merged(gpus.flatMap((gpu) => bands.get(gpu) ?? []).filter(isShown), 0);
+  const cells = mergeBands(gpus.flatMap((gpu) => bands.get(gpu) ?? []).filter(isShown), 0);
   const events = gpus.flatMap((gpu) => {
     const own = markers.byGpu.get(gpu) ?? [];
     return gpus.length > 1 ? named(gpu, own) : own;
@@ -80,7 +80,7 @@ export function annotationsOf(
             conditions: conditions.get(gpu) ?? [],
             markers: [...(markers.byGpu.get(gpu) ?? []), ...markers.ofAll],
           },
-    /** Those of the machine's charts: what ran on GPUs and what people marked, without the state of GPUs. */
+    /** Those of the machine's charts: cells, runs and marks, without the state of GPUs. */
     machine: { bands: cells, conditions: [], markers: markers.ofAll },
     /** Those of the lane above all charts; of conditions, the GPUs with the gravest come first. */
     lane: {
@@ -92,7 +92,7 @@ export function annotationsOf(
         .sort(([, a], [, b]) => rank(a) - rank(b))
         .map(([gpu, all]) => ({
           gpu,
-          bands: worstFirst(merged(all, GAP * (to_ms - from_ms))),
+          bands: worstFirst(mergeBands(all, GAP * (to_ms - from_ms))),
         })),
     },
   };
@@ -123,7 +123,7 @@ export function cellBands(
   return grouped(bands, ({ gpu }) => gpu);
 }
 
-/** Returns what is marked at a moment: events first, then what lasted. */
+/** Returns the notes of a moment: events first, then bands. */
 export function notesAt(
   at_ms: number,
   { bands, conditions, markers }: Annotations,
@@ -143,7 +143,7 @@ export function notesAt(
 }
 
 /** Joins bands of one name that meet: a cell or a step that ran on several GPUs. */
-function merged<B extends Band>(bands: readonly B[], gap_ms: number): B[] {
+function mergeBands<B extends Band>(bands: readonly B[], gap_ms: number): B[] {
   const all: B[] = [];
   const last = new Map<string, B>();
   for (const band of [...bands].sort((a, b) => a.from_ms - b.from_ms)) {

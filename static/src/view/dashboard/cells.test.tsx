@@ -58,7 +58,7 @@ describe('the table of cells', () => {
   const names = (): string[] =>
     [...host.querySelectorAll('tbody button')].map((one) => one.textContent);
 
-  it('has the most expensive first, by what somebody chooses', async () => {
+  it('has the most expensive first, by chosen column', async () => {
     update(runs);
     expect(names()).toEqual(['[1] slow', '[1] hot']);
     const energy = [...host.querySelectorAll<HTMLButtonElement>('th button')].at(-1);

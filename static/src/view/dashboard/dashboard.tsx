@@ -158,9 +158,9 @@ export class Dashboard extends StoreView {
       store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     const metrics = metricsOf(all);
     const need = { state, now_ms, metrics, gpus: chosen, width: this.chartWidth() };
-    const known = this.past.known(need);
-    const compared = this.past.compared(need);
-    // The owners of memory are known of the last minutes alone.
+    const known = this.past.findKnown(need);
+    const compared = this.past.findCompared(need);
+    // The server records the owners of some memory only.
     const sections = known === null ? all : withStacks(all, known.knows);
     this.shown = known;
     const { status, ...head } = this.head(chosen);
@@ -178,7 +178,7 @@ export class Dashboard extends StoreView {
         ...window,
         gap_ms: known?.gap_ms ?? window.gap_ms,
         times_ms: timeline.times_ms,
-        // Charts are drawn again when more is known of what they are compared with.
+        // Charts are drawn again when the compared lines change.
         revision: `${timeline.revision} ${compared?.revision ?? ''}`,
       },
       compared,
@@ -245,7 +245,7 @@ export class Dashboard extends StoreView {
           readOnly={options.readOnly}
         />
         <Notice notice={head.notice} level={status.level} />
-        {this.past.content()}
+        {this.past.renderNotes()}
         {sections.length > 0 && (
           <Lane
             content={annotations.lane}
@@ -413,9 +413,7 @@ function PlotSection({
         {isCrowd && (
           <>
             <p class="gpumon-missing">
-              {trans.__(
-                'Line: median. Band: 10 to 90 % of GPUs. Outliers are drawn over it, and the GPUs that you point at or choose.',
-              )}
+              {trans.__('Line: median. Band: 10 – 90 % of GPUs. On top: outliers and chosen GPUs.')}
             </p>
             <Legend lines={[...lines.values()]} ids={[...lines.keys()]} context={context} />
           </>

@@ -7,7 +7,7 @@ import { trans } from '../../lib/translation';
 import { useView } from '../component-view';
 import type { AnnotationSet } from './annotations';
 
-/** Rows of conditions that are always there, so that no chart moves when a condition comes or goes. */
+/** Rows of conditions that always have room, so that a new condition moves no chart. */
 const ROWS = 2;
 /** Flags in this last part of the lane have their text on the left. */
 const LAST_PART = 0.8;
@@ -83,22 +83,39 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
       </li>
     );
   };
-  const row = (label: string, items: ComponentChild, key = label): ComponentChild => (
+  const row = (
+    label: string,
+    items: ComponentChild,
+    key = label,
+    button: ComponentChild = null,
+  ): ComponentChild => (
     <div class="gpumon-lane-row" key={key}>
       <span class="gpumon-lane-label" title={label}>
-        {label}
+        <span>{label}</span>
+        {button}
       </span>
       <ul aria-label={label}>{items}</ul>
     </div>
   );
   const rows = content.conditions.flatMap(({ gpu, bands }) =>
-    packed(bands).map((packedBands, place) => ({
+    packBands(bands).map((packedBands, place) => ({
       label: isOneGpu ? trans.__('Conditions') : trans.__('GPU %1', gpu),
       key: `${gpu} ${place}`,
       bands: packedBands,
     })),
   );
   const shown = isWhole ? rows : rows.slice(0, ROWS);
+  const more = rows.length > ROWS && (
+    <button
+      type="button"
+      class="gpumon-lane-more"
+      aria-expanded={isWhole}
+      title={isWhole ? trans.__('Show fewer conditions') : trans.__('Show all conditions')}
+      onClick={() => setWhole(!isWhole)}
+    >
+      {isWhole ? '−' : `+${rows.length - ROWS}`}
+    </button>
+  );
   const empty = Array.from({ length: ROWS - shown.length }, (_, place) =>
     row(
       rows.length + place === 0 ? trans.__('Conditions') : '',
@@ -110,19 +127,10 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
     <section class="gpumon-lane" aria-label={trans.__('Conditions and marks')} ref={lane}>
       {row(trans.__('Marks'), flags.map(flagItem))}
       {content.cells.length > 0 && row(trans.__('Cells'), content.cells.map(bandItem))}
-      {shown.map(({ label, key, bands }) => row(label, bands.map(bandItem), key))}
-      {empty}
-      {rows.length > ROWS && (
-        <button
-          type="button"
-          class="gpumon-lane-more"
-          aria-expanded={isWhole}
-          title={isWhole ? trans.__('Show fewer conditions') : trans.__('Show all conditions')}
-          onClick={() => setWhole(!isWhole)}
-        >
-          {isWhole ? '−' : `+${rows.length - ROWS}`}
-        </button>
+      {shown.map(({ label, key, bands }, place) =>
+        row(label, bands.map(bandItem), key, place === shown.length - 1 && more),
       )}
+      {empty}
       {cursor.at_ms !== null && (
         <span class="gpumon-lane-cursor" style={{ '--_at': String(share(cursor.at_ms)) }} />
       )}
@@ -144,8 +152,8 @@ function groupedFlags(flags: readonly EventMarker[], near_ms: number): EventMark
   return groups;
 }
 
-/** Distributes bands over as few rows as possible, so that none covers another; the first bands are in the first rows. */
-function packed(bands: readonly Band[]): Band[][] {
+/** Distributes bands over few rows, so that none covers another; the first get the first rows. */
+function packBands(bands: readonly Band[]): Band[][] {
   const rows: Band[][] = [];
   for (const band of bands) {
     const free = rows.find((row) =>

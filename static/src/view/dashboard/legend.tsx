@@ -19,7 +19,7 @@ export interface LegendProps {
   context: PlotContext;
 }
 
-/** The names of lines with their values now or at the moment pointed at. Clicks isolate and hide lines. */
+/** The names of lines with their values at the shown moment. Clicks isolate and hide lines. */
 export function Legend({ lines, notes, ids, unit, context }: LegendProps): ComponentChild {
   const { hidden, change, onPoint } = context;
   const choose = (id: string, hides: boolean): void =>
@@ -52,10 +52,10 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
             type="button"
             key={series}
             aria-pressed={!hidden.has(id)}
-            onClick={(event) => choose(id, hides(event))}
+            onClick={(event) => choose(id, isHiding(event))}
             onKeyDown={(event) => {
               // Some browsers make no click of a key with a modifier.
-              if ((event.key === 'Enter' || event.key === ' ') && hides(event)) {
+              if ((event.key === 'Enter' || event.key === ' ') && isHiding(event)) {
                 event.preventDefault();
                 choose(id, true);
               }
@@ -121,6 +121,6 @@ function LineValue({
 }
 
 /** Whether a click hides a line instead of isolating it. */
-function hides(event: MouseEvent | KeyboardEvent): boolean {
+function isHiding(event: MouseEvent | KeyboardEvent): boolean {
   return event.ctrlKey || event.metaKey || event.shiftKey;
 }

@@ -1,4 +1,4 @@
-/** The past that the stream does not have: how far back it is known, and the comparison with an earlier span. */
+/** The past that the stream does not have, and the comparison with an earlier span. */
 
 import type { ComponentChild } from 'preact';
 
@@ -27,7 +27,7 @@ export interface NoteInput {
   /** The last answer of the server. */
   answer: HistorySpan | null;
   problem: string | null;
-  /** Called with the first moment of which anything is known. */
+  /** Called with the first recorded moment. */
   onAll: (oldest_ms: number) => void;
 }
 
@@ -55,11 +55,11 @@ export class PastPart {
     this.earlier = new Past(options);
   }
 
-  note(input: NoteInput): ComponentChild {
+  renderNote(input: NoteInput): ComponentChild {
     return <PastNote {...input} />;
   }
 
-  /** Returns the lines of the earlier span at the times of the shown one, and the figures of both. */
+  /** Returns the lines of the earlier span, moved to the shown one, and the figures of both. */
   compare({ from_ms, to_ms, now_ms, by_ms, points, metrics, gpus }: ComparedSpan): {
     source: SeriesSource | null;
     figures: ComponentChild;

@@ -16,7 +16,7 @@ const USUAL_WIDTH = 800;
 /** The pixels of the device that one point of a line has. */
 const POINT_PX = 2;
 
-/** What charts show, and how wide they are in pixels of the device. */
+/** The content of charts, and their width in pixels of the device. */
 export interface PastNeed {
   state: DashboardState;
   now_ms: number;
@@ -31,7 +31,7 @@ export interface PastListener {
   onAll: (oldest_ms: number) => void;
 }
 
-/** The server's history for charts of more than the stream has; its code is loaded when it is first needed. */
+/** The server's history, for charts of more than the stream has. Its code is loaded on demand. */
 export class PastSource {
   private loaded: PastPart | null = null;
   private failed: ComponentChild = null;
@@ -51,14 +51,14 @@ export class PastSource {
     return this.loaded?.past.isLoading ?? (this.isRequested && this.failed === null);
   }
 
-  /** Returns what is known of the span that is shown; `null` if the stream has all of it, or nothing is known yet. */
-  known({ state, now_ms, metrics, width }: PastNeed): Known | null {
+  /** Returns the record of the shown span; `null` if the stream has it, or until it is loaded. */
+  findKnown({ state, now_ms, metrics, width }: PastNeed): Known | null {
     this.note = null;
     if (this.request === undefined || metrics.length === 0 || !this.isNeeded(state, now_ms)) {
       return null;
     }
     this.note = this.failed;
-    const loaded = this.part(this.request);
+    const loaded = this.loadPart(this.request);
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     const known = loaded?.past.known({ from_ms, to_ms, points: pointsOf(width), metrics }) ?? null;
     const problem = loaded?.past.problem ?? null;
@@ -66,20 +66,20 @@ export class PastSource {
     if (loaded !== null && (from_ms < now_ms - STREAMED_MS || problem !== null)) {
       const { onAll } = this.listener;
       const answer = known?.answer ?? null;
-      this.note = loaded.note({ from_ms, to_ms, now_ms, answer, problem, onAll });
+      this.note = loaded.renderNote({ from_ms, to_ms, now_ms, answer, problem, onAll });
     }
     return known;
   }
 
-  /** Returns the lines that the shown span is compared with; `null` without them, or until they are known. */
-  compared({ state, now_ms, metrics, gpus, width }: PastNeed): SeriesSource | null {
+  /** Returns the lines to compare with; `null` without a comparison, or until they are loaded. */
+  findCompared({ state, now_ms, metrics, gpus, width }: PastNeed): SeriesSource | null {
     const by_ms = state.compared_ms;
     this.figures = null;
     if (by_ms === null || this.request === undefined) {
       return null;
     }
     this.figures = this.failed;
-    const loaded = this.part(this.request);
+    const loaded = this.loadPart(this.request);
     if (loaded === null) {
       return null;
     }
@@ -90,8 +90,8 @@ export class PastSource {
     return source;
   }
 
-  /** How far back the past is known, and how the shown span differs from the one it is compared with. */
-  content(): ComponentChild {
+  /** Renders the reach of the history, and the comparison of both spans. */
+  renderNotes(): ComponentChild {
     return (
       <>
         <div role="status">{this.note}</div>
@@ -105,7 +105,7 @@ export class PastSource {
     this.loaded?.dispose();
   }
 
-  /** Whether more is shown than the stream has, or the stream was interrupted while nobody looked. */
+  /** Whether more is shown than the stream has, or the stream was interrupted. */
   private isNeeded(state: DashboardState, now_ms: number): boolean {
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     const { timeline, gap_ms } = this.store;
@@ -117,7 +117,7 @@ export class PastSource {
     );
   }
 
-  private part(request: Request): PastPart | null {
+  private loadPart(request: Request): PastPart | null {
     if (!this.isRequested) {
       this.isRequested = true;
       void this.load(request);

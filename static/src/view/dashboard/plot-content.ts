@@ -13,7 +13,7 @@ import type { Annotations } from './annotations';
 /** The strokes of lines that are compared with. */
 const EARLIER_DASH = [1.5, 3.5];
 
-/** What all plots of one rendering share. */
+/** The context that all plots of one rendering share. */
 export interface PlotContext extends Pick<DashboardState, 'axes' | 'fitted'> {
   timeline: SeriesSource;
   /** The time that a value at the moment pointed at is the mean of; 0 where it is a reading. */
@@ -42,7 +42,7 @@ export type Change = (edit: (state: DashboardState, now_ms: number) => Dashboard
 type Values = Pick<ChartLine, 'values' | 'times_ms' | 'extremes'>;
 
 /** Returns the driver's own record of a line if there is one, or else its readings. */
-export function recorded({ series, trace, own }: PlotLine, context: PlotContext): Values {
+export function readValues({ series, trace, own }: PlotLine, context: PlotContext): Values {
   const record = trace === undefined ? undefined : context.traces.get(trace);
   if (record !== undefined && trace !== undefined) {
     return { values: record.values(trace), times_ms: record.times_ms };
@@ -53,7 +53,7 @@ export function recorded({ series, trace, own }: PlotLine, context: PlotContext)
 
 /** Returns the value of a line at a moment of the past; NaN if there is none. */
 export function pastValue(line: PlotLine, at_ms: number, context: PlotContext): number {
-  const { values, times_ms = context.window.times_ms } = recorded(line, context);
+  const { values, times_ms = context.window.times_ms } = readValues(line, context);
   return values[indexAt(times_ms, at_ms, context.window.gap_ms)] ?? NaN;
 }
 
@@ -67,7 +67,7 @@ export function earlierValue(
 }
 
 /** Returns a line with its value at the moment that is shown; NaN if there is none. */
-export function valued(line: PlotLine, context: PlotContext): PlotLine & { value: number } {
+export function withValue(line: PlotLine, context: PlotContext): PlotLine & { value: number } {
   const { at_ms } = context;
   const value = at_ms === null ? (valueOf(line.now) ?? NaN) : pastValue(line, at_ms, context);
   return { ...line, value };
@@ -79,7 +79,7 @@ export function pastRange(
   at_ms: number,
   context: PlotContext,
 ): readonly [number, number] | null {
-  const { extremes, times_ms = context.window.times_ms } = recorded(line, context);
+  const { extremes, times_ms = context.window.times_ms } = readValues(line, context);
   const index = indexAt(times_ms, at_ms, context.window.gap_ms);
   const [low = NaN, high = NaN] = [extremes?.low[index], extremes?.high[index]];
   return low < high ? [low, high] : null;
@@ -107,7 +107,7 @@ export function contentOf(
     faint: pointed !== null && pointed !== line.id,
   });
   const current = (line: PlotLine): ChartLine => ({
-    ...drawn(line, recorded(line, context)),
+    ...drawn(line, readValues(line, context)),
     ...dashOf(line.color),
     strong: line.id === near,
     unfilled: line.own !== undefined,

@@ -10,7 +10,7 @@ import { spanText } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { copyPicture, copyText } from '../clipboard';
 import type { Palette } from '../palette';
-import { lineColor, recorded, valued, type PlotContext } from './plot-content';
+import { lineColor, readValues, withValue, type PlotContext } from './plot-content';
 
 export type CopyFormat = 'png' | 'svg' | 'csv';
 
@@ -28,7 +28,7 @@ const GAP_PX = 12;
 /** Pictures are shown larger than charts. */
 const PNG_SCALE = 2;
 
-/** Copies what the chart shows, with the values of the `drawn` lines. Returns a message about it. */
+/** Copies the chart with the values of the `drawn` lines. Returns a message about it. */
 export function copyPlot(
   format: CopyFormat,
   chart: Chart,
@@ -53,7 +53,7 @@ function captionOf(
 ): Caption {
   const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
   const entries = [...drawn, ...stack].filter(isShown).map((line) => {
-    const { label, name = label, value } = valued(line, context);
+    const { label, name = label, value } = withValue(line, context);
     const text = Number.isNaN(value) ? name : `${name} ${unit.text(value)}`;
     return { text, color: lineColor(line, context.palette) };
   });
@@ -69,14 +69,14 @@ function captionOf(
   };
 }
 
-/** Returns all lines that are not hidden, in the units of the catalogue, which the names of its fields end with. */
+/** Returns all lines that are not hidden, in the units that the names of their fields end with. */
 function tableOf({ lines, stack, gpu }: Plot, context: PlotContext): string {
   const { timeline, window, hidden } = context;
   const shown = [...lines, ...stack].filter(({ id }) => !hidden.has(id));
   const columns = shown.flatMap((line) => {
     const { label, name: ownName = label, field } = line;
     const name = joined([gpu === null ? null : `GPU ${gpu}`, ownName, field], ' ');
-    const { extremes, ...means } = { times_ms: timeline.times_ms, ...recorded(line, context) };
+    const { extremes, ...means } = { times_ms: timeline.times_ms, ...readValues(line, context) };
     return [
       { ...means, name },
       ...(extremes == null

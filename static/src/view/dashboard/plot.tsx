@@ -28,7 +28,7 @@ import type { Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import { Legend } from './legend';
 import type { CopyFormat } from './plot-copy';
-import { contentOf, valued, type Change, type PlotContext } from './plot-content';
+import { contentOf, withValue, type Change, type PlotContext } from './plot-content';
 import { Tooltip, type Pointer } from './tooltip';
 
 /** The type of dragged charts, so that a chart accepts nothing else: a file, a cell. */
@@ -87,7 +87,7 @@ export function PlotView({
     const at = pointer.current && chart.current?.valueAt(pointer.current.clientY);
     return at && plot.lines.length > 1
       ? nearestLine(
-          plot.lines.filter(isShown).map((line) => valued(line, context)),
+          plot.lines.filter(isShown).map((line) => withValue(line, context)),
           at.value,
           NEAR_PX * at.pixel,
         )
@@ -121,7 +121,7 @@ export function PlotView({
     const notes = new Map<string, string>();
     const shown = plot.lines.filter(isShown);
     if (shown.some((line) => !lines.includes(line))) {
-      const values = shown.map((line) => valued(line, context));
+      const values = shown.map((line) => withValue(line, context));
       const [highest, lowest] = extremes.of(values, range);
       notes.set(lowest ?? '', trans.__('min')).set(highest ?? '', trans.__('max'));
     }
@@ -291,7 +291,7 @@ interface HandleProps {
   change: Change;
 }
 
-/** The lower edge of a chart. Dragging it or its arrow keys resize all charts; a double click resets them. */
+/** The lower edge of a chart, which resizes all charts; a double click resets their height. */
 function HeightHandle({ height_px, isFirst, change }: HandleProps): ComponentChild {
   const grabbed = useRef<{ y: number; height_px: number } | null>(null);
   const resize = (px: number | null): void => change((state) => withHeight(state, px));

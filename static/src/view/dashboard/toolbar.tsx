@@ -51,7 +51,7 @@ export interface ToolbarProps {
 }
 
 const HOUR_MS = 3_600_000;
-/** What people compare with. */
+/** Usual differences of time to compare with. */
 const EARLIER_MS = [HOUR_MS, 24 * HOUR_MS, 7 * 24 * HOUR_MS];
 /** The longest text of a mark that the server accepts. */
 const LONGEST_TEXT = 100;
@@ -66,7 +66,7 @@ const ICONS = {
   help: 'M1.5 4h13v8.5h-13zM4 7h.01M8 7h.01M12 7h.01M5 10h6',
 };
 
-/** The controls of a dashboard: which GPUs and charts, in which arrangement, and which part of the past. */
+/** The controls of a dashboard: GPUs, charts, their arrangement, and the part of the past. */
 export function Toolbar(props: ToolbarProps): ComponentChild {
   const { state, change, gpus, now_ms, opened, onOpen, onDone, request } = props;
   const set = (changes: Partial<DashboardState>): void =>
@@ -89,7 +89,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
     <Menu
       class={typeof label === 'string' ? 'gpumon-text-menu' : ''}
       label={label}
-      name={name}
+      name={typeof label === 'string' ? `${name}: ${label}` : name}
       open={opened === id}
       onOpen={(open) => onOpen(id, open)}
     >
@@ -107,10 +107,10 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
             ? trans.__('%1 of %2 GPUs', count, all.length)
             : trans._n('%1 GPU', '%1 GPUs', all.length),
           () =>
-            chips(trans.__('GPUs'), [
-              chip(trans.__('All'), () => set({ gpus: null }), state.gpus === null),
+            renderChips(trans.__('GPUs'), [
+              renderChip(trans.__('All'), () => set({ gpus: null }), state.gpus === null),
               ...gpus.map(({ index, fullName }) =>
-                chip(
+                renderChip(
                   index,
                   () => set({ gpus: chosenWith(state.gpus, index, all) }),
                   state.gpus?.includes(index) ?? true,
@@ -120,9 +120,13 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
             ]),
         )}
       {all.length > 1 &&
-        chips(trans.__('Layout'), [
-          chip(trans.__('Overlaid'), () => set({ layout: 'together' }), !isApart(state, count)),
-          chip(trans.__('By GPU'), () => set({ layout: 'apart' }), isApart(state, count)),
+        renderChips(trans.__('Layout'), [
+          renderChip(
+            trans.__('Overlaid'),
+            () => set({ layout: 'together' }),
+            !isApart(state, count),
+          ),
+          renderChip(trans.__('By GPU'), () => set({ layout: 'apart' }), isApart(state, count)),
         ])}
       {menu(
         'range',
@@ -132,11 +136,11 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
           : trans.__('Custom: %1', duration(to_ms - from_ms)),
         () => (
           <>
-            {chips(
+            {renderChips(
               trans.__('Time range'),
               SPANS_MIN.map((minutes) => {
                 const span_ms = minutes * 60_000;
-                return chip(
+                return renderChip(
                   duration(span_ms),
                   () => choose({ ...resumed(state), span_ms }),
                   !paused && state.span_ms === span_ms,
@@ -162,7 +166,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
         ),
       )}
       <span class="gpumon-icons">
-        {chip(
+        {renderChip(
           <Icon of={paused ? 'resume' : 'pause'} />,
           () => change(togglePaused),
           paused,
@@ -171,7 +175,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
             : trans.__('Pause the charts. Samples are still recorded.'),
           trans.__('Pause'),
         )}
-        {chip(
+        {renderChip(
           <Icon of="fit" />,
           () => set({ fitted: !state.fitted }),
           state.fitted,
@@ -188,16 +192,16 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
             </>,
             () => (
               <>
-                {chips(trans.__('Compare'), [
+                {renderChips(trans.__('Compare'), [
                   ...EARLIER_MS.map((compared_ms) =>
-                    chip(
+                    renderChip(
                       trans.__('%1 earlier', duration(compared_ms)),
                       () => choose({ compared_ms }),
                       state.compared_ms === compared_ms,
                     ),
                   ),
                   compared !== null &&
-                    chip(trans.__('Stop comparing'), () => choose({ compared_ms: null })),
+                    renderChip(trans.__('Stop comparing'), () => choose({ compared_ms: null })),
                 ])}
                 <TimeForm
                   title={trans.__('Another time')}
@@ -238,7 +242,7 @@ function Icon({ of }: { of: keyof typeof ICONS }): ComponentChild {
   );
 }
 
-function chips(label: string, children: ComponentChildren): ComponentChild {
+function renderChips(label: string, children: ComponentChildren): ComponentChild {
   return (
     <div class="gpumon-group-of-chips" role="group" aria-label={label}>
       {children}
@@ -247,7 +251,7 @@ function chips(label: string, children: ComponentChildren): ComponentChild {
 }
 
 /** Returns a button; `name` is its accessible name where the content is an icon. */
-function chip(
+function renderChip(
   content: ComponentChild,
   onClick: () => void,
   pressed?: boolean,
@@ -322,7 +326,7 @@ function MarkForm({
   const [error, setError] = useState('');
   const [isSending, setSending] = useState(false);
   const { at_ms, text } = draft ?? { at_ms: 0, text: '' };
-  // What is typed next is the text.
+  // The keys that follow are the text.
   useLayoutEffect(() => input.current?.focus(), []);
   const send = async (): Promise<void> => {
     setSending(true);
@@ -410,12 +414,12 @@ function ChartList({ charts, gpus, state, change }: ToolbarProps): ComponentChil
           </optgroup>
         ))}
       </select>
-      {state.charts !== null && chip(trans.__('Default charts'), () => set([]))}
+      {state.charts !== null && renderChip(trans.__('Default charts'), () => set([]))}
     </>
   );
 }
 
-/** What keys and pointer do on charts. */
+/** The effects of keys and pointer on charts. */
 function Shortcuts(): ComponentChild {
   const rows = [
     [trans.__('Drag over a chart'), trans.__('Zoom to a span of time; the charts are paused')],

@@ -7,9 +7,9 @@ import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { tooltipValues } from '../../model/dashboard/tooltip-values';
 import { notesAt, type Annotations } from './annotations';
 import { Name, Swatch } from './legend';
-import { earlierValue, pastRange, valued, type PlotContext } from './plot-content';
+import { earlierValue, pastRange, withValue, type PlotContext } from './plot-content';
 
-/** As wide as the style sheet allows, without ranges and with them. */
+/** The widths of the style sheet, without ranges and with them. */
 const WIDTH_PX = 200;
 const WIDE_PX = 290;
 const APART_PX = 14;
@@ -39,7 +39,7 @@ export interface TooltipProps {
   context: PlotContext;
 }
 
-/** The values of a chart's lines at the moment pointed at, next to the pointer. Legends have them for screen readers. */
+/** The values of a chart's lines at the moment pointed at. Screen readers get them from legends. */
 export function Tooltip({
   plot: { lines: all, stack, unit },
   lines,
@@ -58,7 +58,7 @@ export function Tooltip({
   const { left, top, viewRight } = pointer;
   const room = Math.floor((window.innerHeight - top) / ROW_PX) - 3;
   const { rows, more } = tooltipValues(
-    [...lines, ...stack].filter(isShown).map((line) => valued(line, context)),
+    [...lines, ...stack].filter(isShown).map((line) => withValue(line, context)),
     near,
     Math.min(MOST_ROWS, Math.max(LEAST_ROWS, room)),
   );
