@@ -23,8 +23,11 @@ function textOf(path: string): string {
 
 function sourcesIn(folder: string): [name: string, text: string][] {
   return readdirSync(join(HERE, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
-    .map((name) => [name, textOf(join(folder, name)).replaceAll(/'data-testid': '[^']*'/g, '')]);
+    .filter((name) => /\.tsx?$/.test(name) && !/\.test\.tsx?$/.test(name))
+    .map((name) => [
+      name,
+      textOf(join(folder, name)).replaceAll(/'?data-testid'?[:=] ?['"][^'"]*['"]/g, ''),
+    ]);
 }
 
 function classesIn(sheet: string): string[] {
