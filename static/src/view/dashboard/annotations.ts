@@ -116,7 +116,7 @@ export function cellBands(
         to_ms: running ? now_ms : cost.ended_ms,
         color: colorOf(palette, holder?.slot ?? 'text'),
         label: executionLabel(count),
-        title: `${notebookOf(execution)} ${executionName(execution)}`,
+        title: `${executionName(execution)} · ${notebookOf(execution)}`,
       };
     });
   });

@@ -112,7 +112,7 @@ export class Dashboard extends StoreView {
       const isOnCharts =
         target instanceof Element &&
         target.closest('.gpumon-controls, .gpumon-plot-sections') !== null &&
-        target.closest('details, [role=separator]') === null;
+        target.closest('details') === null;
       if (detail > 0 && isOnCharts) {
         this.focus();
       }

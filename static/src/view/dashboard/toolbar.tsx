@@ -325,12 +325,12 @@ function MarkForm({
   const input = useRef<HTMLInputElement>(null);
   const [error, setError] = useState('');
   const [isSending, setSending] = useState(false);
-  const { at_ms, text } = draft ?? { at_ms: 0, text: '' };
+  const at_ms = draft?.at_ms ?? 0;
   // The keys that follow are the text.
   useLayoutEffect(() => input.current?.focus(), []);
   const send = async (): Promise<void> => {
     setSending(true);
-    const body = JSON.stringify({ text, at_ms: Math.round(at_ms) });
+    const body = JSON.stringify({ text: input.current?.value, at_ms: Math.round(at_ms) });
     const { why } = await answerOf(
       request('api/v1/marks', { method: 'POST', headers: OWN_HEADERS, body }),
     );
@@ -358,7 +358,6 @@ function MarkForm({
         aria-label={trans.__('Text of the mark')}
         placeholder={trans.__('Text, such as: epoch 3')}
         ref={input}
-        value={text}
         onInput={({ currentTarget }) => onDraft({ at_ms, text: currentTarget.value })}
       />
       <button class="gpumon-chip" disabled={isSending}>
