@@ -31,6 +31,8 @@ export interface DashboardState {
 export const SPANS_MIN = [1, 2, 5, 15, 60, 360, 1440, 7 * 1440, 30 * 1440] as const;
 /** Nobody can tell apart what lies closer. */
 const LEAST_RANGE_MS = 1000;
+/** The stream has this much of the past as it was sampled. */
+export const STREAMED_MS = 10 * 60_000;
 /** The lowest and the highest charts, in pixels. */
 export const HEIGHTS_PX = [60, 600] as const;
 const MOST_RANGE_MS = Math.max(...SPANS_MIN) * 60_000;

@@ -102,10 +102,9 @@ export class Dashboard extends StoreView {
     };
     super(h('div', { class: 'gpumon gpumon-dashboard', tabindex: '0', ...name }), store, options);
     this.state = options.state;
-    this.past = new PastSource(store, options.request, {
-      invalidate: options.invalidate,
-      onAll: (oldest_ms) => this.change((state, now_ms) => zoomedSince(state, oldest_ms, now_ms)),
-    });
+    this.past = new PastSource(store, options.request, options.invalidate, (oldest_ms) =>
+      this.change((state, now_ms) => zoomedSince(state, oldest_ms, now_ms)),
+    );
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('click', ({ detail, target }) => {
       // After a click, keys act on the charts again. A button pressed by a key keeps the focus.

@@ -9,67 +9,81 @@ import type { SeriesSource } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { changeText, FIGURES, figuresOf, later } from '../../model/dashboard/comparison';
 import { spanText } from '../../model/dashboard/moment';
+import { rangeOf, STREAMED_MS, type DashboardState } from '../../model/dashboard/state';
 import { seriesKey, type GpuState } from '../../model/gpu';
-import { Past, type PastOptions } from '../../model/history/past';
+import { Past, type Known, type PastOptions } from '../../model/history/past';
 import type { HistorySpan } from '../../wire';
 
 /** A smaller missing share of what is shown is not reported. */
 const MISSING = 0.02;
 const KEEP_MORE = 'gpumon serve --data-dir DIR';
 const METRICS = FIGURES.map(({ metric }) => metric);
+/** The assumed width of charts that are not seen yet, in pixels of the device. */
+const USUAL_WIDTH = 800;
+/** The pixels of the device that one point of a line has. */
+const POINT_PX = 2;
 /** Figures need no more points. */
 const POINTS = 600;
 
-export interface NoteInput {
-  from_ms: number;
-  to_ms: number;
+/** The content of charts, and their width in pixels of the device. */
+export interface PastNeed {
+  state: DashboardState;
   now_ms: number;
-  /** The last answer of the server. */
-  answer: HistorySpan | null;
-  problem: string | null;
-  /** Called with the first recorded moment. */
-  onAll: (oldest_ms: number) => void;
-}
-
-export interface ComparedSpan {
-  from_ms: number;
-  to_ms: number;
-  now_ms: number;
-  /** How much earlier the other span is. */
-  by_ms: number;
-  points: number;
   metrics: readonly string[];
   gpus: readonly GpuState[];
+  width: number;
 }
 
 export class PastPart {
-  readonly past: Past;
+  private readonly past: Past;
   private readonly shown: Past;
   private readonly earlier: Past;
   private readonly moved = remembered(later);
   private readonly figures = [remembered(figuresOf), remembered(figuresOf)] as const;
 
-  constructor(options: PastOptions) {
+  constructor(
+    options: PastOptions,
+    /** Called with the first recorded moment to show everything since. */
+    private readonly onAll: (oldest_ms: number) => void,
+  ) {
     this.past = new Past(options);
     this.shown = new Past(options);
     this.earlier = new Past(options);
   }
 
-  renderNote(input: NoteInput): ComponentChild {
-    return <PastNote {...input} />;
+  get isLoading(): boolean {
+    return this.past.isLoading;
+  }
+
+  /** Returns the record of the shown span, and a note about its reach. */
+  findKnown(need: PastNeed): { known: Known | null; note: ComponentChild } {
+    const { now_ms, metrics } = need;
+    const [from_ms, to_ms] = rangeOf(need.state, now_ms);
+    const known = this.past.known({ from_ms, to_ms, points: pointsOf(need), metrics });
+    const { problem } = this.past;
+    // A gap in what was streamed needs no explanation, so that a pause moves no chart.
+    const note = (from_ms < now_ms - STREAMED_MS || problem !== null) && (
+      <PastNote
+        missing={(known?.answer.oldest_ms ?? from_ms) - from_ms > MISSING * (to_ms - from_ms)}
+        now_ms={now_ms}
+        answer={known?.answer ?? null}
+        problem={problem}
+        onAll={this.onAll}
+      />
+    );
+    return { known, note };
   }
 
   /** Returns the lines of the earlier span, moved to the shown one, and the figures of both. */
-  compare({ from_ms, to_ms, now_ms, by_ms, points, metrics, gpus }: ComparedSpan): {
-    source: SeriesSource | null;
-    figures: ComponentChild;
-  } {
+  compare(need: PastNeed, by_ms: number): { source: SeriesSource | null; figures: ComponentChild } {
+    const { now_ms, metrics, gpus } = need;
+    const [from_ms, to_ms] = rangeOf(need.state, now_ms);
     const [earlierFrom_ms, earlierTo_ms] = [from_ms - by_ms, to_ms - by_ms];
     const wanted = [...new Set([...metrics, ...METRICS])].sort();
     const earlier = this.earlier.known({
       from_ms: earlierFrom_ms,
       to_ms: earlierTo_ms,
-      points,
+      points: pointsOf(need),
       metrics: wanted,
     });
     const shown = this.shown.known({ from_ms, to_ms, points: POINTS, metrics: METRICS });
@@ -133,9 +147,23 @@ export class PastPart {
   }
 }
 
+/** Returns as many points as a line can show. */
+function pointsOf({ width }: PastNeed): number {
+  return Math.ceil((width || USUAL_WIDTH) / POINT_PX);
+}
+
+interface NoteProps {
+  /** Whether a part of what is shown is not recorded. */
+  missing: boolean;
+  now_ms: number;
+  answer: HistorySpan | null;
+  problem: string | null;
+  onAll: (oldest_ms: number) => void;
+}
+
 /** How far back the past is known where charts show more, and how to keep more of it. */
-function PastNote({ from_ms, to_ms, now_ms, answer, problem, onAll }: NoteInput): ComponentChild {
-  const isShort = answer !== null && answer.oldest_ms - from_ms > MISSING * (to_ms - from_ms);
+function PastNote({ missing, now_ms, answer, problem, onAll }: NoteProps): ComponentChild {
+  const isShort = answer !== null && missing;
   const storage = answer?.storage;
   const isInMemory = isShort && storage?.on_disk === false && storage.problem === undefined;
   const text = joined(
