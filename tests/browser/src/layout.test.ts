@@ -83,7 +83,7 @@ function misplaced(page: Page): Promise<string[]> {
     const room = document.documentElement.clientWidth;
     const boxes = [
       ...document.querySelectorAll(
-        ':is(.gpumon-controls, .gpumon-lane, .gpumon-plot) :is(button, summary, h3, .gpumon-lane-label)',
+        ':is(.gpumon-controls, .gpumon-plot) :is(button, summary, h3), .gpumon-lane-label',
       ),
     ]
       .filter((element) => element.checkVisibility())

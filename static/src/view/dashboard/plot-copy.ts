@@ -1,4 +1,4 @@
-/** A chart as a picture or a table for the clipboard; loaded when something is first copied. */
+/** A chart as a picture or a table for the clipboard; loaded when the menu of a chart is opened. */
 
 import type { Chart } from '../../chart/chart';
 import type { Surface } from '../../chart/surface';

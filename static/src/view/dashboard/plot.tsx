@@ -101,7 +101,7 @@ export function PlotView({
         ])
       : plot.lines;
   const copy = async (format: CopyFormat): Promise<string> => {
-    const { copyPlot } = await part(import('./plot-copy'));
+    const { copyPlot } = await part(loadCopies());
     const now = withFreshTimes(given);
     const lines = linesWith(null);
     // All of a copy is of one moment.
@@ -238,6 +238,10 @@ function gesturesOf({ id }: Plot, change: Change): GestureListener {
   };
 }
 
+function loadCopies(): Promise<typeof import('./plot-copy')> {
+  return import('./plot-copy');
+}
+
 interface PlotMenuProps {
   /** By their names. An action returns a message, or nothing after which the menu closes. */
   actions: Record<string, () => Promise<string> | null>;
@@ -260,6 +264,8 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
     }
   };
   const onOpen = (open: boolean): void => {
+    // Browsers lend their clipboard only at the moment of a click, when the code has to be there.
+    loadCopies().catch(() => undefined);
     setOpen(open);
     setMessage('');
   };
