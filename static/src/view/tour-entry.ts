@@ -1,49 +1,48 @@
-/** Shows the tour: once by itself, and whenever it is asked for. */
-
 import { Stored } from '../lib/stored';
 import { part } from './part';
 import type { TourTargets } from './tour';
 
 const SEEN = new Stored('gpumon-tour');
 
+/** Shows the tour: once without a request, and on request. */
 export class TourEntry {
-  private wanted: boolean;
+  private isWanted: boolean;
   private isOpen = false;
 
-  /** `offered` says to show it to whoever has not closed it yet; a program that steers the browser looks for other things. */
+  /**
+   * With `isOffered`, people who have not closed the tour yet see it without a request. A program
+   * that controls the browser does not expect it.
+   */
   constructor(
     private readonly root: HTMLElement,
     private readonly targets: () => TourTargets,
-    offered: boolean,
+    isOffered: boolean,
   ) {
-    this.wanted = offered && SEEN.get() === null && !navigator.webdriver;
+    this.isWanted = isOffered && SEEN.get() === null && !navigator.webdriver;
   }
 
-  /** Somebody asks for it, perhaps before there is anything to point at. */
+  /** Shows the tour as soon as there is something to point at. */
   request(): void {
-    this.wanted = true;
+    this.isWanted = true;
   }
 
-  /** There is something to point at. */
+  /** Called when there is something to point at. */
   ready(): void {
-    if (this.wanted && !this.isOpen) {
-      void this.show();
+    if (this.isWanted && !this.isOpen) {
+      this.isOpen = true;
+      void this.show().catch(() => {
+        // The view works without the tour.
+        this.isOpen = false;
+      });
     }
-    this.wanted = false;
+    this.isWanted = false;
   }
 
   private async show(): Promise<void> {
-    this.isOpen = true;
-    try {
-      const { Tour, tourSteps } = await part(import('./tour'));
-      const tour = new Tour(tourSteps(this.targets()), () => {
-        this.isOpen = false;
-        SEEN.set('seen');
-      });
-      tour.open(this.root);
-    } catch {
-      // Nobody misses it.
+    const { openTour } = await part(import('./tour'));
+    openTour(this.root, this.targets(), () => {
       this.isOpen = false;
-    }
+      SEEN.set('seen');
+    });
   }
 }

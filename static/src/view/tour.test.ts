@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import '../testing/dialog';
 import { setTranslator, trans } from '../lib/translation';
 import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
-import { Tour, tourSteps, type TourTargets } from './tour';
+import { openTour, type TourTargets } from './tour';
 import { TourEntry } from './tour-entry';
 
 const root = document.createElement('div');
@@ -25,10 +25,16 @@ function shown(): [string | undefined, string | undefined] {
   return [text('h2'), text('.gpumon-primary')];
 }
 
-function press(key: string): void {
+async function press(key: string): Promise<void> {
   document.activeElement?.dispatchEvent(
     new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
   );
+  await Promise.resolve();
+}
+
+async function pressNext(): Promise<void> {
+  root.querySelector<HTMLElement>('.gpumon-primary')?.click();
+  await Promise.resolve();
 }
 
 /** Whether it is, as soon as there is something to point at. */
@@ -45,28 +51,28 @@ beforeEach(() => {
 });
 afterEach(() => vi.unstubAllGlobals());
 
-it('goes by arrow keys and by its buttons through what is there, and ends behind the last', () => {
+it('arrow keys and buttons step through visible targets', async () => {
   const onEnd = vi.fn();
-  new Tour(tourSteps(targets()), onEnd).open(root);
+  openTour(root, targets(), onEnd);
   expect(shown()).toEqual(['Your GPUs', 'Next']);
   expect(document.activeElement).toBe(root.querySelector('.gpumon-primary'));
-  press('ArrowLeft');
-  press('ArrowRight');
-  expect(shown()[0]).toBe('Who holds memory');
-  root.querySelector<HTMLElement>('.gpumon-primary')?.click();
+  await press('ArrowLeft');
+  await press('ArrowRight');
+  expect(shown()[0]).toBe('Processes');
+  await pressNext();
   expect(shown()).toEqual(['Benchmarks', 'Done']);
   expect(root.textContent).toContain('3 of 3');
-  press('ArrowLeft');
-  expect(shown()[0]).toBe('Who holds memory');
-  press('ArrowRight');
+  await press('ArrowLeft');
+  expect(shown()[0]).toBe('Processes');
+  await press('ArrowRight');
   expect(onEnd).not.toHaveBeenCalled();
-  root.querySelector<HTMLElement>('.gpumon-primary')?.click();
+  await pressNext();
   expect(onEnd).toHaveBeenCalledOnce();
   expect(root.querySelector('dialog')).toBeNull();
 });
 
-it('is closed by a press beside it, and not by one that only ends there', () => {
-  new Tour(tourSteps(targets()), vi.fn()).open(root);
+it('press outside closes tour, unless it started inside', () => {
+  openTour(root, targets(), vi.fn());
   const dialog = root.querySelector('dialog');
   const press = (begin?: Element | null): void => {
     begin?.dispatchEvent(new Event('pointerdown', { bubbles: true }));
@@ -78,7 +84,7 @@ it('is closed by a press beside it, and not by one that only ends there', () => 
   expect(dialog?.open).toBe(false);
 });
 
-it('is offered until it has been closed once, and there again when it is asked for', async () => {
+it('tour is offered until closed, then on request', async () => {
   const asked = new TourEntry(root, targets, false);
   expect(await isShown(asked)).toBe(false);
   expect(await isShown(new TourEntry(root, targets, true))).toBe(true);
@@ -91,7 +97,7 @@ it('is offered until it has been closed once, and there again when it is asked f
   expect(root.querySelectorAll('dialog')).toHaveLength(1);
 });
 
-it('does not come in the way of a program that steers the browser', async () => {
+it('controlled browser gets no unrequested tour', async () => {
   vi.stubGlobal('navigator', { webdriver: true });
   const entry = new TourEntry(root, targets, true);
   expect(await isShown(entry)).toBe(false);
@@ -99,16 +105,16 @@ it('does not come in the way of a program that steers the browser', async () => 
   expect(await isShown(entry)).toBe(true);
 });
 
-it('has no English word in another language', () => {
+it('tour has no English word in another language', async () => {
   const before = trans;
   setTranslator(pseudoTranslator(trans));
-  const charts = document.createElement('button');
-  const steps = tourSteps({ ...targets(), charts });
-  new Tour(steps, vi.fn()).open(root);
-  expect(steps).toHaveLength(4);
-  for (let left = steps.length; left > 0; left -= 1) {
+  openTour(root, { ...targets(), charts: document.createElement('button') }, vi.fn());
+  const titles = new Set<string | undefined>();
+  for (let step = 0; step < 4; step += 1) {
+    titles.add(shown()[0]);
     expect(untranslated(textsOf(root), [])).toEqual([]);
-    press('ArrowRight');
+    await press('ArrowRight');
   }
+  expect(titles.size).toBe(4);
   setTranslator(before);
 });

@@ -16,7 +16,7 @@ type Forms = readonly string[];
 function textsInSources(): Forms[] {
   return ['static/src', 'labextension/src'].flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+      .filter((file) => /(?<!\.test)\.tsx?$/.test(file))
       .flatMap((file) => textsIn(path.join(ROOT, folder, file))),
   );
 }

@@ -1,4 +1,5 @@
 // @vitest-environment jsdom
+import { h, render as renderComponent } from 'preact';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 import '../../testing/dialog';
@@ -10,17 +11,17 @@ import type { RunState } from '../../wire';
 import { RunEntry } from '../run-entry';
 
 let store: Store;
-let entry: RunEntry;
+let isOpen = false;
 let request: ReturnType<typeof serverWith>;
+const element = document.createElement('div');
 const setRuns = vi.fn();
 
 async function open(
   answers: Record<string, unknown> = { 'api/v1/catalogue': CATALOGUE },
 ): Promise<void> {
   request = serverWith(answers);
-  entry = new RunEntry(store, { request, setRuns }, render);
-  document.body.replaceChildren(entry.button, entry.element);
-  entry.button.click();
+  document.body.replaceChildren(element);
+  show(true);
   await vi.waitFor(() => expect(request).toHaveBeenCalled());
   await vi.waitFor(() => expect(find('.gpumon-run-list')).not.toBeNull());
   await settled();
@@ -31,22 +32,35 @@ async function settled(): Promise<void> {
   render();
 }
 
+function show(open: boolean): void {
+  isOpen = open;
+  render();
+}
+
 function render(): void {
   const gpus = gpusOf(store.inventory, store.sample, store.details);
-  entry.render(gpus, { now_ms: NOW, stale: false });
+  const props = {
+    store,
+    runner: { request, setRuns },
+    gpus,
+    freshness: { now_ms: NOW, stale: false },
+    isOpen,
+    onClose: () => show(false),
+  };
+  renderComponent(h(RunEntry, props), element);
 }
 
 function find(selector: string): HTMLElement | null {
-  return entry.element.querySelector<HTMLElement>(selector);
+  return element.querySelector<HTMLElement>(selector);
 }
 
 function submit(): void {
-  entry.element.querySelector('form')?.requestSubmit();
+  element.querySelector('form')?.requestSubmit();
 }
 
 /** Types into the search field. */
 function search(text: string): void {
-  const input = entry.element.querySelector('input');
+  const input = element.querySelector('input');
   if (input !== null) {
     input.value = text;
     input.dispatchEvent(new Event('input'));
@@ -58,13 +72,12 @@ function press(key: string): void {
   find('input')?.dispatchEvent(
     new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
   );
+  render();
 }
 
 /** The benchmarks that can be seen, and of the chosen one its title. */
 function offered(): [string[], string | undefined] {
-  const titles = [...entry.element.querySelectorAll<HTMLElement>('[role=option]')].filter(
-    ({ hidden }) => !hidden,
-  );
+  const titles = [...element.querySelectorAll('[role=option]')];
   const title = (option?: Element): string | undefined =>
     option?.querySelector('.gpumon-run-title')?.textContent;
   const chosen = titles.find((option) => option.getAttribute('aria-selected') === 'true');
@@ -73,7 +86,7 @@ function offered(): [string[], string | undefined] {
 }
 
 function chooseDevice(key: string): void {
-  const select = entry.element.querySelector('select');
+  const select = element.querySelector('select');
   if (select !== null) {
     select.value = key;
     select.dispatchEvent(new Event('change'));
@@ -83,7 +96,7 @@ function chooseDevice(key: string): void {
 
 /** Whether another run can be started. */
 function isReady(): boolean {
-  return entry.element.querySelector<HTMLButtonElement>('.gpumon-primary')?.disabled === false;
+  return element.querySelector<HTMLButtonElement>('.gpumon-primary')?.disabled === false;
 }
 
 function tell(state: RunState): void {
@@ -92,6 +105,7 @@ function tell(state: RunState): void {
 }
 
 beforeEach(() => {
+  renderComponent(null, element);
   store = new Store();
   store.apply(hello());
 });
@@ -99,20 +113,20 @@ afterEach(() => {
   setRuns.mockReset();
 });
 
-it('asks for nothing until it is opened, and for no more when it is closed', async () => {
+it('closed dialog requests no run states', async () => {
   await open();
   expect(setRuns).toHaveBeenLastCalledWith(true);
-  expect(entry.element.querySelector('dialog')?.open).toBe(true);
+  expect(element.querySelector('dialog')?.open).toBe(true);
   expect(document.activeElement).toBe(find('input'));
-  press('Escape');
+  element.querySelector('dialog')?.close();
   expect(setRuns).toHaveBeenLastCalledWith(false);
-  expect(entry.element.querySelector('dialog')?.open).toBe(false);
-  entry.open();
+  expect(element.querySelector('dialog')?.open).toBe(false);
+  show(true);
   find('.gpumon-run-close')?.click();
-  expect(entry.element.querySelector('dialog')?.open).toBe(false);
+  expect(element.querySelector('dialog')?.open).toBe(false);
 });
 
-it('offers presets first, and everything that a search finds', async () => {
+it('presets are first, and search finds all benchmarks', async () => {
   await open();
   expect(offered()).toEqual([
     ['Memory bandwidth', 'PCIe transfers', 'Out-of-memory demo', 'triad', 'copy', 'a: sum'],
@@ -124,31 +138,31 @@ it('offers presets first, and everything that a search finds', async () => {
   expect(offered()).toEqual([['Out-of-memory demo'], 'Out-of-memory demo']);
   search('zzz');
   expect(offered()).toEqual([[], undefined]);
-  const none = [...entry.element.querySelectorAll('p')].find(({ textContent }) =>
-    textContent.startsWith('No benchmark'),
-  );
-  expect([none?.hidden, isReady()]).toEqual([false, false]);
+  const none = 'No benchmark matches the search.';
+  expect(element.textContent).toContain(none);
+  expect(isReady()).toBe(false);
   chooseDevice('cpu');
   search('pcie');
   expect(offered()).toEqual([['PCIe transfers'], undefined]);
-  expect([none?.hidden, isReady()]).toEqual([true, false]);
+  expect(element.textContent).not.toContain(none);
+  expect(isReady()).toBe(false);
 });
 
-it('asks again for what there is to run, where that was not told', async () => {
+it('reopened dialog requests a missing catalogue again', async () => {
   await open({});
   expect(offered()).toEqual([[], undefined]);
-  press('Escape');
+  element.querySelector('dialog')?.close();
   request.mockImplementation(serverWith({ 'api/v1/catalogue': CATALOGUE }));
   for (const calls of [2, 2]) {
-    entry.open();
+    show(true);
     await settled();
     expect(offered()[1]).toBe('Memory bandwidth');
     expect(request).toHaveBeenCalledTimes(calls);
-    press('Escape');
+    element.querySelector('dialog')?.close();
   }
 });
 
-it('arrow keys choose what can run on the device, and nothing else', async () => {
+it('arrow keys skip benchmarks without their device', async () => {
   await open();
   press('ArrowDown');
   expect(offered()[1]).toBe('PCIe transfers');
@@ -158,13 +172,14 @@ it('arrow keys choose what can run on the device, and nothing else', async () =>
   expect(offered()[1]).toBe('Memory bandwidth');
   press('ArrowDown');
   expect(offered()[1]).toBe('Out-of-memory demo');
-  const pcie = [...entry.element.querySelectorAll<HTMLElement>('[role=option]')][1];
+  const pcie = [...element.querySelectorAll<HTMLElement>('[role=option]')][1];
   expect(pcie?.textContent).toContain('needs a GPU');
   pcie?.click();
+  render();
   expect(offered()[1]).toBe('Out-of-memory demo');
 });
 
-it('starts what is chosen, with the header that no other page can send', async () => {
+it('start sends the job with gpumon's header', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs': { id: 'r1' } });
   search('triad');
   press('ArrowDown');
@@ -178,7 +193,7 @@ it('starts what is chosen, with the header that no other page can send', async (
   expect(JSON.parse(init?.body as string)).toMatchObject({ kind: 'bench', ids: ['triad'] });
 });
 
-it('says before anything is started that nothing may be, and why', async () => {
+it('refusal is shown before anything is started', async () => {
   await open({
     'api/v1/catalogue': { ...CATALOGUE, refusal: 'only the user who started this server may' },
   });
@@ -190,7 +205,7 @@ it('says before anything is started that nothing may be, and why', async () => {
   expect(request).toHaveBeenCalledTimes(1);
 });
 
-it('says what the server says when it refuses, and that it does not answer', async () => {
+it('error of the server is shown, or its silence', async () => {
   await open();
   submit();
   await settled();
@@ -201,7 +216,7 @@ it('says what the server says when it refuses, and that it does not answer', asy
   expect(find('[role=alert]')?.textContent).toContain('is not responding');
 });
 
-it('shows how far a run is, what its GPU does, and cancels it', async () => {
+it('running benchmark shows progress and can be canceled', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': {} });
   const scroll = vi.spyOn(HTMLElement.prototype, 'scrollIntoView');
   tell(runState());
@@ -209,7 +224,7 @@ it('shows how far a run is, what its GPU does, and cancels it', async () => {
   expect(scroll.mock.contexts).toEqual([find('.gpumon-run')]);
   scroll.mockRestore();
   expect(find('.gpumon-run-step')?.textContent).toBe('triad, 1 of 2: measuring');
-  expect(entry.element.querySelector('progress')?.value).toBe(0.25);
+  expect(element.querySelector('progress')?.value).toBe(0.25);
   expect(find('[data-reading="power.draw_watts"]')?.textContent).toMatch(/\d/);
   expect(isReady()).toBe(false);
   expect(find('[aria-live]')?.textContent).toBe('triad: running');
@@ -223,14 +238,14 @@ it('shows how far a run is, what its GPU does, and cancels it', async () => {
   expect(isReady()).toBe(true);
 });
 
-it('a terminal keeps its run to itself, and nobody from another', async () => {
+it('run in a terminal cannot be canceled here', async () => {
   await open();
   tell(runState({ own: false }));
-  expect(find('.gpumon-run button')?.hidden).toBe(true);
+  expect(find('.gpumon-run button')).toBeNull();
   expect(isReady()).toBe(true);
 });
 
-it('shows each result as it comes, and fetches what it has missed', async () => {
+it('results appear one by one, missed ones are fetched', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': { ...runState(), all: ITEMS } });
   const first = { item: 'result', ...runResult() } as const;
   tell(runState({ items: 1, newest: first }));
@@ -239,14 +254,14 @@ it('shows each result as it comes, and fetches what it has missed', async () => 
   tell(runState({ items: ITEMS.length, newest: ITEMS.at(-1) ?? null }));
   await settled();
   expect(request.mock.lastCall?.[0]).toBe('api/v1/runs/r1');
-  expect(entry.element.querySelectorAll('.gpumon-run-table tbody tr')).toHaveLength(2);
-  expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length - 2);
+  expect(element.querySelectorAll('.gpumon-run-table tbody tr')).toHaveLength(2);
+  expect(element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length - 2);
   expect(find('td[data-column=last] .gpumon-visually-hidden')?.textContent).toContain(
     'No earlier result',
   );
 });
 
-it('a result stands beside the one of the run before', async () => {
+it('result is compared with the run before', async () => {
   await open();
   const result = (bytes_per_second: number): RunState['newest'] => ({
     item: 'result',
@@ -270,7 +285,7 @@ it('a result stands beside the one of the run before', async () => {
   expect(find('.gpumon-run-left')?.textContent).toBe('about 3\u00a0s left');
 });
 
-it('compares two runs, and saves those that are chosen', async () => {
+it('two selected runs are compared and exported', async () => {
   const saved: string[] = [];
   vi.stubGlobal('URL', {
     createObjectURL: (blob: Blob) => `blob:${blob.type}`,
@@ -296,8 +311,8 @@ it('compares two runs, and saves those that are chosen', async () => {
     );
   }
   const chip = (name: string): HTMLButtonElement | undefined =>
-    [...entry.element.querySelectorAll('button')].find(({ textContent }) => textContent === name);
-  const choices = [...entry.element.querySelectorAll<HTMLInputElement>('input[type=checkbox]')];
+    [...element.querySelectorAll('button')].find(({ textContent }) => textContent === name);
+  const choices = [...element.querySelectorAll<HTMLInputElement>('input[type=checkbox]')];
   for (const choice of choices) {
     expect(find('.gpumon-run-compared')?.children).toHaveLength(0);
     choice.click();
@@ -319,7 +334,7 @@ it('compares two runs, and saves those that are chosen', async () => {
   vi.restoreAllMocks();
 });
 
-it('runs nothing on simulated GPUs, and says so', async () => {
+it('simulated GPUs are not offered as devices', async () => {
   const given = store.inventory;
   expect(given).not.toBeNull();
   if (given !== null) {
@@ -334,17 +349,16 @@ it('runs nothing on simulated GPUs, and says so', async () => {
     ({ textContent }) => textContent,
   );
   expect(devices).toEqual(['CPU']);
-  expect(find('[role=status]:not([aria-live])')?.textContent).toContain(
-    'Simulated devices cannot run benchmarks',
-  );
+  const note = find('[role=status]:not([aria-live])')?.textContent;
+  expect(note).toContain('cannot run on simulated GPUs');
   expect(offered()[1]).toBe('Memory bandwidth');
   expect(isReady()).toBe(true);
 });
 
-it('what a stranger says is text', async () => {
+it('markup in messages is shown as text', async () => {
   const item = { item: 'said', topic: 'cure', text: '<img src=x>\u202e' } as const;
   await open();
   tell(runState({ title: '<b>bold</b>', items: 1, newest: item, error: '<i>', status: 'failed' }));
-  expect(entry.element.querySelector('img, i, .gpumon-run-title b')).toBeNull();
+  expect(element.querySelector('img, i, .gpumon-run-title b')).toBeNull();
   expect(find('.gpumon-run-items')?.textContent).toContain('<img src=x>\ufffd');
 });

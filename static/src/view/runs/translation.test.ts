@@ -1,4 +1,5 @@
 // @vitest-environment jsdom
+import { h, render } from 'preact';
 import { expect, it, vi } from 'vitest';
 
 import '../../testing/dialog';
@@ -28,7 +29,7 @@ const DATA = [
   'memory',
 ];
 
-it('the dialog has no English word in another language, whatever there is to say', async () => {
+it('dialog has no English word in another language', async () => {
   setTranslator(pseudoTranslator(trans));
   const store = new Store();
   store.apply(hello());
@@ -46,24 +47,30 @@ it('the dialog has no English word in another language, whatever there is to say
     'api/v1/catalogue': CATALOGUE,
     'api/v1/runs/r1': { ...runState(), all: ITEMS },
   });
-  const entry = new RunEntry(store, { request, setRuns: vi.fn() }, () => undefined);
-  entry.button.click();
+  const element = document.createElement('div');
+  document.body.append(element);
+  const show = (): void => {
+    const props = {
+      store,
+      runner: { request, setRuns: vi.fn() },
+      gpus: gpusOf(store.inventory, store.sample, store.details),
+      freshness: { now_ms: NOW, stale: false },
+      isOpen: true,
+      onClose: vi.fn(),
+    };
+    render(h(RunEntry, props), element);
+  };
   await vi.waitFor(() => {
-    entry.render(gpusOf(store.inventory, store.sample, store.details), {
-      now_ms: NOW,
-      stale: false,
-    });
-    expect(
-      entry.element.querySelectorAll('.gpumon-run-table tbody tr, .gpumon-run-items > li'),
-    ).toHaveLength(ITEMS.length);
+    show();
+    const rows = '.gpumon-run-table tbody tr, .gpumon-run-items > li';
+    expect(element.querySelectorAll(rows)).toHaveLength(ITEMS.length);
   });
-  expect(entry.element.querySelectorAll('.gpumon-run')).toHaveLength(states.length);
-  for (const choice of [
-    ...entry.element.querySelectorAll<HTMLInputElement>('.gpumon-run > input'),
-  ].slice(0, 2)) {
-    choice.checked = true;
-  }
-  entry.render(gpusOf(store.inventory, store.sample, store.details), { now_ms: NOW, stale: false });
-  expect(entry.element.querySelector('.gpumon-run-compared th')).not.toBeNull();
-  expect(untranslated([...textsOf(entry.element), ...textsOf(entry.button)], DATA)).toEqual([]);
+  expect(element.querySelectorAll('.gpumon-run')).toHaveLength(states.length);
+  const choices = element.querySelectorAll<HTMLInputElement>('.gpumon-run > input');
+  [...choices].slice(0, 2).forEach((choice) => {
+    choice.click();
+    show();
+  });
+  expect(element.querySelector('.gpumon-run-compared th')).not.toBeNull();
+  expect(untranslated(textsOf(element), DATA)).toEqual([]);
 });

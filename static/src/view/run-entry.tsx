@@ -1,0 +1,37 @@
+import type { ComponentChild } from 'preact';
+import { useRef } from 'preact/hooks';
+
+import type { GpuState } from '../model/gpu';
+import type { Request } from '../model/request';
+import type { Store } from '../model/store';
+import { Part } from './part';
+import type { Freshness } from './value';
+
+/** Runs benchmarks on a server. */
+export interface Runner {
+  request: Request;
+  /** Sets whether the server sends the states of runs. */
+  setRuns: (on: boolean) => void;
+}
+
+export interface RunEntryProps {
+  store: Store;
+  runner: Runner;
+  gpus: readonly GpuState[];
+  freshness: Freshness;
+  isOpen: boolean;
+  onClose: () => void;
+}
+
+/** The dialog of benchmarks. It is loaded when it first opens, and keeps its state while closed. */
+export function RunEntry(props: RunEntryProps): ComponentChild {
+  const wasOpened = useRef(false);
+  wasOpened.current ||= props.isOpen;
+  return (
+    wasOpened.current && (
+      <Part load={() => import('./runs/dialog')}>
+        {({ RunDialog }) => <RunDialog {...props} />}
+      </Part>
+    )
+  );
+}

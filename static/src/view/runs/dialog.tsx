@@ -1,0 +1,213 @@
+import type { ComponentChild } from 'preact';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+
+import { download } from '../../lib/download';
+import { since } from '../../lib/format';
+import { adoptStyle } from '../../lib/style';
+import { joined } from '../../lib/text';
+import { trans } from '../../lib/translation';
+import { placeOf, RUN_STATUS, titleOf } from '../../model/describe-run';
+import { answerOf, OWN_HEADERS } from '../../model/request';
+import { comparison } from '../../model/run-comparison';
+import { toCsv, toJson } from '../../model/run-export';
+import { RunHistory } from '../../model/run-history';
+import type { Catalogue, RunDetails, RunState } from '../../wire';
+import { Modal } from '../modal';
+import type { RunEntryProps } from '../run-entry';
+import style from '../style/runs.css?inline';
+import { Chooser } from './chooser';
+import { ComparisonTable } from './result-table';
+import { RunCard } from './run-card';
+
+/** The dialog of benchmarks: what to run, what runs, and earlier results. */
+export function RunDialog(props: RunEntryProps): ComponentChild {
+  const { store, runner, gpus, freshness, isOpen, onClose } = props;
+  const [catalogue, setCatalogue] = useState<Catalogue | null>(null);
+  const [error, setError] = useState('');
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [, setFetched] = useState(0);
+  const search = useRef<HTMLInputElement>(null);
+  const last = useRef<ComponentChild>(null);
+
+  /** Returns the server's answer, or `null` if it refuses, which is shown. */
+  const ask = async (path: string, init?: RequestInit): Promise<unknown> => {
+    const answer = await answerOf(runner.request(path, init));
+    setError(answer.why ?? '');
+    return answer.json;
+  };
+  const change = (method: string, path: string, body?: object): void =>
+    void ask(path, { method, headers: OWN_HEADERS, ...(body && { body: JSON.stringify(body) }) });
+  const history = useMemo(
+    () =>
+      new RunHistory(
+        async (run) => (await ask(addressOf(run))) as RunDetails | null,
+        () => setFetched((count) => count + 1),
+      ),
+    [],
+  );
+  const announcement = useAnnouncement();
+
+  useLayoutEffect(() => {
+    if (!isOpen) {
+      return undefined;
+    }
+    adoptStyle(style);
+    search.current?.focus();
+    runner.setRuns(true);
+    history.retry();
+    if (catalogue === null) {
+      void ask('api/v1/catalogue').then((answer) => setCatalogue(answer as Catalogue | null));
+    }
+    return () => runner.setRuns(false);
+  }, [isOpen]);
+
+  if (isOpen) {
+    history.update(store.runs.values());
+    const { runs } = history;
+    last.current = (
+      <>
+        <div class="gpumon-run-title-bar">
+          <h2>{trans.__('Benchmarks')}</h2>
+          <button
+            type="button"
+            class="gpumon-run-close"
+            title={trans.__('Close')}
+            onClick={onClose}
+          >
+            <span aria-hidden="true">✕</span>
+          </button>
+        </div>
+        <div class="gpumon-run-content">
+          <Chooser
+            catalogue={catalogue}
+            gpus={gpus}
+            isSimulated={store.inventory?.platform.source === 'simulated'}
+            isBusy={runs.some(({ status, own }) => own && status === 'running')}
+            search={search}
+            onStart={(job) => change('POST', 'api/v1/runs', job)}
+          />
+          <p class="gpumon-run-error" role="alert" hidden={error === ''}>
+            {error}
+          </p>
+          <div class="gpumon-visually-hidden" role="status" aria-live="polite">
+            {announcement(runs)}
+          </div>
+          {runs.length > 0 && (
+            <Results
+              history={history}
+              chosen={runs.filter(({ run }) => chosen.has(run))}
+              now_ms={freshness.now_ms}
+            />
+          )}
+          <div class="gpumon-run-list">
+            {runs.map((state, place) => (
+              <RunCard
+                key={state.run}
+                {...{ state, history, gpus, freshness }}
+                isNewest={place === 0}
+                isChosen={chosen.has(state.run)}
+                onChoose={(isChosen) =>
+                  setChosen((before) => withMember(before, state.run, isChosen))
+                }
+                onCancel={() => change('DELETE', addressOf(state.run))}
+              />
+            ))}
+          </div>
+        </div>
+      </>
+    );
+  }
+  return (
+    <Modal
+      class="gpumon-run-dialog"
+      label={trans.__('Benchmarks')}
+      testId="gpumon-runs"
+      isOpen={isOpen}
+      onClose={onClose}
+    >
+      {last.current}
+    </Modal>
+  );
+}
+
+/** The head of the list of runs: the comparison of two that are chosen, and the export. */
+function Results({
+  history,
+  chosen,
+  now_ms,
+}: {
+  history: RunHistory;
+  chosen: readonly RunState[];
+  now_ms: number;
+}): ComponentChild {
+  const exported = chosen.length > 0 ? chosen : history.runs;
+  const [after, before] = chosen;
+  const areTwo = chosen.length === 2 && after !== undefined && before !== undefined;
+  const nameOf = (state: RunState): string =>
+    joined([placeOf(state), since(state.started_ms, now_ms)]);
+  return (
+    <div>
+      <div class="gpumon-run-head">
+        <h3>{trans.__('Results')}</h3>
+        <span class="gpumon-run-text">
+          {areTwo
+            ? trans.__('Comparison of two runs')
+            : trans.__('Select two runs to compare them')}
+        </span>
+        {EXPORTS.map(([name, type, write]) => (
+          <button
+            type="button"
+            key={name}
+            class="gpumon-chip"
+            title={trans.__('Save the selected runs as %1, or all runs if none is selected', name)}
+            disabled={exported.every(({ run }) => history.resultsOf(run).length === 0)}
+            onClick={() => {
+              const text = write(exported.map((state) => history.detailsOf(state)));
+              download(new Blob([text], { type }), `gpumon-benchmarks.${name.toLowerCase()}`);
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      <div class="gpumon-run-compared">
+        {areTwo && (
+          <ComparisonTable
+            rows={comparison(history.resultsOf(before.run), history.resultsOf(after.run))}
+            names={[nameOf(before), nameOf(after)]}
+          />
+        )}
+      </div>
+    </div>
+  );
+}
+
+const EXPORTS = [
+  ['CSV', 'text/csv', toCsv],
+  ['JSON', 'application/json', toJson],
+] as const;
+
+/** Returns what to announce to screen readers: runs that start, and how they end. */
+function useAnnouncement(): (runs: readonly RunState[]) => string {
+  const known = useRef(new Map<string, string>());
+  const text = useRef('');
+  return (runs) => {
+    for (const state of runs) {
+      const before = known.current.get(state.run);
+      known.current.set(state.run, state.status);
+      if (before !== state.status && (before !== undefined || state.status === 'running')) {
+        text.current = `${titleOf(state)}: ${RUN_STATUS()[state.status]}`;
+      }
+    }
+    return text.current;
+  };
+}
+
+function withMember<T>(set: ReadonlySet<T>, member: T, isIn: boolean): ReadonlySet<T> {
+  const others = [...set].filter((each) => each !== member);
+  return new Set(isIn ? [...others, member] : others);
+}
+
+function addressOf(run: string): string {
+  return `api/v1/runs/${encodeURIComponent(run)}`;
+}

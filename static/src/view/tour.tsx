@@ -1,0 +1,170 @@
+import { render, type ComponentChild } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+import { h, setStyle } from '../lib/dom';
+import { adoptStyle } from '../lib/style';
+import { trans } from '../lib/translation';
+import { Modal } from './modal';
+import style from './style/tour.css?inline';
+
+interface TourStep {
+  /** The element that the step points at. */
+  target: HTMLElement;
+  title: string;
+  text: string;
+}
+
+/** The elements that the steps point at, as far as they are there. */
+export interface TourTargets {
+  gpus: Element | null;
+  holders: Element | null;
+  charts: Element | null;
+  benchmarks: Element | null;
+}
+
+/** The distance of the frame from the element that it surrounds, and of the text from the frame. */
+const FRAME_PX = 4;
+const GAP_PX = 10;
+/** The least distance from the edges of the window. */
+const EDGE_PX = 12;
+
+/** Shows a tour of the visible targets. `onEnd` is called when it closes, at its end or before. */
+export function openTour(root: HTMLElement, targets: TourTargets, onEnd: () => void): void {
+  adoptStyle(style);
+  const host = h('div');
+  root.append(host);
+  const end = (): void => {
+    render(null, host);
+    host.remove();
+    onEnd();
+  };
+  render(<Tour steps={stepsTo(targets)} onEnd={end} />, host);
+}
+
+function Tour({ steps, onEnd }: { steps: readonly TourStep[]; onEnd: () => void }): ComponentChild {
+  const [place, setPlace] = useState(0);
+  const frame = useRef<HTMLDivElement>(null);
+  const card = useRef<HTMLDivElement>(null);
+  const next = useRef<HTMLButtonElement>(null);
+  const step = steps[place];
+  const isLast = place === steps.length - 1;
+  const arrange = (): void => {
+    if (step !== undefined && frame.current !== null && card.current !== null) {
+      placeAround(step.target, frame.current, card.current);
+    }
+  };
+  useLayoutEffect(() => next.current?.focus(), []);
+  useLayoutEffect(() => {
+    step?.target.scrollIntoView({ block: 'nearest' });
+    arrange();
+    window.addEventListener('resize', arrange);
+    return () => window.removeEventListener('resize', arrange);
+  }, [place]);
+  useEffect(() => {
+    if (step === undefined) {
+      onEnd();
+    }
+  }, [step]);
+  return (
+    <Modal
+      class="gpumon-tour"
+      label={trans.__('Tour of the panel')}
+      testId="gpumon-tour"
+      isOpen
+      onClose={onEnd}
+      onKeyDown={(event) => {
+        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (by !== undefined && steps[place + by] !== undefined) {
+          event.preventDefault();
+          setPlace(place + by);
+        }
+      }}
+    >
+      <div class="gpumon-tour-frame" ref={frame} />
+      <div class="gpumon-tour-card" ref={card}>
+        <div aria-live="polite">
+          <h2>{step?.title}</h2>
+          <p>{step?.text}</p>
+        </div>
+        <div class="gpumon-tour-buttons">
+          <span class="gpumon-run-text">{trans.__('%1 of %2', place + 1, steps.length)}</span>
+          <button type="button" onClick={onEnd}>
+            {trans.__('Close')}
+          </button>
+          {place > 0 && (
+            <button type="button" onClick={() => setPlace(place - 1)}>
+              {trans.__('Back')}
+            </button>
+          )}
+          <button
+            type="button"
+            class="gpumon-primary"
+            ref={next}
+            onClick={() => (isLast ? onEnd() : setPlace(place + 1))}
+          >
+            {isLast ? trans.__('Done') : trans.__('Next')}
+          </button>
+        </div>
+      </div>
+    </Modal>
+  );
+}
+
+function stepsTo({ gpus, holders, charts, benchmarks }: TourTargets): TourStep[] {
+  const all: [Element | null, string, string][] = [
+    [
+      gpus,
+      trans.__('Your GPUs'),
+      trans.__('Utilization, memory by process, power and temperature. Open a GPU for its charts.'),
+    ],
+    [
+      holders,
+      trans.__('Processes'),
+      trans.__(
+        'Notebooks and programs on each GPU. A menu opens, interrupts or shuts down a notebook.',
+      ),
+    ],
+    [
+      charts,
+      trans.__('Charts'),
+      trans.__('Every reading over the last minutes, with the cells that ran behind the lines.'),
+    ],
+    [
+      benchmarks,
+      trans.__('Benchmarks'),
+      trans.__('Measure memory, matrix products and PCIe, and compare results with the peak.'),
+    ],
+  ];
+  return all.flatMap(([target, title, text]) =>
+    target instanceof HTMLElement && !target.hidden ? [{ target, title, text }] : [],
+  );
+}
+
+/** Puts the frame around the target, and the card where there is room next to it. */
+function placeAround(element: HTMLElement, frame: HTMLElement, card: HTMLElement): void {
+  const { innerWidth, innerHeight } = window;
+  const target = element.getBoundingClientRect();
+  const { width, height } = card.getBoundingClientRect();
+  const top = Math.max(target.top, EDGE_PX);
+  const bottom = Math.min(target.bottom, innerHeight - EDGE_PX);
+  move(frame, target.left - FRAME_PX, top - FRAME_PX);
+  setStyle(frame, 'width', `${target.width + 2 * FRAME_PX}px`);
+  setStyle(frame, 'height', `${Math.max(0, bottom - top) + 2 * FRAME_PX}px`);
+  const gap = FRAME_PX + GAP_PX;
+  const within = (value: number, size: number, room: number): number =>
+    Math.max(EDGE_PX, Math.min(value, room - size - EDGE_PX));
+  const left = within(target.left, width, innerWidth);
+  const places = [
+    [target.right + gap, within(top, height, innerHeight)],
+    [left, bottom + gap],
+    [left, top - gap - height],
+  ] as const;
+  const fits = ([x, y]: readonly [number, number]): boolean =>
+    x === within(x, width, innerWidth) && y === within(y, height, innerHeight);
+  move(card, ...(places.find(fits) ?? [left, innerHeight - height - EDGE_PX]));
+}
+
+function move(element: HTMLElement, left: number, top: number): void {
+  setStyle(element, 'left', `${left}px`);
+  setStyle(element, 'top', `${top}px`);
+}
