@@ -40,6 +40,11 @@ class Page {
     }
   }
 
+  /** The least time between two drawings of live updates. */
+  get interval_ms(): number {
+    return Math.min(Math.max(this.cost_ms / MAX_LOAD, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
+  }
+
   /** Draws with the next frame, or once the last live update is long enough ago. */
   requestLive(): void {
     const now_ms = performance.now();
@@ -48,11 +53,7 @@ class Page {
       this.apart_ms = now_ms - this.came_ms;
       this.came_ms = now_ms;
     }
-    const interval_ms = Math.min(
-      Math.max(this.cost_ms / MAX_LOAD, MIN_INTERVAL_MS),
-      MAX_INTERVAL_MS,
-    );
-    const left_ms = interval_ms - (now_ms - this.live_ms);
+    const left_ms = this.interval_ms - (now_ms - this.live_ms);
     if (left_ms <= 0) {
       this.request();
     } else if (this.requested === 0) {
@@ -88,6 +89,11 @@ class Page {
 }
 
 const page = new Page();
+
+/** Returns the least time between two drawings of live updates, in milliseconds. */
+export function liveInterval_ms(): number {
+  return page.interval_ms;
+}
 
 /** Draws one view. */
 export class FrameLoop {

@@ -1,7 +1,9 @@
-/** Which color each program has: the same on every GPU and in every view, whoever else comes or goes. */
+/** The colors of programs: the same on every GPU and in every view, whatever else starts or exits. */
 
-/** The colors that tell programs, GPUs and lines apart: `--gpumon-process-0` and so on. */
+/** The number of colors of processes and lines: `--gpumon-process-0` and so on. */
 export const COLORS = 12;
+/** The number of colors of GPUs: `--gpumon-gpu-0` and so on. */
+export const GPU_COLORS = 8;
 /** Slots from here on have the color of another, with a texture. */
 const SLOTS = 2 * COLORS;
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
 import type { Process } from '../wire';
+import type { Level } from './describe';
 import { gpusOf } from './gpu';
 import { filtered, suggestions } from './gpu-filter';
 import { ColorSlots } from './color-slots';
@@ -27,7 +28,10 @@ const now = sample(NOW, [
 ]);
 const gpus = gpusOf(inventory(4), now);
 const rows = holderRows(gpus, new ColorSlots(), (id) => (id === 'k1' ? 'b/a.ipynb' : null));
-const facts = { isBusy: ({ index }: { index: number }) => index < 2 };
+const facts = {
+  isBusy: ({ index }: { index: number }) => index < 2,
+  levelOf: ({ index }: { index: number }): Level => (index === 1 ? 'critical' : 'warning'),
+};
 /** The same rows, but without a kernel of this Jupyter server. */
 const elsewhere = holderRows(gpus, new ColorSlots());
 const found = (typed: string): [gpus: number[], rows: string[]] => {
@@ -50,6 +54,8 @@ describe('the filter', () => {
     ['12', [2], ['sweep.py']],
     ['h200', [0, 1, 2, 3], ['a.ipynb', 'vllm', 'sweep.py']],
     ['ana, idle', [2], ['sweep.py']],
+    ['critical', [1], ['vllm']],
+    ['ana warning', [0, 2], ['a.ipynb', 'sweep.py']],
     ['nobody', [], []],
   ])('"%s" chooses GPUs and holders', (typed, indices, names) => {
     expect(found(typed)).toEqual([indices, names]);

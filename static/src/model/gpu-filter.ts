@@ -1,15 +1,18 @@
-/** Which GPUs and holders are shown: those that match every word that somebody has typed. */
+/** The GPUs and holders that are shown: those that match every word of the filter. */
 
 import { joined } from '../lib/text';
 import { table, trans } from '../lib/translation';
+import type { Level } from './describe';
 import type { GpuState } from './gpu';
 import { textOf, type HolderRow, type ListRow as Row } from './holders';
 import { runsIn } from './owner';
 import { valueOf } from './reading';
 
-/** What words are compared with, besides what is read of GPUs and holders. */
+/** Facts of GPUs that words are compared with, besides the readings. */
 export interface FilterFacts {
   isBusy: (gpu: GpuState) => boolean;
+  /** Returns the level of a GPU's worst alert. */
+  levelOf: (gpu: GpuState) => Level;
 }
 
 export interface Filtered {
@@ -17,15 +20,49 @@ export interface Filtered {
   rows: readonly Row[];
 }
 
-/** So many are enough to choose from. */
 const SUGGESTED_MOST = 40;
 
 /** Words with a meaning of their own, in the user's language. */
 const WORDS = table(() => ({
   busy: trans.__('busy'),
   idle: trans.__('idle'),
+  critical: trans.__('critical'),
+  warning: trans.__('warning'),
   mine: trans.__('mine'),
 }));
+
+/** The levels that a filter can select. */
+export const ALERT_LEVELS = ['critical', 'warning'] as const;
+export type AlertLevel = (typeof ALERT_LEVELS)[number];
+
+/** Returns `true` if a filter selects GPUs with an alert of this level. */
+export function selectsLevel(typed: string, level: AlertLevel): boolean {
+  return wordsIn(typed).includes(WORDS()[level]);
+}
+
+/** Returns a filter with the word of a level added, or removed if it is there. */
+export function withLevelToggled(typed: string, level: AlertLevel): string {
+  const word = WORDS()[level];
+  return selectsLevel(typed, level)
+    ? wordsIn(typed)
+        .filter((one) => one !== word)
+        .join(' ')
+    : joined([typed.trim(), word], ' ');
+}
+
+/** Returns the words of a filter that select levels: the only ones that apply to a few GPUs. */
+export function levelWords(typed: string): string {
+  return ALERT_LEVELS.filter((level) => selectsLevel(typed, level))
+    .map((level) => WORDS()[level])
+    .join(' ');
+}
+
+function wordsIn(typed: string): string[] {
+  return typed
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((word) => word !== '');
+}
 
 export function filtered(
   typed: string,
@@ -33,20 +70,27 @@ export function filtered(
   rows: readonly Row[],
   facts: FilterFacts,
 ): Filtered {
-  const words = typed
-    .toLowerCase()
-    .split(/[\s,]+/)
-    .filter((word) => word !== '');
+  const words = wordsIn(typed);
   if (words.length === 0) {
     return { gpus, rows };
   }
   const mine = ownUsers(rows);
-  const { busy, idle, mine: own } = WORDS();
-  const gpuMatches = (gpu: GpuState, word: string): boolean =>
-    word === busy || word === idle
-      ? facts.isBusy(gpu) === (word === busy)
-      : String(gpu.index) === word ||
-        (!isNumber(word) && gpu.fullName.toLowerCase().includes(word));
+  const { busy, idle, critical, warning, mine: own } = WORDS();
+  const gpuMatches = (gpu: GpuState, word: string): boolean => {
+    switch (word) {
+      case busy:
+      case idle:
+        return facts.isBusy(gpu) === (word === busy);
+      case critical:
+      case warning:
+        return facts.levelOf(gpu) === (word === critical ? 'critical' : 'warning');
+      default:
+        return (
+          String(gpu.index) === word ||
+          (!isNumber(word) && gpu.fullName.toLowerCase().includes(word))
+        );
+    }
+  };
   const rowMatches = (row: Row, word: string): boolean => {
     if (row.kind !== 'holder') {
       return false;
@@ -76,22 +120,20 @@ export function filtered(
   };
 }
 
-/** What may be typed just now: the words with a meaning, then users, notebooks and programs. */
+/** Returns words that can be typed: those with a meaning, then users, notebooks and programs. */
 export function suggestions(rows: readonly Row[]): string[] {
-  const { busy, idle, mine } = WORDS();
+  const { mine, ...others } = WORDS();
   const holders = rows.filter((row) => row.kind === 'holder');
   const users = holders
     .map((row) => textOf(row.processes[0].user))
     .filter(({ reason }) => reason === null);
   const names = holders.map((row) => row.name);
   const own = holders.some((row) => row.isOwn) ? [mine] : [];
-  return [...new Set([...own, busy, idle, ...users.map(({ text }) => text), ...names])].slice(
-    0,
-    SUGGESTED_MOST,
-  );
+  const words = [...own, ...Object.values(others), ...users.map(({ text }) => text), ...names];
+  return [...new Set(words)].slice(0, SUGGESTED_MOST);
 }
 
-/** Who runs the notebooks of this place. */
+/** Returns the users of this Jupyter server's notebooks. */
 function ownUsers(rows: readonly Row[]): Set<string> {
   const own = rows.filter((row) => row.kind === 'holder' && row.isOwn);
   const users = own.flatMap((row) =>

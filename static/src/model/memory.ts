@@ -1,6 +1,6 @@
 /** Who holds a GPU's memory, as parts of its total. */
 
-import { memorySize } from '../lib/format';
+import { memoryAmount, memorySize } from '../lib/format';
 import { joined } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
@@ -11,7 +11,7 @@ import { valueOf } from './reading';
 export interface Segment {
   key: string;
   /** Which color: a holder's slot, or that of memory which no holder has. */
-  paint: number | 'other' | 'reserved' | 'system';
+  paint: number | 'other' | 'system';
   label: string;
   /** Share of the total, 0 to 1. */
   share: number;
@@ -80,14 +80,15 @@ export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segm
   }
   add('other', 'other', trans.__('not attributed to a process'), left);
   add('system', 'system', systemName(), bytesOfSystem(gpu, used) ?? 0);
-  const reserved = isUnified(gpu) ? 0 : (valueOf(memory.reserved_bytes) ?? 0);
-  add(
-    'reserved',
-    'reserved',
-    trans.__('reserved by the driver'),
-    Math.min(reserved, Math.max(0, total - used)),
-  );
   return segments;
+}
+
+/** Returns how much memory the driver reserves; empty for unified memory. */
+export function describeReserved(gpu: GpuSample | null): string {
+  const reserved = gpu === null || isUnified(gpu) ? null : valueOf(gpu.memory.reserved_bytes);
+  return reserved === null || reserved === 0
+    ? ''
+    : trans.__('%1 reserved by the driver', memoryAmount(reserved));
 }
 
 export function memorySentence(segments: readonly Segment[]): string {

@@ -29,8 +29,11 @@ export function isFresh(status: Status): boolean {
   return status.state === 'live' || status.state === 'replay';
 }
 
-/** The state of the chain from the driver to this screen, at `localNowMs` of the local clock. */
-export function statusOf(store: Store, localNowMs: number): Status {
+/**
+ * The state of the chain from the driver to this screen, at `localNowMs` of the local clock.
+ * `drawn_ms` is the least time between two renderings of new samples.
+ */
+export function statusOf(store: Store, localNowMs: number, drawn_ms = 0): Status {
   const { phase, collector } = store;
   const level = store.diagnosis === null ? 'pending' : 'error';
   if (phase.phase === 'waiting') {
@@ -70,7 +73,7 @@ export function statusOf(store: Store, localNowMs: number): Status {
       return { state: 'collector-paused', text: trans.__('Paused'), title, level: 'paused' };
     case 'running':
     default:
-      return liveOrStale(store);
+      return liveOrStale(store, drawn_ms);
   }
 }
 
@@ -85,7 +88,7 @@ function playedStatus({ speed, paused, ended }: Playback): Status {
   return { state: 'replay', text, title, level: 'paused' };
 }
 
-function liveOrStale(store: Store): Status {
+function liveOrStale(store: Store, drawn_ms: number): Status {
   const interval_ms = store.sample?.interval_ms ?? 1000;
   const silent_ms = store.clock.now() - Math.max(store.sample?.at_ms ?? 0, store.expecting_from_ms);
   if (silent_ms > 3 * interval_ms + 2000) {
@@ -99,11 +102,16 @@ function liveOrStale(store: Store): Status {
   }
   const every = seconds(interval_ms);
   const joined = store.collector?.joined;
-  const title =
+  const sampled =
     joined === undefined
       ? trans.__('One sample every %1.', every)
       : trans.__('One sample every %1, read by the server at %2.', every, joined);
-  return { state: 'live', text: trans.__('Live · every %1', every), title, level: 'ok' };
+  const isSlower = drawn_ms > 1.5 * interval_ms;
+  const shown = seconds(isSlower ? drawn_ms : interval_ms);
+  const title = isSlower
+    ? `${sampled} ${trans.__('Numbers are updated every %1, and charts have all samples.', shown)}`
+    : sampled;
+  return { state: 'live', text: trans.__('Live · every %1', shown), title, level: 'ok' };
 }
 
 /** The collector's messages are written to stand after a colon; here one stands alone. */

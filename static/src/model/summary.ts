@@ -24,6 +24,8 @@ export interface Moment extends LineEnd {
   /** Whether it is past: only the lines tell of it. */
   isPast: boolean;
   gap_ms: number;
+  /** Whether alerts are counted elsewhere. */
+  withoutAlerts?: boolean;
 }
 
 /** What is summed up of one GPU. */
@@ -43,7 +45,7 @@ interface Load {
  */
 export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
-  const alerts = moment.isPast ? [] : describeAlerts(gpus, answering);
+  const alerts = moment.isPast ? [] : describeAlerts(gpus, answering, moment.withoutAlerts === true);
   const loads = moment.isPast
     ? gpus
         .map((gpu) => pastLoadOf(gpu, moment))
@@ -58,10 +60,14 @@ export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   ].filter((part) => part !== '');
 }
 
-function describeAlerts(gpus: readonly GpuState[], answering: readonly GpuSample[]): string[] {
+function describeAlerts(
+  gpus: readonly GpuState[],
+  answering: readonly GpuSample[],
+  withoutAlerts: boolean,
+): string[] {
   const asleep = gpus.filter((gpu) => gpu.now?.health.state === 'asleep').length;
   const silent = gpus.filter((gpu) => gpu.now !== null).length - answering.length - asleep;
-  const worst = answering.map(({ conditions }) =>
+  const worst = (withoutAlerts ? [] : answering).map(({ conditions }) =>
     worstLevel(conditions.map(({ severity }) => severityLevel(severity))),
   );
   const critical = worst.filter((level) => level === 'critical').length;

@@ -35,6 +35,12 @@ function open(): void {
   document.body.append(overview.element);
 }
 
+/** Lays out the view at a width, all of it on the screen. */
+function layOut(width_px: number): void {
+  allOnScreen();
+  vi.spyOn(Element.prototype, 'clientWidth', 'get').mockReturnValue(width_px);
+}
+
 function show(...gpus: GpuSample[]): void {
   store.apply(hello({ inventory: inventory(gpus.length), sample: sample(NOW, gpus) }));
   overview.render();
@@ -73,14 +79,29 @@ function type(text: string): void {
   field.dispatchEvent(new Event('input'));
 }
 
+/** Clicks, and renders the state of components that has changed. */
+function click(element: HTMLElement): void {
+  element.click();
+  overview.render();
+}
+
+function press(element: Element | null, key: string): void {
+  element?.dispatchEvent(new KeyboardEvent('keydown', { key }));
+  overview.render();
+}
+
+function sortBy(place: string): void {
+  click(find(`[data-place="${place}"] button`));
+}
+
 describe('GPUs', () => {
   it('are cards up to five, and rows from six on', () => {
     many(5);
     expect(overview.element.querySelectorAll('[data-row]')).toHaveLength(0);
-    expect(find('.gpumon-filter').hidden).toBe(true);
+    expect(overview.element.querySelector('.gpumon-filter')).toBeNull();
     many(6);
     expect(overview.element.querySelectorAll('[data-row]')).toHaveLength(6);
-    expect(find('.gpumon-filter').hidden).toBe(false);
+    expect(find('.gpumon-filter').role).toBe('search');
   });
 
   it('have a row that says units, and is opened to the card and closed again by click or Enter', async () => {
@@ -91,35 +112,32 @@ describe('GPUs', () => {
     );
     expect(readings.map((text) => text.replaceAll('\u00a0', ' '))).toEqual([
       '96 %',
-      '78.0 GiB',
+      '78 / 140 GiB',
       '692 W',
-      '64 °C',
     ]);
-    item.click();
+    click(item);
     await vi.dynamicImportSettled();
+    overview.render();
     expect([item.hasAttribute('data-row'), item.dataset.open]).toEqual([false, 'true']);
     expect(item.querySelector('.gpumon-gpu-details')).not.toBeNull();
-    item.click();
+    click(item);
     expect(item.dataset.open).toBe('true');
-    item.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
+    press(item, 'Enter');
     expect([item.hasAttribute('data-row'), item.querySelector('.gpumon-gpu-details')]).toEqual([
       true,
       null,
     ]);
-    item.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
+    press(item, 'Enter');
     expect(item.dataset.open).toBe('true');
   });
 
   it('are reached by the arrow keys, one after the other', () => {
     many(8);
     find('[data-gpu-index="3"]').focus();
-    const press = (key: string): void => {
-      document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key }));
-    };
-    press('ArrowDown');
+    press(document.activeElement, 'ArrowDown');
     expect(document.activeElement).toBe(find('[data-gpu-index="4"]'));
-    press('ArrowUp');
-    press('ArrowUp');
+    press(document.activeElement, 'ArrowUp');
+    press(document.activeElement, 'ArrowUp');
     expect(document.activeElement).toBe(find('[data-gpu-index="2"]'));
   });
 
@@ -130,19 +148,19 @@ describe('GPUs', () => {
   });
 
   it('draw one line in a row, and none where rows stand in columns, which have no room', () => {
-    allOnScreen();
+    layOut(1400);
     const lines = (count: number): number => {
       overview.dispose();
       open();
       many(count);
+      overview.render();
       return overview.element.querySelectorAll('canvas').length;
     };
     expect([lines(8), lines(64)]).toEqual([8, 0]);
   });
 
   it('have heads above each column that has rows', () => {
-    allOnScreen();
-    vi.spyOn(Element.prototype, 'clientWidth', 'get').mockReturnValue(3700);
+    layOut(4100);
     const heads = (count: number): number => {
       overview.dispose();
       open();
@@ -150,7 +168,7 @@ describe('GPUs', () => {
       return find('.gpumon-row-heads').children.length;
     };
     expect([heads(8), heads(17), heads(64)]).toEqual([1, 9, 8]);
-    find('[data-gpu-index="3"]').click();
+    click(find('[data-gpu-index="3"]'));
     expect(find('.gpumon-row-heads').children).toHaveLength(3);
   });
 
@@ -169,10 +187,10 @@ describe('GPUs', () => {
     );
   });
 
-  it('come the worst first where that is chosen, which is kept', () => {
+  it('are sorted by state, which is kept', () => {
     many(8, (index) => (index === 5 ? { conditions: [throttled('warning')] } : {}));
     expect(indices()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
-    find('.gpumon-filter button').click();
+    sortBy('state');
     expect(conditionsRead(8)).toBe(conditionsRead(64));
     many(8, (index) => (index === 5 ? { conditions: [throttled('warning')] } : {}));
     expect(indices()).toEqual([5, 0, 1, 2, 3, 4, 6, 7]);
@@ -180,7 +198,7 @@ describe('GPUs', () => {
     open();
     many(8, (index) => (index === 6 ? { health: { state: 'lost', since_ms: NOW } } : {}));
     expect(indices()[0]).toBe(6);
-    expect(find('.gpumon-filter button').getAttribute('aria-pressed')).toBe('true');
+    expect(find('[data-place="state"]').ariaSort).toBe('descending');
   });
 
   it('are chosen by words, with their processes, which is kept', () => {
@@ -198,11 +216,12 @@ describe('GPUs', () => {
     many(8, ana);
     expect(indices()).toEqual([4]);
     type('nobody');
-    expect([indices(), find('.gpumon-empty').textContent]).toEqual([
+    const messages = [...overview.element.querySelectorAll('.gpumon-empty')];
+    expect([indices(), messages.map(({ textContent }) => textContent).slice(0, 2)]).toEqual([
       [],
-      'No process matches the filter.',
+      ['No GPU matches the filter. Show all GPUs', 'No process matches the filter.'],
     ]);
-    type('');
+    click(find('.gpumon-empty button'));
     expect(indices()).toHaveLength(8);
   });
 

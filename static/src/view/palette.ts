@@ -1,23 +1,23 @@
 /** The colors of the style sheet, for drawing on a canvas. */
 
 import type { ChartStyle } from '../chart/content';
-import { COLORS } from '../model/color-slots';
+import { COLORS, GPU_COLORS } from '../model/color-slots';
 import type { Color } from '../model/metric';
 import type { Level } from '../model/describe';
 
 export interface Palette extends ChartStyle {
   lines: Record<Exclude<Color, number>, string>;
-  /** Those that tell holders, GPUs or lines of one chart apart. */
+  /** The colors of processes, and of lines of one chart. */
   slots: readonly string[];
-  /** Those of GPUs, where each line is one. */
+  /** The colors of GPUs. */
   gpus: readonly string[];
-  /** What charts stand on. */
+  /** The background of charts. */
   card: string;
-  /** Of a mark on the time axis. */
+  /** The colors of marks on the time axis. */
   levels: Record<Level, string>;
 }
 
-/** What tells numbers with the same color apart, round after round: strokes and gaps of lines, and angles of stripes. */
+/** The strokes and gaps of lines, and the angles of stripes, that distinguish numbers of the same color. */
 const DASHES: readonly (readonly number[] | undefined)[] = [
   undefined,
   [7, 3],
@@ -28,14 +28,14 @@ const DASHES: readonly (readonly number[] | undefined)[] = [
 ];
 const STRIPES_DEG = [0, 135, 45, 90, 180, 112];
 
-/** A color by its name or number. */
+/** Returns a color by its name or number. */
 export function colorOf(palette: Palette, color: Color): string {
   return typeof color === 'number'
     ? (palette.slots[color % COLORS] ?? palette.text)
     : palette.lines[color];
 }
 
-/** How a line of a color is drawn besides. */
+/** Returns the dashes of a line. */
 export function dashOf(color: Color): { dash?: readonly number[] } {
   const dash =
     typeof color === 'number' ? DASHES[Math.floor(color / COLORS) % DASHES.length] : undefined;
@@ -72,11 +72,12 @@ export function stripesOf(color: Color): Paint {
     : { 'data-stripes': String(round), style: { '--_stripes': `${STRIPES_DEG[round] ?? 0}deg` } };
 }
 
-/** Reads the colors that hold for `root` just now; a change of theme needs another reading. */
+/** Reads the colors of `root`, which change with the theme. */
 export function readPalette(root: Element): Palette {
   const style = getComputedStyle(root);
   const color = (name: string): string => style.getPropertyValue(name).trim() || '#888';
-  const slots = Array.from({ length: COLORS }, (_, slot) => color(`--gpumon-process-${slot}`));
+  const series = (name: string, count: number): string[] =>
+    Array.from({ length: count }, (_, place) => color(`--gpumon-${name}-${place}`));
   return {
     lines: {
       utilization: color('--gpumon-utilization'),
@@ -85,8 +86,8 @@ export function readPalette(root: Element): Palette {
       temperature: color('--gpumon-temperature'),
       text: style.color,
     },
-    slots,
-    gpus: slots.map((slot, gpu) => style.getPropertyValue(`--gpumon-gpu-${gpu}`).trim() || slot),
+    slots: series('process', COLORS),
+    gpus: series('gpu', GPU_COLORS),
     card: color('--_card'),
     text: style.color,
     muted: color('--gpumon-axis'),

@@ -1,5 +1,5 @@
 import type { ComponentChild } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 import { trans } from '../lib/translation';
 
@@ -32,7 +32,7 @@ export interface PartProps<T> {
 /** A part of the view whose module is loaded when the part is first rendered. */
 export function Part<T>({ load, children }: PartProps<T>): ComponentChild {
   const [loaded, setLoaded] = useState<{ part: T } | { error: unknown } | null>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     let isThere = true;
     const show = (result: { part: T } | { error: unknown }): void => {
       if (isThere) {

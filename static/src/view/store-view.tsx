@@ -1,3 +1,4 @@
+import { liveInterval_ms } from '../lib/frame-loop';
 import { remembered } from '../lib/remembered';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
@@ -9,27 +10,27 @@ import { eventMarkers } from './event-markers';
 import type { HeadAction } from './head-action';
 import type { NotebookHost } from './notebook-host';
 
-/** The choices of whoever embeds a view. */
+/** The choices of the page or application around a view. */
 export interface ViewOptions {
   title: string;
   /** The message until the first answer. */
   connectingMessage?: string;
-  /** More actions in the head; asked for with each rendering. */
+  /** Returns more actions of the head; called with each rendering. */
   actions?: () => readonly HeadAction[];
   /** Actions on notebooks, where the view is next to them. */
   notebooks?: NotebookHost;
 }
 
-/** What a view can ask of where it is mounted. */
+/** The interface of a view to where it is mounted. */
 export interface ViewContext {
   invalidate: () => void;
   onRetry: () => void;
 }
 
-/** From this width on there is room for cards side by side, and for a user's column. */
+/** The least width of the wide layout, with cards side by side and a column of users. */
 const WIDE_PX = 560;
 
-/** What the head of a view shows of the store. */
+/** The content of a view's head. */
 export interface Head {
   status: Status;
   notice: Diagnosis | null;
@@ -60,10 +61,10 @@ export abstract class StoreView extends ComponentView {
     return this.store;
   }
 
-  /** Returns what the head shows, which sums up `gpus`. */
-  protected head(gpus: readonly GpuState[]): Head {
+  /** Returns the content of the head, which sums up `gpus`; `withoutAlerts` leaves out their number. */
+  protected head(gpus: readonly GpuState[], withoutAlerts = false): Head {
     const { store, options } = this;
-    const status = statusOf(store, Date.now());
+    const status = statusOf(store, Date.now(), liveInterval_ms());
     const notice = noticeOf(
       store,
       status,
@@ -72,11 +73,12 @@ export abstract class StoreView extends ComponentView {
     const { at_ms } = this.cursor;
     // The stream knows best which GPUs are busy now.
     const { timeline, gap_ms } = at_ms === null ? store : this.seen;
-    const moment = { at_ms: at_ms ?? store.clock.now(), isPast: at_ms !== null, timeline, gap_ms };
+    const isPast = at_ms !== null;
+    const moment = { at_ms: at_ms ?? store.clock.now(), isPast, timeline, gap_ms, withoutAlerts };
     this.setAttributes({
       'data-gpumon-state': status.state,
       'data-layout': this.isWide ? 'wide' : 'compact',
-      'data-past': moment.isPast ? '' : null,
+      'data-past': isPast ? '' : null,
     });
     const summary = gpus.length === 0 ? [] : summaryOf(gpus, moment);
     return { status, notice, summary, at_ms };

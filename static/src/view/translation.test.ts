@@ -95,7 +95,7 @@ describe('in another language', () => {
     await vi.dynamicImportSettled();
     overview.render();
     for (const button of overview.element.querySelectorAll<HTMLElement>(
-      'button:not(.gpumon-toggle)',
+      'button:not(.gpumon-toggle, .gpumon-head-alert)',
     )) {
       button.click();
     }

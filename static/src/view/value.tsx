@@ -91,8 +91,8 @@ function Value({
       <span class="gpumon-value-main" data-reading={id}>
         {text}
       </span>
-      <span class="gpumon-value-rest">{rest === '' ? '' : ` ${rest}`}</span>
-      <span class="gpumon-visually-hidden">{spoken === '' ? '' : ` (${spoken})`}</span>
+      {rest !== '' && <span class="gpumon-value-rest">{` ${rest}`}</span>}
+      {spoken !== '' && <span class="gpumon-visually-hidden">{` (${spoken})`}</span>}
     </span>
   );
 }

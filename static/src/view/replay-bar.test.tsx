@@ -1,5 +1,7 @@
 // @vitest-environment jsdom
-import { describe, expect, it, vi } from 'vitest';
+import { render } from 'preact';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
 import type { Request } from '../model/request';
 import { ReplayBar } from './replay-bar';
 
@@ -11,22 +13,32 @@ const PLAYBACK = {
   ended: false,
 };
 
+const hosts: HTMLElement[] = [];
+
+afterEach(() => hosts.splice(0).forEach((host) => render(null, host)));
+
 function shown(playback: Partial<typeof PLAYBACK> = {}, response = new Response('{}')) {
   const request = vi.fn<Request>(() => Promise.resolve(response));
-  const bar = new ReplayBar(request);
-  bar.update({ ...PLAYBACK, ...playback }, PLAYBACK.from_ms + 30_000);
+  const host = document.createElement('div');
+  hosts.push(host);
+  const update = (at_ms: number): void =>
+    render(
+      <ReplayBar request={request} playback={{ ...PLAYBACK, ...playback }} at_ms={at_ms} />,
+      host,
+    );
+  update(PLAYBACK.from_ms + 30_000);
   return {
-    bar,
+    update,
     request,
-    button: part(bar, 'button', HTMLButtonElement),
-    speed: part(bar, 'select', HTMLSelectElement),
-    slider: part(bar, 'input', HTMLInputElement),
-    refusal: part(bar, '[role="alert"]', HTMLElement),
+    button: part(host, 'button', HTMLButtonElement),
+    speed: part(host, 'select', HTMLSelectElement),
+    slider: part(host, 'input', HTMLInputElement),
+    refusal: part(host, '[role="alert"]', HTMLElement),
   };
 }
 
-function part<E extends Element>(bar: ReplayBar, selector: string, type: new () => E): E {
-  const found = bar.element.querySelector(selector);
+function part<E extends Element>(host: HTMLElement, selector: string, type: new () => E): E {
+  const found = host.querySelector(selector);
   if (found instanceof type) {
     return found;
   }
@@ -72,10 +84,10 @@ describe('the controls of a recording', () => {
   });
 
   it('leave the slider to whoever drags it', () => {
-    const { bar, slider } = shown();
+    const { update, slider } = shown();
     slider.value = String(PLAYBACK.from_ms + 1000);
     slider.dispatchEvent(new Event('input'));
-    bar.update(PLAYBACK, PLAYBACK.from_ms + 31_000);
+    update(PLAYBACK.from_ms + 31_000);
     expect(Number(slider.value)).toBe(PLAYBACK.from_ms + 1000);
   });
 });

@@ -1,0 +1,74 @@
+/** The order of GPUs in a list: the driver's, or by one of their values. */
+
+import { levelRank } from './condition';
+import type { Level } from './describe';
+import type { GpuState } from './gpu';
+import { takenBytes } from './memory';
+import { valueOf } from './reading';
+
+/** The columns of a list of GPUs that it can be sorted by. */
+const SORT_KEYS = ['index', 'use', 'mem', 'temp', 'power', 'state'] as const;
+export type SortKey = (typeof SORT_KEYS)[number];
+
+export interface Order {
+  by: SortKey;
+  direction: 'ascending' | 'descending';
+}
+
+/** Parses a remembered order such as `mem:descending`; `null` is the driver's order. */
+export function parseOrder(text: string | null): Order | null {
+  // Versions up to 0.2 remembered `worst`.
+  const [name, direction] = (text === 'worst' ? 'state' : (text ?? '')).split(':');
+  const by = SORT_KEYS.find((key) => key === name);
+  return by === undefined
+    ? null
+    : { by, direction: direction === 'ascending' ? direction : 'descending' };
+}
+
+export function formatOrder(order: Order | null): string | null {
+  return order === null ? null : `${order.by}:${order.direction}`;
+}
+
+/** Returns the order after a click on a column: descending, ascending, then the driver's. */
+export function nextOrder(order: Order | null, by: SortKey): Order | null {
+  if (order?.by !== by) {
+    return { by, direction: 'descending' };
+  }
+  return order.direction === 'descending' && by !== 'index' ? { by, direction: 'ascending' } : null;
+}
+
+/** Returns GPUs in an order. Equal GPUs are in the driver's order, and those without a value last. */
+export function sortedGpus(
+  gpus: readonly GpuState[],
+  order: Order | null,
+  levelOf: (gpu: GpuState) => Level,
+): readonly GpuState[] {
+  if (order === null) {
+    return gpus;
+  }
+  const sign = order.direction === 'ascending' ? 1 : -1;
+  return gpus
+    .map((gpu) => [sortValue(gpu, order.by, levelOf), gpu] as const)
+    .sort(([a], [b]) =>
+      a === null || b === null ? Number(a === null) - Number(b === null) : sign * (a - b),
+    )
+    .map(([, gpu]) => gpu);
+}
+
+function sortValue(gpu: GpuState, by: SortKey, levelOf: (gpu: GpuState) => Level): number | null {
+  const { now } = gpu;
+  switch (by) {
+    case 'index':
+      return gpu.index;
+    case 'state':
+      return -levelRank(levelOf(gpu));
+    case 'use':
+      return valueOf(now?.utilization.gpu_percent);
+    case 'mem':
+      return now && takenBytes(now);
+    case 'temp':
+      return valueOf(now?.temperature.gpu_celsius);
+    case 'power':
+      return valueOf(now?.power.draw_watts);
+  }
+}

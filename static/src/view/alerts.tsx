@@ -1,0 +1,102 @@
+/** Alerts: as a list, and announced to screen readers. */
+
+import type { ComponentChild } from 'preact';
+
+import { table, trans } from '../lib/translation';
+import type { Alert } from '../model/condition';
+import { describeHealth } from '../model/describe';
+import type { GpuState } from '../model/gpu';
+import type { ConnectionState, Status } from '../model/status';
+import type { Diagnosis } from '../model/store';
+import { SeverityIcon, severityLabel } from './severity-icon';
+
+/** One line for each alert, the worst first. */
+export function AlertList({ alerts }: { alerts: readonly Alert[] }): ComponentChild {
+  return (
+    <ul class="gpumon-alerts">
+      {alerts.map(({ key, level, title, text }) => (
+        <li class="gpumon-alert" key={key} data-level={level} title={title}>
+          <SeverityIcon />
+          <span class="gpumon-alert-text">
+            <span class="gpumon-visually-hidden">{severityLabel(level)}</span>
+            {text}
+            <span class="gpumon-visually-hidden">{` (${title})`}</span>
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A countdown would be announced every second, so the state alone is. */
+const STATES = table((): Record<ConnectionState, string> => ({
+  connecting: trans.__('gpumon: connecting'),
+  live: trans.__('gpumon: live'),
+  replay: trans.__('gpumon: recording'),
+  stale: trans.__('gpumon: stale'),
+  reconnecting: trans.__('gpumon: reconnecting'),
+  'collector-starting': trans.__('gpumon: collector starting'),
+  'collector-restarting': trans.__('gpumon: collector restarting'),
+  'collector-unavailable': trans.__('gpumon: collector unavailable'),
+  'collector-paused': trans.__('gpumon: collector paused'),
+}));
+
+/** Puts changes of state into words. Values change every second, and are not announced. */
+export class Announcer {
+  private text = '';
+  private state = '';
+  private readonly health = new Map<number, string>();
+  /** The keys of announced alerts by GPU; `null` stands for the machine. */
+  private readonly announced = new Map<number | null, Set<string>>();
+
+  /** Returns the newest announcement; `alerts` are those of each GPU, and of the machine (`null`). */
+  update(
+    status: Status,
+    notice: Diagnosis | null,
+    gpus: readonly GpuState[],
+    alerts: ReadonlyMap<number | null, readonly Alert[]>,
+    now_ms: number,
+  ): string {
+    const messages: string[] = [];
+    if (status.state !== this.state) {
+      messages.push(STATES()[status.state], ...(notice === null ? [] : [notice.message]));
+      this.state = status.state;
+    }
+    for (const { index, now } of gpus) {
+      if (now === null) {
+        continue;
+      }
+      const inGpu = (text: string): string => trans.__('GPU %1: %2', index, text);
+      const before = this.health.get(index);
+      const { state } = now.health;
+      this.health.set(index, state);
+      if (before !== state && (before !== undefined || state !== 'ok')) {
+        const health = describeHealth(now.health, now_ms);
+        messages.push(inGpu(health?.text ?? trans.__('responding again')));
+      }
+      messages.push(...this.newAlerts(index, alerts.get(index) ?? [], inGpu));
+    }
+    messages.push(...this.newAlerts(null, alerts.get(null) ?? [], (text) => text));
+    if (messages.length > 0) {
+      this.text = messages.join('. ');
+    }
+    return this.text;
+  }
+
+  /** Returns new warnings and critical alerts as text, without the health and the forecast. */
+  private newAlerts(
+    gpu: number | null,
+    alerts: readonly Alert[],
+    inPlace: (text: string) => string,
+  ): string[] {
+    const serious = alerts.filter(
+      ({ key, level }) =>
+        (level === 'warning' || level === 'critical') && key !== 'health' && key !== 'forecast',
+    );
+    const before = this.announced.get(gpu);
+    this.announced.set(gpu, new Set(serious.map(({ key }) => key)));
+    return serious
+      .filter(({ key }) => before?.has(key) !== true)
+      .map(({ text, level }) => `${severityLabel(level)}${inPlace(text)}`);
+  }
+}

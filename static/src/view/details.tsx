@@ -1,0 +1,148 @@
+/** The further readings of a GPU under its charts: important ones, and all in groups on demand. */
+
+import type { ComponentChild } from 'preact';
+import { useState } from 'preact/hooks';
+
+import { memoryNumber, memoryTotal, percent } from '../lib/format';
+import { adoptStyle } from '../lib/style';
+import { joined } from '../lib/text';
+import { trans } from '../lib/translation';
+import { detailGroups, type DetailRow } from '../model/details/groups';
+import type { GpuState } from '../model/gpu';
+import { migRows, type MigRow } from '../model/mig';
+import { valueOf } from '../model/reading';
+import { wordsOf } from '../model/vendor-words';
+import type { Reading } from '../wire';
+import { SeverityIcon } from './severity-icon';
+import style from './style/details.css?inline';
+import { ReadingValue, type Freshness } from './value';
+
+export interface DetailsProps {
+  gpu: GpuState;
+  freshness: Freshness;
+}
+
+export function Details({ gpu, freshness }: DetailsProps): ComponentChild {
+  const [isWhole, setWhole] = useState(false);
+  adoptStyle(style);
+  const { keys, groups, missing } = detailGroups(gpu);
+  const waits = gpu.details === null && gpu.now?.health.state === 'ok';
+  const notes = [
+    missing.length === 0 ? '' : trans.__('Not on this board or driver: %1.', missing.join(', ')),
+    waits ? trans.__('Errors, links and settings are refreshed every 10 seconds.') : '',
+  ];
+  const note = joined(notes, ' ');
+  const list = (rows: readonly DetailRow[], className: string): ComponentChild => (
+    <dl class={className}>
+      {rows.map((row) => (
+        <Detail key={row.detail.id} row={row} gpu={gpu} freshness={freshness} />
+      ))}
+    </dl>
+  );
+  return (
+    <div class="gpumon-gpu-details">
+      <MigList gpu={gpu} freshness={freshness} />
+      {isWhole ? (
+        <>
+          <div class="gpumon-groups">
+            {groups.map(({ title, rows }) => (
+              <section key={title} aria-label={title}>
+                <h3 class="gpumon-group">{title}</h3>
+                {list(rows, 'gpumon-details')}
+              </section>
+            ))}
+          </div>
+          {note !== '' && (
+            <p class="gpumon-missing" data-testid="gpumon-missing">
+              {note}
+            </p>
+          )}
+        </>
+      ) : (
+        list(keys, 'gpumon-details gpumon-keys')
+      )}
+      <button
+        type="button"
+        class="gpumon-chip gpumon-more"
+        aria-expanded={isWhole}
+        onClick={() => setWhole(!isWhole)}
+      >
+        {isWhole ? trans.__('Fewer details') : trans.__('All details')}
+      </button>
+    </div>
+  );
+}
+
+function Detail({
+  row: { detail, label, reading },
+  gpu,
+  freshness,
+}: DetailsProps & { row: DetailRow }): ComponentChild {
+  const level = detail.level?.(gpu) ?? 'none';
+  return (
+    <div data-level={level}>
+      <dt>{label}</dt>
+      <dd>
+        {level !== 'none' && <SeverityIcon />}
+        <ReadingValue
+          id={detail.id}
+          reading={reading}
+          format={(text) => text}
+          freshness={freshness}
+          rest={valueOf(reading) === null ? '' : (detail.rest?.(gpu) ?? '')}
+        />
+      </dd>
+    </div>
+  );
+}
+
+/** The MIG devices or partitions of a GPU: their memory and activity. */
+function MigList({ gpu, freshness }: DetailsProps): ComponentChild {
+  const devices = migRows(gpu);
+  const { partitions } = wordsOf(gpu);
+  return (
+    devices.length > 0 && (
+      <section aria-label={partitions}>
+        <h3 class="gpumon-group">{partitions}</h3>
+        <ul class="gpumon-mig">
+          {devices.map((device) => (
+            <MigDevice key={device.uuid} device={device} freshness={freshness} />
+          ))}
+        </ul>
+      </section>
+    )
+  );
+}
+
+function MigDevice({
+  device,
+  freshness,
+}: {
+  device: MigRow;
+  freshness: Freshness;
+}): ComponentChild {
+  const activity = (label: string, id: string, reading: Reading<number>): ComponentChild => (
+    <span class="gpumon-mig-part">
+      <span class="gpumon-direction-label">{`${label} `}</span>
+      <ReadingValue id={id} reading={reading} format={percent} freshness={freshness} />
+    </span>
+  );
+  return (
+    <li data-mig-uuid={device.uuid} title={device.uuid}>
+      <span class="gpumon-mig-name">{device.name}</span>
+      <span class="gpumon-mig-instance">{device.instance}</span>
+      <span class="gpumon-mig-bar" aria-hidden="true">
+        <span class="gpumon-mig-fill" style={{ width: `${(device.share * 100).toFixed(1)}%` }} />
+      </span>
+      <ReadingValue
+        id="mig.memory.used_bytes"
+        reading={device.used_bytes}
+        format={memoryNumber}
+        freshness={freshness}
+        rest={memoryTotal(device.total_bytes)}
+      />
+      {activity('SM', 'mig.activity.sm_percent', device.sm_percent)}
+      {activity(trans.__('tensor'), 'mig.activity.tensor_percent', device.tensor_percent)}
+    </li>
+  );
+}

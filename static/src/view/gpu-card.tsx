@@ -1,0 +1,381 @@
+/** One GPU: four numbers and their lines, and details on demand. Among many GPUs it is a row. */
+
+import type { ComponentChild, ComponentChildren } from 'preact';
+import { useRef } from 'preact/hooks';
+
+import { wholeAxis } from '../chart/axis';
+import type { Band, ChartContent, TimeWindow } from '../chart/content';
+import { memoryShare, memorySize } from '../lib/format';
+import { indexAt } from '../lib/timeline';
+import { joined, plainText } from '../lib/text';
+import { trans } from '../lib/translation';
+import { worstLevel, type Alert } from '../model/condition';
+import { seriesKey, type GpuState } from '../model/gpu';
+import { shortState } from '../model/gpu-alerts';
+import { gpuTitle } from '../model/gpu-title';
+import type { HolderRow } from '../model/holders';
+import {
+  describeAvailable,
+  describeReserved,
+  describeUnified,
+  isUnified,
+  memorySegments,
+  memorySentence,
+} from '../model/memory';
+import { isNearLimit, limitLineOf, limitOf, METRICS, type Metric } from '../model/metric';
+import { valueOf } from '../model/reading';
+import type { Store } from '../model/store';
+import { formatted } from '../model/unit';
+import { AlertList } from './alerts';
+import { ChartCanvas } from './chart-canvas';
+import { useView } from './component-view';
+import type { Markers } from './event-markers';
+import type { RowLayout } from './row-layout';
+import { useOnScreen, useSeldom } from './on-screen';
+import { colorOf, paintOf, type Palette } from './palette';
+import { Part } from './part';
+import { SeverityIcon } from './severity-icon';
+import { PastValue, ReadingValue, type Freshness } from './value';
+
+/** The time between the turns of two cards that are off the screen. */
+const TURN_MS = 617;
+/** The least shares of a bar in which a name has room: of a wide bar, and of a short one. */
+const LABEL_SHARE = 0.22;
+const SHORT_LABEL_SHARE = 0.45;
+/** The metrics of an overview by the names of their places in a row. */
+const PLACES: Readonly<Record<string, string>> = {
+  'utilization.gpu_percent': 'use',
+  'memory.used_bytes': 'mem',
+  'temperature.gpu_celsius': 'temp',
+  'power.draw_watts': 'power',
+};
+
+/** The state that all cards of a view share. */
+export interface CardContext {
+  store: Store;
+  now_ms: number;
+  window: TimeWindow;
+  palette: Palette;
+  markers: Markers;
+  /** Shaded spans of time by GPU. */
+  bands: ReadonlyMap<number, readonly Band[]>;
+  /** The layout of closed cards among many GPUs; `null` for a few GPUs. */
+  layout: RowLayout | null;
+  /** The key of the highlighted holder. */
+  highlighted: string | null;
+  /** Opens the charts of a GPU. */
+  onOpenGpu: ((index: number) => void) | undefined;
+}
+
+export interface GpuCardProps {
+  gpu: GpuState;
+  rows: readonly HolderRow[];
+  alerts: readonly Alert[];
+  context: CardContext;
+  isOpen: boolean;
+  /** The element id of the numbers. */
+  id: string;
+  onToggle: () => void;
+}
+
+interface CardContentProps extends GpuCardProps {
+  onScreen: boolean;
+  freshness: Freshness;
+  /** The layout of the card as a row; `null` for a card. */
+  layout: RowLayout | null;
+}
+
+export function GpuCard(props: GpuCardProps): ComponentChild {
+  const { gpu, alerts, context, isOpen, onToggle } = props;
+  const { now_ms, store } = context;
+  const { cursor } = useView();
+  const card = useRef<HTMLElement>(null);
+  const onScreen = useOnScreen(card);
+  const { now, index } = gpu;
+  const layout = isOpen ? null : context.layout;
+  const isLate = now !== null && now_ms - now.at_ms > store.gap_ms + 2000;
+  const freshness = { now_ms, stale: now?.health.state !== 'ok' || isLate };
+  const content = useSeldom(
+    onScreen,
+    now_ms,
+    () => <CardContent {...props} {...{ onScreen, freshness, layout }} />,
+    index * TURN_MS,
+  );
+  /** Left and right move the cursor as a pointer does, up and down the focus; Escape returns to live. */
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const element = card.current;
+    if (element === null || event.target !== element) {
+      return;
+    }
+    const step_ms = event.shiftKey ? 10_000 : 1000;
+    const at_ms = cursor.at_ms ?? now_ms;
+    if (event.key === 'ArrowLeft') {
+      cursor.set(at_ms - step_ms);
+    } else if (event.key === 'ArrowRight') {
+      cursor.set(at_ms + step_ms > now_ms ? null : at_ms + step_ms);
+    } else if (event.key === 'Escape') {
+      cursor.set(null);
+    } else if (event.key === 'Enter') {
+      onToggle();
+    } else if (event.key === 'ArrowUp' || event.key === 'ArrowDown') {
+      const next = event.key === 'ArrowUp' ? 'previousElementSibling' : 'nextElementSibling';
+      if (element[next] instanceof HTMLElement) {
+        element[next].focus();
+      }
+    } else {
+      return;
+    }
+    event.preventDefault();
+  };
+  return (
+    <article
+      class="gpumon-gpu"
+      tabIndex={0}
+      ref={card}
+      aria-label={trans.__('GPU %1, %2', index, plainText(gpu.name))}
+      data-gpu-index={index}
+      data-gpu-health={now?.health.state ?? 'unread'}
+      data-worst-level={worstLevel(alerts.map(({ level }) => level)) ?? undefined}
+      data-row={layout === null ? undefined : ''}
+      data-open={layout === null ? isOpen : undefined}
+      onKeyDown={onKeyDown}
+      onClick={({ target }) => {
+        if (layout !== null && target instanceof Element && target.closest('button') === null) {
+          onToggle();
+        }
+      }}
+      onBlur={() => cursor.set(null)}
+    >
+      {content}
+    </article>
+  );
+}
+
+function CardContent(props: CardContentProps): ComponentChild {
+  const { gpu, rows, alerts, context, isOpen, id, layout, freshness, onToggle } = props;
+  const { index, now } = gpu;
+  const { onOpenGpu } = context;
+  const state = shortState(gpu, alerts, context.now_ms);
+  const openTitle = trans.__('Open charts');
+  const toggleTitle = isOpen
+    ? trans.__('Hide charts and details')
+    : trans.__('Show charts and details');
+  return (
+    <>
+      <div class="gpumon-gpu-head">
+        <span
+          class="gpumon-gpu-index"
+          title={joined([plainText(gpu.fullName), gpu.uuid, gpu.busId], '\n')}
+        >
+          {index}
+        </span>
+        {(layout === null || layout.has('name')) && (
+          <span class="gpumon-gpu-name">{plainText(gpu.name)}</span>
+        )}
+        <span
+          class="gpumon-gpu-state"
+          data-testid="gpumon-gpu-state"
+          data-level={state.level}
+          title={state.title || undefined}
+        >
+          <SeverityIcon />
+          <span>{state.text}</span>
+        </span>
+        {layout === null && onOpenGpu !== undefined && (
+          <button
+            type="button"
+            class="gpumon-open"
+            aria-label={openTitle}
+            title={openTitle}
+            onClick={() => onOpenGpu(index)}
+          />
+        )}
+        <button
+          type="button"
+          class="gpumon-toggle"
+          aria-controls={id}
+          aria-expanded={isOpen}
+          aria-label={toggleTitle}
+          title={toggleTitle}
+          // Rows are reached one by one; Enter opens them.
+          tabIndex={layout === null ? undefined : -1}
+          onClick={onToggle}
+        />
+      </div>
+      <div class="gpumon-metrics" id={id}>
+        {METRICS.map(
+          (metric) =>
+            (layout === null || layout.has(PLACES[metric.id] ?? '')) && (
+              <MetricCell key={metric.id} metric={metric} {...props}>
+                {metric.id === 'memory.used_bytes' && (
+                  <>
+                    {layout === null && isUnified(now) && (
+                      <span class="gpumon-available">
+                        {joined(
+                          // The label is not visible on a closed card.
+                          [isOpen ? '' : trans.__('Unified memory'), describeAvailable(now)],
+                          ': ',
+                        )}
+                      </span>
+                    )}
+                    <MemoryBar
+                      gpu={gpu}
+                      rows={rows}
+                      leastShare={layout?.isColumns === true ? SHORT_LABEL_SHARE : LABEL_SHARE}
+                      highlighted={context.highlighted}
+                    />
+                  </>
+                )}
+              </MetricCell>
+            ),
+        )}
+      </div>
+      {isOpen && <AlertList alerts={alerts} />}
+      {isOpen && (
+        <Part load={() => import('./details')}>
+          {({ Details }) => <Details gpu={gpu} freshness={freshness} />}
+        </Part>
+      )}
+    </>
+  );
+}
+
+/** One number of a GPU: its name, its value, and its line. */
+function MetricCell({
+  metric,
+  gpu,
+  context,
+  freshness,
+  isOpen,
+  layout,
+  onScreen,
+  children,
+}: CardContentProps & { metric: Metric; children: ComponentChildren }): ComponentChild {
+  const { at_ms } = useView().cursor;
+  /** The last known limit, so that the axis stays while it cannot be read. */
+  const knownLimit = useRef<ReturnType<typeof limitLineOf>>(null);
+  knownLimit.current = limitLineOf(metric, gpu) ?? knownLimit.current;
+  const limitLine = knownLimit.current;
+  const { store, palette, markers, bands } = context;
+  const { id, unit, color } = metric;
+  const { now } = gpu;
+  const series = (): Float64Array => store.timeline.values(seriesKey(gpu, id));
+  const window = { ...context.window, times_ms: store.timeline.times_ms };
+
+  const format = valueFormat(metric, gpu, layout !== null);
+  const reading = now === null ? null : metric.read(now);
+  const past =
+    at_ms === null ? null : (series()[indexAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN);
+  const shown = past ?? valueOf(reading) ?? NaN;
+  const shared = {
+    id,
+    rest: format.rest,
+    nearLimit:
+      limitLine !== null &&
+      isNearLimit(metric, limitLine.value, shown, at_ms === null ? now : null),
+    // In a row, a bar behind the number.
+    style: unit.bounded ? { backgroundSize: `${Number.isNaN(shown) ? 0 : shown}% 100%` } : {},
+  };
+
+  const hasChart = isOpen || (unit.bounded && (layout === null || layout.has('line')));
+  const chart = (): ChartContent => {
+    const { value: limit = null, name } = limitLine ?? {};
+    const lines = [{ values: series(), color: colorOf(palette, color) }];
+    const [floor, ceiling] = wholeAxis(unit, limit, lines, window);
+    return {
+      axis: unit,
+      style: palette,
+      window,
+      lines,
+      floor,
+      ceiling,
+      limit,
+      ...(name !== undefined && { limitName: name }),
+      at_ms,
+      markers: [...(markers.byGpu.get(gpu.index) ?? []), ...markers.ofAll],
+      bands: bands.get(gpu.index) ?? [],
+    };
+  };
+  return (
+    <div class="gpumon-cell" data-metric={color}>
+      <span class="gpumon-label">{gpuTitle(id, metric.label(), [gpu])}</span>
+      {past === null ? (
+        <ReadingValue {...shared} reading={reading} format={format.main} freshness={freshness} />
+      ) : (
+        <PastValue {...shared} text={Number.isNaN(past) ? null : format.main(past)} />
+      )}
+      {children}
+      {hasChart && <ChartCanvas content={onScreen ? chart() : null} />}
+    </div>
+  );
+}
+
+/** Returns how the value of a metric is written: a row has room for the limit of memory only. */
+function valueFormat(
+  metric: Metric,
+  gpu: GpuState,
+  isRow: boolean,
+): { main: (value: number) => string; rest: string } {
+  const { unit } = metric;
+  const limit = limitOf(metric, gpu.now);
+  if (isRow && metric.id === 'memory.used_bytes') {
+    return {
+      main: (value) => memoryShare(value, limit)[0],
+      rest: memoryShare(0, limit)[1],
+    };
+  }
+  const shown = isRow ? null : limit;
+  return {
+    main: (value) => formatted(unit, value, shown).main,
+    rest: formatted(unit, null, shown).rest,
+  };
+}
+
+/** A GPU's memory as a bar, divided by holders. */
+function MemoryBar({
+  gpu: { now },
+  rows,
+  leastShare,
+  highlighted,
+}: {
+  gpu: GpuState;
+  rows: readonly HolderRow[];
+  leastShare: number;
+  highlighted: string | null;
+}): ComponentChild {
+  const segments = now === null ? [] : memorySegments(now, rows);
+  const unified = describeUnified(now);
+  const reserved = describeReserved(now);
+  const sentence = joined([memorySentence(segments), reserved], ', ') || trans.__('unknown');
+  const more = unified || reserved;
+  return (
+    <div
+      class="gpumon-bar"
+      role="img"
+      data-testid="gpumon-memory-bar"
+      aria-label={
+        unified === '' ? trans.__('Memory: %1', sentence) : joined([unified, sentence], '. ')
+      }
+      title={more || undefined}
+      data-highlighting={segments.some(({ key }) => key === highlighted) ? '' : undefined}
+    >
+      {segments.map(({ key, paint, label, bytes, share }) => {
+        const { style, ...attributes } = paintOf(paint);
+        return (
+          <div
+            class="gpumon-bar-part"
+            key={key}
+            {...attributes}
+            style={{ ...style, width: `${(share * 100).toFixed(2)}%` }}
+            title={joined([`${label}: ${memorySize(bytes)}`, more], '\n')}
+            data-highlighted={key === highlighted ? '' : undefined}
+          >
+            {typeof paint === 'number' && key !== 'other' && share >= leastShare && (
+              <span class="gpumon-bar-label">{label}</span>
+            )}
+          </div>
+        );
+      })}
+    </div>
+  );
+}

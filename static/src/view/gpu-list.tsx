@@ -1,0 +1,191 @@
+/** All GPUs: a few as cards; from six on as rows, which can be filtered, sorted, and opened. */
+
+import type { ComponentChild } from 'preact';
+import { useState } from 'preact/hooks';
+
+import { table, trans } from '../lib/translation';
+import type { Alert } from '../model/condition';
+import type { GpuState } from '../model/gpu';
+import { suggestions } from '../model/gpu-filter';
+import type { Order, SortKey } from '../model/gpu-order';
+import type { HolderRow, ListRow } from '../model/holders';
+import { GpuCard, type CardContext } from './gpu-card';
+
+/** From this number of GPUs on, comparing them matters more than the details of each. */
+export const ROWS_FROM = 6;
+
+/** The names and sort keys of the places in a row. */
+const HEADS = table((): Partial<Record<string, [name: string, by: SortKey]>> => ({
+  index: [trans.__('GPU'), 'index'],
+  use: [trans.__('Util.'), 'use'],
+  mem: [trans.__('Memory'), 'mem'],
+  temp: [trans.__('Temp.'), 'temp'],
+  power: [trans.__('Power'), 'power'],
+  state: [trans.__('State'), 'state'],
+}));
+
+let lists = 0;
+
+export interface GpuListProps {
+  /** The GPUs that are shown, in their order. */
+  gpus: readonly GpuState[];
+  /** The number of all GPUs. */
+  count: number;
+  rows: readonly ListRow[];
+  holders: ReadonlyMap<number, readonly HolderRow[]>;
+  alerts: ReadonlyMap<number | null, readonly Alert[]>;
+  context: CardContext;
+  /** Whether cards are open unless somebody has closed them. */
+  openByDefault: boolean;
+  hasSameName: boolean;
+  filter: string;
+  onFilter: (typed: string) => void;
+  order: Order | null;
+  onSort: (by: SortKey) => void;
+}
+
+export function GpuList(props: GpuListProps): ComponentChild {
+  const { gpus, count, holders, alerts, context, openByDefault, filter, onFilter } = props;
+  const { layout } = context;
+  const [id] = useState(() => `gpumon-${(lists += 1)}`);
+  const [opened, setOpened] = useState<ReadonlyMap<number, boolean>>(new Map());
+  const isOpen = ({ index }: GpuState): boolean => opened.get(index) ?? openByDefault;
+  return (
+    <div
+      class="gpumon-gpu-list"
+      data-rows={layout === null ? undefined : layout.isColumns ? 'columns' : 'one'}
+      data-same-name={props.hasSameName ? '' : undefined}
+      style={layout?.style ?? {}}
+    >
+      {layout !== null && (
+        <>
+          <FilterField {...props} id={`${id}-filter`} />
+          <RowHeads
+            {...props}
+            layout={layout}
+            columns={usedColumns(gpus, layout.columns, isOpen)}
+          />
+        </>
+      )}
+      <div class="gpumon-gpus">
+        {gpus.map((gpu) => (
+          <GpuCard
+            key={gpu.index}
+            gpu={gpu}
+            rows={holders.get(gpu.index) ?? []}
+            alerts={alerts.get(gpu.index) ?? []}
+            context={context}
+            isOpen={isOpen(gpu)}
+            id={`${id}-gpu-${gpu.index}`}
+            onToggle={() =>
+              setOpened((before) =>
+                new Map(before).set(gpu.index, !(before.get(gpu.index) ?? openByDefault)),
+              )
+            }
+          />
+        ))}
+      </div>
+      {gpus.length === 0 && count > 0 && (
+        <p class="gpumon-empty">
+          {trans.__('No GPU matches the filter.')}{' '}
+          <button type="button" class="gpumon-chip" onClick={() => onFilter('')}>
+            {filter === '' ? trans.__('Reset') : trans.__('Show all GPUs')}
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Returns the number of columns with rows above the first open card: all but the last are equally long. */
+function usedColumns(
+  gpus: readonly GpuState[],
+  columns: number,
+  isOpen: (gpu: GpuState) => boolean,
+): number {
+  const open = gpus.findIndex(isOpen);
+  const rows = Math.max(1, open < 0 ? gpus.length : open);
+  return Math.ceil(rows / Math.ceil(rows / columns));
+}
+
+/** The field for words that GPUs and processes have to match, with suggestions. */
+function FilterField({
+  id,
+  gpus,
+  count,
+  rows,
+  filter,
+  onFilter,
+}: GpuListProps & { id: string }): ComponentChild {
+  const [suggested, setSuggested] = useState<readonly string[]>([]);
+  return (
+    <div class="gpumon-filter" role="search">
+      <input
+        class="gpumon-filter-text"
+        type="search"
+        list={id}
+        placeholder={trans.__('Filter GPUs')}
+        aria-label={trans.__('Filter GPUs')}
+        title={trans.__(
+          'Words that all have to match: busy, idle, critical, warning, mine, user, notebook, program, PID, GPU index or name',
+        )}
+        value={filter}
+        onFocus={() => setSuggested(suggestions(rows))}
+        onInput={({ currentTarget }) => onFilter(currentTarget.value)}
+      />
+      <datalist id={id}>
+        {suggested.map((value) => (
+          <option key={value} value={value} />
+        ))}
+      </datalist>
+      {filter.trim() !== '' && (
+        <span class="gpumon-filter-count" data-testid="gpumon-filter-count">
+          {trans.__('%1 of %2', gpus.length, count)}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** The heads of columns, which sort the rows; repeated above each column of rows. */
+function RowHeads({
+  layout,
+  columns,
+  order,
+  onSort,
+}: GpuListProps & { layout: NonNullable<CardContext['layout']>; columns: number }): ComponentChild {
+  return (
+    <div class="gpumon-row-heads" role="table" aria-label={trans.__('Sort GPUs')}>
+      {Array.from({ length: columns }, (_, column) => (
+        // Screen readers need one of them.
+        <div key={column} role="row" aria-hidden={column > 0 ? 'true' : undefined}>
+          {layout.heads.map((place) => {
+            const [name, by] = HEADS()[place] ?? [];
+            const direction = order?.by === by ? order?.direction : undefined;
+            return (
+              name !== undefined &&
+              by !== undefined && (
+                <span
+                  key={place}
+                  role="columnheader"
+                  data-place={place}
+                  aria-sort={direction ?? 'none'}
+                  style={{ gridArea: place }}
+                >
+                  <button
+                    type="button"
+                    title={trans.__('Sort by %1', name)}
+                    tabIndex={column > 0 ? -1 : undefined}
+                    onClick={() => onSort(by)}
+                  >
+                    {name}
+                  </button>
+                </span>
+              )
+            );
+          })}
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,306 @@
+/** The holders of GPUs: notebooks, consoles, then all others. */
+
+import type { ComponentChild } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+
+import { DASH, duration, memoryAmount, memoryColumn, percent, since } from '../lib/format';
+import { grouped } from '../lib/grouped';
+import { joined, plainText } from '../lib/text';
+import { table, trans } from '../lib/translation';
+import { processName, textOf, type HolderRow, type ListRow } from '../model/holders';
+import { runsIn } from '../model/owner';
+import { valueOf } from '../model/reading';
+import type { NotebookHost } from './notebook-host';
+import { useOnScreen, useSeldom } from './on-screen';
+import { paintOf } from './palette';
+import { ShowAllButton } from './show-all-button';
+import { ReadingValue, type Freshness } from './value';
+
+const COLUMNS = table(() => [
+  { name: trans.__('GPU'), className: 'gpumon-col-gpu' },
+  { name: 'PID', className: 'gpumon-col-pid gpumon-wide' },
+  { name: trans.__('User'), className: 'gpumon-col-user gpumon-wide' },
+  { name: '', className: 'gpumon-col-process' },
+  { name: trans.__('Age'), className: 'gpumon-col-age gpumon-wide' },
+  { name: trans.__('Host memory'), className: 'gpumon-col-number gpumon-col-host gpumon-wide' },
+  { name: trans.__('Memory'), className: 'gpumon-col-number' },
+  { name: 'SM', className: 'gpumon-col-number' },
+]);
+
+/** The number of rows of a section until all are asked for. */
+const SHORT = 24;
+
+type Kind = 'notebook' | 'console' | 'process';
+
+interface TableContext {
+  freshness: Freshness;
+  /** Called with the row under the pointer; `null` if there is none. */
+  onHighlight: (row: HolderRow | null) => void;
+  host: NotebookHost | undefined;
+}
+
+export interface HolderTableProps extends TableContext {
+  /** The rows of `all` that are shown. */
+  rows: readonly ListRow[];
+  all: readonly ListRow[];
+}
+
+export function HolderTable({ rows, all, ...context }: HolderTableProps): ComponentChild {
+  const section = useRef<HTMLElement>(null);
+  const onScreen = useOnScreen(section);
+  const content = useSeldom(onScreen, context.freshness.now_ms, () => {
+    const byKind = grouped(rows, kindOf);
+    const others = byKind.size === 0 || (byKind.size === 1 && byKind.has('process'));
+    const shown: [Kind, title: string, what: string][] = [
+      ['notebook', trans.__('Notebooks'), trans.__('Notebook')],
+      ['console', trans.__('Consoles'), trans.__('Console')],
+      [
+        'process',
+        others ? trans.__('Processes') : trans.__('Other processes'),
+        trans.__('Process'),
+      ],
+    ];
+    return (
+      <>
+        {shown.map(([kind, title, what]) => {
+          const own = byKind.get(kind) ?? [];
+          return (
+            // The heading stays if only a message is below it.
+            (own.length > 0 || (kind === 'process' && others)) && (
+              <HolderSection key={kind} {...{ kind, title, what, rows: own, context }} />
+            )
+          );
+        })}
+        {rows.length === 0 && (
+          <p class="gpumon-empty">
+            {all.length === 0
+              ? trans.__('No process holds a GPU.')
+              : trans.__('No process matches the filter.')}
+          </p>
+        )}
+      </>
+    );
+  });
+  return (
+    <section class="gpumon-section gpumon-holders" aria-label={trans.__('Processes')} ref={section}>
+      {content}
+    </section>
+  );
+}
+
+function kindOf(row: ListRow): Kind {
+  return row.kind !== 'holder' || row.notebook === null
+    ? 'process'
+    : row.isConsole
+      ? 'console'
+      : 'notebook';
+}
+
+function HolderSection({
+  kind,
+  title,
+  what,
+  rows,
+  context,
+}: {
+  kind: Kind;
+  title: string;
+  what: string;
+  rows: readonly ListRow[];
+  context: TableContext;
+}): ComponentChild {
+  const [isWhole, setWhole] = useState(false);
+  return (
+    <div class="gpumon-part">
+      <h2>{title}</h2>
+      {rows.length > 0 && (
+        <table class="gpumon-processes" data-testid={`gpumon-${kind}-table`}>
+          <thead>
+            <tr>
+              {COLUMNS().map(({ name, className }, place) => (
+                <th class={className} scope="col" key={place}>
+                  {name || what}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows
+              .slice(0, isWhole ? rows.length : SHORT)
+              .map((row) =>
+                row.kind === 'holder' ? (
+                  <Holder key={row.key} row={row} {...context} />
+                ) : (
+                  <NoteRow key={row.key} gpu={row.gpu} note={describeNote(row)} />
+                ),
+              )}
+          </tbody>
+        </table>
+      )}
+      <ShowAllButton count={rows.length} short={SHORT} isWhole={isWhole} onChange={setWhole} />
+    </div>
+  );
+}
+
+function Holder({
+  row,
+  freshness,
+  onHighlight,
+  host,
+}: TableContext & { row: HolderRow }): ComponentChild {
+  const [isOpen, setOpen] = useState(false);
+  const { name, isOwn, gpu } = row;
+  const [first, ...rest] = row.processes;
+  const { pid } = first;
+  const user = textOf(first.user);
+  const command = textOf(first.command);
+  const details = [
+    trans.__('%1 (PID %2)', row.path === null ? name : plainText(row.path), pid),
+    command.reason === null ? command.text : trans.__('command line %1', command.reason),
+    ...rest.map(describeMember),
+  ].join('\n');
+  const started_ms = valueOf(first.started_ms);
+  const age = started_ms === null ? null : duration(freshness.now_ms - started_ms);
+  const began =
+    started_ms === null ? undefined : trans.__('started %1', since(started_ms, freshness.now_ms));
+  // A notebook of this Jupyter server is the user's own: its kernel says more than its owner.
+  const kernelName = row.notebook?.kernel_name;
+  const about = [
+    kernelName === undefined ? null : plainText(kernelName, 40),
+    ...row.shared,
+    runsIn(first),
+    rest.length === 0 ? null : trans._n('%1 child process', '%1 child processes', rest.length),
+  ];
+  const owner =
+    user.reason === null
+      ? trans.__('user %1, PID %2', user.text, pid)
+      : trans.__('user %1', user.reason);
+  const hostBytes = valueOf(row.host_memory_bytes);
+  const hosted = hostBytes === null ? null : trans.__('host memory %1', memoryColumn(hostBytes));
+  const kernelId = row.notebook?.kernel_id ?? '';
+  return (
+    <tr
+      data-pid={pid}
+      data-process-gpu={gpu}
+      onPointerEnter={() => onHighlight(row)}
+      onPointerLeave={() => onHighlight(null)}
+    >
+      <td class="gpumon-col-gpu">{gpu}</td>
+      <td class="gpumon-col-pid gpumon-wide">{pid}</td>
+      <td class="gpumon-col-user gpumon-wide" title={user.reason ?? undefined}>
+        <bdi>{user.text}</bdi>
+      </td>
+      <td class="gpumon-col-process">
+        <span class="gpumon-swatch" aria-hidden="true" {...paintOf(row.slot)} />
+        <div>
+          <button
+            type="button"
+            class="gpumon-process-link gpumon-process-name"
+            data-testid="gpumon-process-name"
+            // The digits of a PID are never cut.
+            data-unnamed={valueOf(first.name) === null && row.path === null ? '' : undefined}
+            title={isOwn ? trans.__('Go to %1', details) : details}
+            aria-expanded={isOwn ? undefined : isOpen}
+            onClick={() => (isOwn ? host?.open(kernelId) : setOpen(!isOpen))}
+          >
+            <bdi>{name}</bdi>
+          </button>
+          {row.idle_ms !== null && (
+            <span class="gpumon-process-idle" data-testid="gpumon-process-idle">
+              {trans.__('idle for %1', duration(row.idle_ms))}
+            </span>
+          )}
+          <span
+            class="gpumon-process-sub gpumon-narrow"
+            title={joined([owner, began, hosted], '\n')}
+          >
+            {joined([isOwn ? null : user.text, age, ...about])}
+          </span>
+          <span class="gpumon-process-sub gpumon-wide">{joined(about)}</span>
+          {isOpen && !isOwn && (
+            <span class="gpumon-process-more" data-testid="gpumon-process-more" dir="auto">
+              {details}
+            </span>
+          )}
+        </div>
+      </td>
+      <td class="gpumon-col-age gpumon-wide" title={began}>
+        {age ?? DASH}
+      </td>
+      <td class="gpumon-col-number gpumon-col-host gpumon-wide">
+        <ReadingValue
+          id="process.host_memory_bytes"
+          reading={row.host_memory_bytes}
+          format={memoryColumn}
+          freshness={freshness}
+        />
+      </td>
+      <td class="gpumon-col-number">
+        <ReadingValue
+          id="process.memory_bytes"
+          reading={row.memory_bytes}
+          format={memoryColumn}
+          freshness={freshness}
+        />
+      </td>
+      <td class="gpumon-col-number">
+        <ReadingValue
+          id="process.sm_percent"
+          reading={row.sm_percent}
+          format={percent}
+          freshness={freshness}
+        />
+        {isOwn && (
+          <button
+            type="button"
+            class="gpumon-process-menu"
+            aria-haspopup="menu"
+            aria-label={trans.__('Actions for %1', name)}
+            onClick={({ currentTarget }) => host?.openMenu(kernelId, currentTarget)}
+          >
+            ⋮
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+/** Returns the name of a further process of a holder. */
+function describeMember(process: HolderRow['processes'][number]): string {
+  const name = textOf(process.name);
+  const shown = name.reason === null ? name.text : processName(process);
+  return `+ ${trans.__('%1 (PID %2)', shown, process.pid)}`;
+}
+
+/** A message about the processes of a GPU, in place of a row. */
+function NoteRow({ gpu, note }: { gpu: number; note: string }): ComponentChild {
+  return (
+    <tr>
+      <td class="gpumon-col-gpu">{gpu}</td>
+      <td class="gpumon-wide" />
+      <td class="gpumon-wide" />
+      <td class="gpumon-unreadable" colSpan={3}>
+        {note}
+      </td>
+      <td class="gpumon-wide gpumon-col-host" />
+      <td class="gpumon-wide" />
+    </tr>
+  );
+}
+
+function describeNote(row: Exclude<ListRow, HolderRow>): string {
+  switch (row.kind) {
+    case 'unreadable':
+      return `${DASH} ${trans.__('processes: %1', row.reason)}`;
+    case 'omitted':
+      return trans._n('%1 more process', '%1 more processes', row.count);
+    case 'unlisted':
+      return trans.__(
+        'processes of other namespaces are not visible: %1 in use',
+        memoryAmount(row.bytes),
+      );
+    case 'allocated':
+      return trans.__('allocated to %1, no process', row.to);
+  }
+}

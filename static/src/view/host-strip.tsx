@@ -1,0 +1,112 @@
+import type { ComponentChild, ComponentChildren } from 'preact';
+
+import { bytesPerSecond, memoryNumber, memorySize, memoryTotal, percent } from '../lib/format';
+import { trans } from '../lib/translation';
+import { valueOf } from '../model/reading';
+import type { HostSample, RamSample, Reading } from '../wire';
+import { ReadingValue, type Freshness } from './value';
+
+export interface HostStripProps {
+  host: HostSample;
+  freshness: Freshness;
+}
+
+/** The machine around the GPUs. */
+export function HostStrip({ host, freshness }: HostStripProps): ComponentChild {
+  const { cpu, memory, swap, disk, network } = host;
+  const count = valueOf(cpu.count);
+  const total = valueOf(memory.total_bytes);
+  const used = valueOf(memory.used_bytes);
+  const rate = (label: string, id: string, reading: Reading<number>): ComponentChild => (
+    <span class="gpumon-direction">
+      <span class="gpumon-direction-label">{label}</span>
+      <ReadingValue
+        id={id}
+        class="gpumon-rate"
+        reading={reading}
+        format={bytesPerSecond}
+        freshness={freshness}
+      />
+    </span>
+  );
+  return (
+    <section class="gpumon-section" aria-label={trans.__('Machine')}>
+      <h2>{trans.__('Machine')}</h2>
+      <dl class="gpumon-host" data-testid="gpumon-host">
+        <Item label={trans.__('CPU')}>
+          <Meter share={(valueOf(cpu.busy_percent) ?? 0) / 100} />
+          <ReadingValue
+            id="host.cpu.busy_percent"
+            reading={cpu.busy_percent}
+            format={percent}
+            freshness={freshness}
+            rest={count === null ? '' : trans._n('of %1 core', 'of %1 cores', count)}
+          />
+        </Item>
+        <Item label={trans.__('RAM')}>
+          <Meter
+            share={total === null || used === null || total === 0 ? 0 : used / total}
+            title={describeSwap(swap)}
+          />
+          <ReadingValue
+            id="host.memory.used_bytes"
+            reading={memory.used_bytes}
+            format={memoryNumber}
+            freshness={freshness}
+            rest={memoryTotal(total)}
+          />
+        </Item>
+        <Item label={trans.__('Disk')}>
+          {rate(trans.__('read'), 'host.disk.read_bytes_per_second', disk.read_bytes_per_second)}
+          {rate(
+            trans.__('write'),
+            'host.disk.written_bytes_per_second',
+            disk.written_bytes_per_second,
+          )}
+        </Item>
+        <Item label={trans.__('Net')}>
+          {rate(
+            trans.__('RX'),
+            'host.network.received_bytes_per_second',
+            network.received_bytes_per_second,
+          )}
+          {rate(
+            trans.__('TX'),
+            'host.network.sent_bytes_per_second',
+            network.sent_bytes_per_second,
+          )}
+        </Item>
+      </dl>
+    </section>
+  );
+}
+
+function describeSwap(swap: RamSample): string | undefined {
+  const total = valueOf(swap.total_bytes);
+  const used = valueOf(swap.used_bytes);
+  if (total === null || used === null) {
+    return undefined;
+  }
+  return total === 0
+    ? trans.__('no swap space')
+    : trans.__('swap space: %1 of %2', memorySize(used), memorySize(total));
+}
+
+function Item({ label, children }: { label: string; children: ComponentChildren }): ComponentChild {
+  return (
+    <div class="gpumon-host-item">
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** A bar for a share; the number next to it is the same as text. */
+function Meter({ share, title }: { share: number; title?: string | undefined }): ComponentChild {
+  const width = `${(Math.min(1, Math.max(0, share)) * 100).toFixed(1)}%`;
+  return (
+    <span class="gpumon-meter" aria-hidden="true" title={title}>
+      <span class="gpumon-meter-fill" style={{ width }} />
+    </span>
+  );
+}

@@ -1,0 +1,283 @@
+/** The view of all GPUs of a machine: from the head to the machine itself. */
+
+import type { ComponentChild } from 'preact';
+
+import { grouped } from '../lib/grouped';
+import { h } from '../lib/dom';
+import { Stored } from '../lib/stored';
+import { trans } from '../lib/translation';
+import type { Alert } from '../model/condition';
+import type { Level } from '../model/describe';
+import { firingAlerts } from '../model/firing-alert';
+import { commonName, gpusOf, type GpuState } from '../model/gpu';
+import { gpuAlerts } from '../model/gpu-alerts';
+import {
+  ALERT_LEVELS,
+  filtered,
+  levelWords,
+  selectsLevel,
+  withLevelToggled,
+} from '../model/gpu-filter';
+import { formatOrder, nextOrder, parseOrder, sortedGpus } from '../model/gpu-order';
+import { holderRows } from '../model/holders';
+import { isFresh } from '../model/status';
+import type { Store } from '../model/store';
+import { isBusy } from '../model/summary';
+import { AlertList, Announcer } from './alerts';
+import { EventList } from './event-list';
+import { GpuList, ROWS_FROM } from './gpu-list';
+import type { HeadAction } from './head-action';
+import { Header, type AlertCount } from './header';
+import { HolderTable } from './holder-table';
+import { HostStrip } from './host-strip';
+import { Notice } from './notice';
+import { rowLayoutOf } from './row-layout';
+import { runBands } from './run-bands';
+import { RunEntry, type Runner } from './run-entry';
+import { StoreView, type ViewContext, type ViewOptions } from './store-view';
+import type { TourTargets } from './tour';
+import { TourEntry } from './tour-entry';
+
+/** From this width on, the processes of one or two GPUs are next to their cards. */
+const BESIDE_PX = 1120;
+/** The margins and the frame of a wide list. */
+const LIST_FRAME_PX = 42;
+
+export interface OverviewOptions extends ViewOptions {
+  /** Opens the charts of a GPU; without it, cards have no button for it. */
+  onOpenGpu?: (index: number) => void;
+  /** Opens the charts of all GPUs. */
+  onOpenCharts?: () => void;
+  onSettings?: () => void;
+  /** The address of the documentation. */
+  helpUrl?: string;
+  /** The length of the lines at first. */
+  spanMinutes?: number;
+  /** Whether the tour starts by itself for new users. */
+  tour?: boolean;
+}
+
+export class Overview extends StoreView {
+  private readonly announcer = new Announcer();
+  private readonly filter = new Stored('gpumon-filter');
+  private readonly order = new Stored('gpumon-order');
+  private readonly tour: TourEntry;
+  private spanMin: number;
+  /** The key of the holder under the pointer, whose memory is highlighted. */
+  private highlighted: string | null = null;
+  private isRunOpen = false;
+
+  /** Without a `runner`, nothing can be run. */
+  constructor(
+    store: Store,
+    protected override readonly options: OverviewOptions & ViewContext,
+    private readonly runner: Runner | null = null,
+  ) {
+    super(
+      h('div', { class: 'gpumon', tabindex: '-1', 'data-testid': 'gpumon' }),
+      store,
+      options,
+      '100px',
+    );
+    this.spanMin = options.spanMinutes ?? 2;
+    this.tour = new TourEntry(this.element, () => this.tourTargets(), options.tour === true);
+  }
+
+  override render(): void {
+    super.render();
+    if (this.store.sample !== null) {
+      this.tour.ready();
+    }
+  }
+
+  showTour(): void {
+    this.tour.request();
+    this.invalidate();
+  }
+
+  showBenchmarks(): void {
+    this.change(() => {
+      this.isRunOpen = true;
+    });
+  }
+
+  protected content(): ComponentChild {
+    const { store, options, runner, order } = this;
+    const { sample } = store;
+    const now_ms = store.clock.now();
+    const gpus = gpusOf(store.inventory, sample, store.details);
+    const { status, notice, summary, at_ms } = this.head(gpus, true);
+    const freshness = { now_ms, stale: !isFresh(status) };
+    const rows = holderRows(gpus, store.slots, options.notebooks?.pathOf);
+    const holders = grouped(
+      rows.filter((row) => row.kind === 'holder'),
+      ({ gpu }) => gpu,
+    );
+    const alerts = new Map<number | null, Alert[]>(
+      gpus.map((gpu) => [gpu.index, gpuAlerts(gpu, holders.get(gpu.index) ?? [], store, now_ms)]),
+    );
+    const ofMachine = firingAlerts(store.firing, null, now_ms);
+    alerts.set(null, ofMachine);
+    const levelOf = ({ index }: GpuState): Level => alerts.get(index)?.[0]?.level ?? 'none';
+
+    const typed = this.filter.get() ?? '';
+    const isMany = gpus.length >= ROWS_FROM;
+    const filter = isMany ? typed : levelWords(typed);
+    const moment = { at_ms: now_ms, timeline: store.timeline };
+    const shown = filtered(filter, gpus, rows, { isBusy: (gpu) => isBusy(gpu, moment), levelOf });
+    const sortOrder = isMany ? parseOrder(order.get()) : null;
+    const hasSameName = gpus.length > 1 && commonName(gpus) !== null;
+    const { isWide, width_px } = this;
+    const palette = this.currentPalette();
+    const context = {
+      store,
+      now_ms,
+      window: store.window(now_ms - this.spanMin * 60_000, now_ms),
+      palette,
+      markers: this.markers(store.events, palette),
+      bands: runBands(store.events, palette, now_ms),
+      layout: isMany
+        ? rowLayoutOf(gpus.length, {
+            width_px: width_px - (isWide ? LIST_FRAME_PX : 0),
+            isWide,
+            hasNames: !hasSameName,
+          })
+        : null,
+      highlighted: this.highlighted,
+      onOpenGpu: options.onOpenGpu,
+    };
+    const isBeside = width_px >= BESIDE_PX && gpus.length > 0 && gpus.length <= 2;
+    return (
+      <>
+        <Header
+          {...{ title: options.title, store, status, summary, at_ms, onRetry: options.onRetry }}
+          alerts={this.alertCounts(gpus, levelOf, filter)}
+          span={{
+            minutes: this.spanMin,
+            onChange: (minutes) =>
+              this.change(() => {
+                this.spanMin = minutes;
+              }),
+          }}
+          actions={this.actions()}
+          request={runner?.request}
+        />
+        <div class="gpumon-visually-hidden" role="status" aria-live="polite">
+          {this.announcer.update(status, notice, gpus, alerts, now_ms)}
+        </div>
+        <Notice notice={notice} level={status.level} />
+        {runner !== null && (
+          <RunEntry
+            {...{ store, runner, gpus, freshness }}
+            isOpen={this.isRunOpen}
+            onClose={() =>
+              this.change(() => {
+                this.isRunOpen = false;
+              })
+            }
+          />
+        )}
+        {ofMachine.length > 0 && <AlertList alerts={ofMachine} />}
+        <div class="gpumon-main" data-beside={isBeside ? '' : undefined}>
+          <GpuList
+            gpus={sortedGpus(shown.gpus, sortOrder, levelOf)}
+            count={gpus.length}
+            openByDefault={isWide && !isMany}
+            {...{ rows, holders, alerts, context, hasSameName, filter }}
+            onFilter={(text) => this.change(() => this.filter.set(text || null))}
+            order={sortOrder}
+            onSort={(by) => this.change(() => order.set(formatOrder(nextOrder(sortOrder, by))))}
+          />
+          {sample !== null && (
+            <HolderTable
+              rows={shown.rows}
+              all={rows}
+              freshness={freshness}
+              onHighlight={(row) =>
+                this.change(() => {
+                  this.highlighted = row?.key ?? null;
+                })
+              }
+              host={options.notebooks}
+            />
+          )}
+        </div>
+        {(sample !== null || store.events.length > 0) && (
+          <EventList {...{ events: store.events, sample, gpus, now_ms }} />
+        )}
+        {sample !== null && <HostStrip host={sample.host} freshness={freshness} />}
+      </>
+    );
+  }
+
+  /** Changes a choice of the user, and renders the view. */
+  private change(apply: () => void): void {
+    apply();
+    this.invalidate();
+  }
+
+  /** Counts GPUs by their worst alert; a click shows only these. */
+  private alertCounts(
+    gpus: readonly GpuState[],
+    levelOf: (gpu: GpuState) => Level,
+    filter: string,
+  ): AlertCount[] {
+    return ALERT_LEVELS.flatMap((level) => {
+      const count = gpus.filter((gpu) => levelOf(gpu) === level).length;
+      const isChosen = selectsLevel(filter, level);
+      const text =
+        level === 'critical'
+          ? trans._n('%1 critical', '%1 critical', count)
+          : trans._n('%1 warning', '%1 warnings', count);
+      const onClick = (): void =>
+        this.change(() => this.filter.set(withLevelToggled(filter, level) || null));
+      return count > 0 || isChosen ? [{ level, text, isChosen, onClick }] : [];
+    });
+  }
+
+  private actions(): HeadAction[] {
+    const { actions, onOpenCharts, onSettings, helpUrl } = this.options;
+    const charts: HeadAction[] =
+      onOpenCharts === undefined
+        ? []
+        : [
+            {
+              id: 'gpumon-charts',
+              label: trans.__('Charts'),
+              title: trans.__('Open the charts of all GPUs'),
+              onClick: onOpenCharts,
+            },
+          ];
+    const inMenu: (HeadAction | false)[] = [
+      this.runner !== null && {
+        id: 'gpumon-run',
+        label: trans.__('Benchmarks…'),
+        title: trans.__('Benchmarks, stress test and out-of-memory demos, with verified results'),
+        opens: 'dialog',
+        onClick: () => this.showBenchmarks(),
+      },
+      onSettings !== undefined && {
+        id: 'gpumon-settings',
+        label: trans.__('Settings…'),
+        onClick: onSettings,
+      },
+      { id: 'gpumon-show-tour', label: trans.__('Take the tour'), onClick: () => this.showTour() },
+      helpUrl !== undefined && { id: 'gpumon-help', label: trans.__('Help'), href: helpUrl },
+    ];
+    return [
+      ...charts,
+      ...(actions?.() ?? []),
+      ...inMenu.filter((action) => action !== false).map((action) => ({ ...action, inMenu: true })),
+    ];
+  }
+
+  private tourTargets(): TourTargets {
+    const find = (selector: string): Element | null => this.element.querySelector(selector);
+    return {
+      gpus: find('[data-gpu-index]'),
+      holders: find('.gpumon-holders'),
+      charts: find('[data-testid="gpumon-charts"]') ?? find('.gpumon-open'),
+      benchmarks: this.runner === null ? null : find('.gpumon-head-menu'),
+    };
+  }
+}

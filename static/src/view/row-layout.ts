@@ -1,0 +1,75 @@
+/** The places of a GPU's row, which depend on its width. */
+
+/** The widths of the places in a wide row. */
+const WIDTHS = {
+  index: '26px',
+  name: 'minmax(64px, 110px)',
+  use: '54px',
+  line: 'minmax(50px, 1fr)',
+  bar: 'minmax(40px, 2fr)',
+  mem: '94px',
+  temp: '46px',
+  power: '50px',
+  state: 'minmax(40px, 132px)',
+  toggle: '12px',
+};
+/** The widths of the columns of a narrow row, which has two lines. */
+const NARROW_WIDTHS = ['22px', '46px', 'minmax(0, 1fr)', '38px', '46px'];
+export type Place = keyof typeof WIDTHS;
+
+/** The least width of a column of rows. */
+const COLUMN_PX = 440;
+/** From these widths on a row has room for the temperature, and for a line. */
+const NARROW_TEMP_PX = 286;
+const COLUMN_TEMP_PX = 500;
+const LINE_PX = 700;
+/** A list with more GPUs has several columns of rows, if there is room. */
+const ONE_COLUMN = 16;
+
+export interface RowLayout {
+  /** How many columns of rows there are at most. */
+  columns: number;
+  isColumns: boolean;
+  has: (place: string) => boolean;
+  /** The places with a head, in their order. */
+  heads: readonly Place[];
+  /** Custom properties of the list: the grid of each row. */
+  style: Record<`--_${string}`, string>;
+}
+
+/** Returns the layout of `count` rows in a list of a width; `hasNames` if the GPUs have several names. */
+export function rowLayoutOf(
+  count: number,
+  { width_px, isWide, hasNames }: { width_px: number; isWide: boolean; hasNames: boolean },
+): RowLayout {
+  const isColumns = isWide && count > ONE_COLUMN;
+  const columns = isColumns ? Math.max(1, Math.floor(width_px / COLUMN_PX)) : 1;
+  const row_px = width_px / columns;
+  const hasTemp =
+    row_px >=
+    (!isWide ? NARROW_TEMP_PX : (isColumns ? COLUMN_TEMP_PX : 620) + (hasNames ? 110 : 0));
+  const places = (Object.keys(WIDTHS) as Place[]).filter(
+    (place) =>
+      (place !== 'name' || hasNames) &&
+      (place !== 'temp' || hasTemp) &&
+      (place !== 'line' || (isWide && !isColumns && row_px >= LINE_PX)),
+  );
+  const narrow: Place[][] = [
+    ['index', 'use', 'state', hasTemp ? 'temp' : 'state', 'power'],
+    ['index', 'bar', 'bar', 'mem', 'mem'],
+  ];
+  const named: Place[][] = hasNames ? [['index', 'name', 'name', 'name', 'name']] : [];
+  const lines = isWide ? [places] : [...named, ...narrow];
+  const widths = isWide ? places.map((place) => WIDTHS[place]) : NARROW_WIDTHS;
+  return {
+    columns,
+    isColumns,
+    has: (place) => places.some((one) => one === place),
+    heads: places.filter((place) => place !== 'line' && place !== 'toggle' && place !== 'bar'),
+    style: {
+      '--_areas': lines.map((line) => `'${line.join(' ')}'`).join(' '),
+      '--_row': widths.join(' '),
+      '--_columns': String(columns),
+    },
+  };
+}
