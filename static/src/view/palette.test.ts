@@ -2,11 +2,15 @@ import { readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-import { COLORS } from '../model/color-slots';
+import { COLORS, GPU_COLORS } from '../model/color-slots';
 import { dashOf } from './palette';
 
-/** By CIEDE2000, where 1 is hardly seen. */
+/** The least distances by CIEDE2000, where 1 is hardly visible: between colors of one palette, */
 const APART = 10;
+/** between the palettes of processes and of GPUs, */
+const PALETTES_APART = 8;
+/** and from the colors of alerts. */
+const ALERTS_APART = { warning: 15, critical: 15, notice: 10, good: 10 };
 
 type Vector = [number, number, number];
 type Matrix = [Vector, Vector, Vector];
@@ -109,26 +113,54 @@ function color(rules: string, name: string): string | undefined {
   return new RegExp(`--gpumon-${name}: (#[0-9a-f]{6});`).exec(rules)?.[1];
 }
 
-describe.each(themes)('the colors of programs and GPUs, $name', ({ rules, backgrounds }) => {
-  const colors = Array.from({ length: COLORS }, (_, i) => color(rules, `process-${i}`) ?? '');
+describe.each(themes)('the colors of processes and GPUs, $name', ({ rules, backgrounds }) => {
+  const series = (name: string, count: number): string[] =>
+    Array.from({ length: count }, (_, i) => color(rules, `${name}-${i}`) ?? '');
+  const colors = series('process', COLORS);
+  const gpus = series('gpu', GPU_COLORS);
+  const labOf = (hex: string): Vector => lab(linear(hex));
 
-  it.each(Object.entries(VISIONS))('are told apart by eyes with %s', (_, matrix) => {
-    const seen = colors.map((one) => lab(times(matrix, linear(one))));
-    for (const [i, one] of seen.entries()) {
-      for (const [k, other] of seen.slice(0, i).entries()) {
-        expect(distance(one, other), `${colors[i]} and ${colors[k]}`).toBeGreaterThan(APART);
+  it.each(Object.entries(VISIONS))('differ for eyes with %s', (_, matrix) => {
+    for (const palette of [colors, gpus]) {
+      const seen = palette.map((one) => lab(times(matrix, linear(one))));
+      for (const [i, one] of seen.entries()) {
+        for (const [k, other] of seen.slice(0, i).entries()) {
+          expect(distance(one, other), `${palette[i]} and ${palette[k]}`).toBeGreaterThan(APART);
+        }
       }
     }
   });
 
-  it('stand out from what is behind them, and letters from them', () => {
-    for (const [i, one] of colors.entries()) {
+  it('are two separate palettes', () => {
+    for (const one of colors) {
+      for (const other of gpus) {
+        expect(distance(labOf(one), labOf(other)), `${one} and ${other}`).toBeGreaterThan(
+          PALETTES_APART,
+        );
+      }
+    }
+  });
+
+  it('are far from the colors of alerts', () => {
+    for (const [level, least] of Object.entries(ALERTS_APART)) {
+      const alert = color(rules, level) ?? '';
+      for (const one of [...colors, ...gpus]) {
+        expect(distance(labOf(one), labOf(alert)), `${one} and ${level}`).toBeGreaterThan(least);
+      }
+    }
+  });
+
+  it('contrast with their background and with letters', () => {
+    for (const one of [...colors, ...gpus]) {
       for (const background of backgrounds) {
         expect(contrast(one, background), `${one} on ${background}`).toBeGreaterThan(3);
       }
-      const letters = color(rules, `on-process-${i}`) ?? color(rules, 'on-process') ?? '';
+    }
+    for (const [i, one] of colors.entries()) {
+      const letters =
+        color(`${light}${rules}`, `on-process-${i}`) ?? color(rules, 'on-process') ?? '';
       expect(contrast(letters, one), `${letters} on ${one}`).toBeGreaterThan(4.5);
-      // Bars of values that are out of date have no colors.
+      // Bars of outdated values have no colors.
       expect(
         contrast(grayOf(letters), grayOf(one)),
         `${letters} on ${one} in gray`,

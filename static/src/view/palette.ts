@@ -58,7 +58,7 @@ export function paintOf(paint: number | string): Paint {
     return { 'data-paint': paint, style: {} };
   }
   const { style, ...stripes } = stripesOf(paint);
-  for (const part of ['process', 'on-process', 'stripe']) {
+  for (const part of ['process', 'on-process']) {
     style[`--_${part}`] = `var(--gpumon-${part}-${paint % COLORS},var(--gpumon-${part}))`;
   }
   return { 'data-paint': 'color', ...stripes, style };

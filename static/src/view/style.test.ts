@@ -10,11 +10,12 @@ const SHEETS = new Map(
 );
 /** The sheets that are loaded with a part of the view, and the code of that part. */
 const PARTS = {
-  'details.css': /^view\/(details|mig-list)\.ts$/,
+  'details.css': /^view\/details\.tsx$/,
   'fleet.css': /^view\/fleet\//,
   'runs.css': /^view\/runs\//,
-  'tour.css': /^view\/tour(-entry)?\.ts$/,
+  'tour.css': /^view\/tour(-entry)?\.tsx?$/,
 };
+const TEST_IDS = /'data-testid': '[^']*'|data-testid="[^"]*"|\bid: '[^']*'/g;
 const SOURCES = [...sourcesIn('..'), ...sourcesIn('../../../labextension/src')];
 
 function textOf(path: string): string {
@@ -24,10 +25,7 @@ function textOf(path: string): string {
 function sourcesIn(folder: string): [name: string, text: string][] {
   return readdirSync(join(HERE, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.tsx?$/.test(name) && !/\.test\.tsx?$/.test(name))
-    .map((name) => [
-      name,
-      textOf(join(folder, name)).replaceAll(/'?data-testid'?[:=] ?['"][^'"]*['"]/g, ''),
-    ]);
+    .map((name) => [name, textOf(join(folder, name)).replaceAll(TEST_IDS, '')]);
 }
 
 function classesIn(sheet: string): string[] {
