@@ -53,14 +53,12 @@ export function memoryTotal(bytes: number | null): string {
  * Memory in use and its total in a short form of constant width: `73` and `/ 140 GiB`. Both are
  * whole numbers, or have one decimal if the total has only one digit.
  */
-export function memoryShare(
-  used: number,
-  total: number | null,
-): readonly [used: string, total: string] {
+export function memoryShare(used: number, total: number | null): { main: string; rest: string } {
   const unit = memoryUnitBytes();
   const digits = (total ?? used) / unit < 9.95 ? 1 : 0;
   const number = (bytes: number): string => thousands((bytes / unit).toFixed(digits));
-  return [number(used), `${total === null ? '' : `/ ${number(total)}${SPACE}`}${units().memory}`];
+  const rest = `${total === null ? '' : `/ ${number(total)}${SPACE}`}${units().memory}`;
+  return { main: number(used), rest };
 }
 
 /** Memory of any size, in a sentence: `184 MiB`, `61.0 GiB`. */

@@ -7,7 +7,7 @@ import { takenBytes } from './memory';
 import { valueOf } from './reading';
 
 /** The columns of a list of GPUs that it can be sorted by. */
-const SORT_KEYS = ['index', 'use', 'mem', 'temp', 'power', 'state'] as const;
+export const SORT_KEYS = ['index', 'use', 'mem', 'temp', 'power', 'state'] as const;
 export type SortKey = (typeof SORT_KEYS)[number];
 
 export interface Order {

@@ -13,6 +13,7 @@ import { worstLevel, type Alert } from '../model/condition';
 import { seriesKey, type GpuState } from '../model/gpu';
 import { shortState } from '../model/gpu-alerts';
 import { gpuTitle } from '../model/gpu-title';
+import type { SortKey } from '../model/gpu-order';
 import type { HolderRow } from '../model/holders';
 import {
   describeAvailable,
@@ -25,7 +26,7 @@ import {
 import { isNearLimit, limitLineOf, limitOf, METRICS, type Metric } from '../model/metric';
 import { valueOf } from '../model/reading';
 import type { Store } from '../model/store';
-import { formatted } from '../model/unit';
+import { formatted, type Formatted } from '../model/unit';
 import { AlertList } from './alerts';
 import { ChartCanvas } from './chart-canvas';
 import { useView } from './component-view';
@@ -43,7 +44,7 @@ const TURN_MS = 617;
 const LABEL_SHARE = 0.22;
 const SHORT_LABEL_SHARE = 0.45;
 /** The metrics of an overview by the names of their places in a row. */
-const PLACES: Readonly<Record<string, string>> = {
+const PLACES: Readonly<Record<string, SortKey>> = {
   'utilization.gpu_percent': 'use',
   'memory.used_bytes': 'mem',
   'temperature.gpu_celsius': 'temp',
@@ -101,7 +102,7 @@ export function GpuCard(props: GpuCardProps): ComponentChild {
     () => <CardContent {...props} {...{ onScreen, freshness, layout }} />,
     index * TURN_MS,
   );
-  /** Left and right move the cursor as a pointer does, up and down the focus; Escape returns to live. */
+  /** Left and right move the cursor, up and down the focus; Escape returns to now. */
   const onKeyDown = (event: KeyboardEvent): void => {
     const element = card.current;
     if (element === null || event.target !== element) {
@@ -205,7 +206,7 @@ function CardContent(props: CardContentProps): ComponentChild {
       <div class="gpumon-metrics" id={id}>
         {METRICS.map(
           (metric) =>
-            (layout === null || layout.has(PLACES[metric.id] ?? '')) && (
+            (layout === null || layout.has(PLACES[metric.id] ?? 'index')) && (
               <MetricCell key={metric.id} metric={metric} {...props}>
                 {metric.id === 'memory.used_bytes' && (
                   <>
@@ -262,14 +263,21 @@ function MetricCell({
   const series = (): Float64Array => store.timeline.values(seriesKey(gpu, id));
   const window = { ...context.window, times_ms: store.timeline.times_ms };
 
-  const format = valueFormat(metric, gpu, layout !== null);
+  const limit = limitOf(metric, now);
+  const isShort = layout !== null && id === 'memory.used_bytes';
+  // Among the values of a row, only memory has room for its limit.
+  const written = (value: number | null): Formatted =>
+    isShort
+      ? memoryShare(value ?? 0, limit)
+      : formatted(unit, value, layout === null ? limit : null);
+  const format = (value: number): string => written(value).main;
   const reading = now === null ? null : metric.read(now);
   const past =
     at_ms === null ? null : (series()[indexAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN);
   const shown = past ?? valueOf(reading) ?? NaN;
   const shared = {
     id,
-    rest: format.rest,
+    rest: written(null).rest,
     nearLimit:
       limitLine !== null &&
       isNearLimit(metric, limitLine.value, shown, at_ms === null ? now : null),
@@ -279,9 +287,9 @@ function MetricCell({
 
   const hasChart = isOpen || (unit.bounded && (layout === null || layout.has('line')));
   const chart = (): ChartContent => {
-    const { value: limit = null, name } = limitLine ?? {};
     const lines = [{ values: series(), color: colorOf(palette, color) }];
-    const [floor, ceiling] = wholeAxis(unit, limit, lines, window);
+    const line = limitLine?.value ?? null;
+    const [floor, ceiling] = wholeAxis(unit, line, lines, window);
     return {
       axis: unit,
       style: palette,
@@ -289,8 +297,8 @@ function MetricCell({
       lines,
       floor,
       ceiling,
-      limit,
-      ...(name !== undefined && { limitName: name }),
+      limit: line,
+      ...(limitLine?.name !== undefined && { limitName: limitLine.name }),
       at_ms,
       markers: [...(markers.byGpu.get(gpu.index) ?? []), ...markers.ofAll],
       bands: bands.get(gpu.index) ?? [],
@@ -300,35 +308,14 @@ function MetricCell({
     <div class="gpumon-cell" data-metric={color}>
       <span class="gpumon-label">{gpuTitle(id, metric.label(), [gpu])}</span>
       {past === null ? (
-        <ReadingValue {...shared} reading={reading} format={format.main} freshness={freshness} />
+        <ReadingValue {...shared} reading={reading} format={format} freshness={freshness} />
       ) : (
-        <PastValue {...shared} text={Number.isNaN(past) ? null : format.main(past)} />
+        <PastValue {...shared} text={Number.isNaN(past) ? null : format(past)} />
       )}
       {children}
       {hasChart && <ChartCanvas content={onScreen ? chart() : null} />}
     </div>
   );
-}
-
-/** Returns how the value of a metric is written: a row has room for the limit of memory only. */
-function valueFormat(
-  metric: Metric,
-  gpu: GpuState,
-  isRow: boolean,
-): { main: (value: number) => string; rest: string } {
-  const { unit } = metric;
-  const limit = limitOf(metric, gpu.now);
-  if (isRow && metric.id === 'memory.used_bytes') {
-    return {
-      main: (value) => memoryShare(value, limit)[0],
-      rest: memoryShare(0, limit)[1],
-    };
-  }
-  const shown = isRow ? null : limit;
-  return {
-    main: (value) => formatted(unit, value, shown).main,
-    rest: formatted(unit, null, shown).rest,
-  };
 }
 
 /** A GPU's memory as a bar, divided by holders. */

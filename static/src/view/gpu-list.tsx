@@ -14,14 +14,14 @@ import { GpuCard, type CardContext } from './gpu-card';
 /** From this number of GPUs on, comparing them matters more than the details of each. */
 export const ROWS_FROM = 6;
 
-/** The names and sort keys of the places in a row. */
-const HEADS = table((): Partial<Record<string, [name: string, by: SortKey]>> => ({
-  index: [trans.__('GPU'), 'index'],
-  use: [trans.__('Util.'), 'use'],
-  mem: [trans.__('Memory'), 'mem'],
-  temp: [trans.__('Temp.'), 'temp'],
-  power: [trans.__('Power'), 'power'],
-  state: [trans.__('State'), 'state'],
+/** The heads of the places in a row. */
+const HEADS = table((): Record<SortKey, string> => ({
+  index: trans.__('GPU'),
+  use: trans.__('Util.'),
+  mem: trans.__('Memory'),
+  temp: trans.__('Temp.'),
+  power: trans.__('Power'),
+  state: trans.__('State'),
 }));
 
 let lists = 0;
@@ -45,7 +45,7 @@ export interface GpuListProps {
 }
 
 export function GpuList(props: GpuListProps): ComponentChild {
-  const { gpus, count, holders, alerts, context, openByDefault, filter, onFilter } = props;
+  const { gpus, count, holders, alerts, context, openByDefault, onFilter } = props;
   const { layout } = context;
   const [id] = useState(() => `gpumon-${(lists += 1)}`);
   const [opened, setOpened] = useState<ReadonlyMap<number, boolean>>(new Map());
@@ -89,7 +89,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
         <p class="gpumon-empty">
           {trans.__('No GPU matches the filter.')}{' '}
           <button type="button" class="gpumon-chip" onClick={() => onFilter('')}>
-            {filter === '' ? trans.__('Reset') : trans.__('Show all GPUs')}
+            {trans.__('Show all GPUs')}
           </button>
         </p>
       )}
@@ -97,7 +97,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
   );
 }
 
-/** Returns the number of columns with rows above the first open card: all but the last are equally long. */
+/** Returns the number of columns of rows above the first open card. */
 function usedColumns(
   gpus: readonly GpuState[],
   columns: number,
@@ -127,7 +127,7 @@ function FilterField({
         placeholder={trans.__('Filter GPUs')}
         aria-label={trans.__('Filter GPUs')}
         title={trans.__(
-          'Words that all have to match: busy, idle, critical, warning, mine, user, notebook, program, PID, GPU index or name',
+          'All must match: busy, idle, critical, warning, mine, user, notebook, program, PID, GPU',
         )}
         value={filter}
         onFocus={() => setSuggested(suggestions(rows))}
@@ -159,31 +159,24 @@ function RowHeads({
       {Array.from({ length: columns }, (_, column) => (
         // Screen readers need one of them.
         <div key={column} role="row" aria-hidden={column > 0 ? 'true' : undefined}>
-          {layout.heads.map((place) => {
-            const [name, by] = HEADS()[place] ?? [];
-            const direction = order?.by === by ? order?.direction : undefined;
-            return (
-              name !== undefined &&
-              by !== undefined && (
-                <span
-                  key={place}
-                  role="columnheader"
-                  data-place={place}
-                  aria-sort={direction ?? 'none'}
-                  style={{ gridArea: place }}
-                >
-                  <button
-                    type="button"
-                    title={trans.__('Sort by %1', name)}
-                    tabIndex={column > 0 ? -1 : undefined}
-                    onClick={() => onSort(by)}
-                  >
-                    {name}
-                  </button>
-                </span>
-              )
-            );
-          })}
+          {layout.heads.map((place) => (
+            <span
+              key={place}
+              role="columnheader"
+              data-place={place}
+              aria-sort={order?.by === place ? order.direction : 'none'}
+              style={{ gridArea: place }}
+            >
+              <button
+                type="button"
+                title={trans.__('Sort by %1', HEADS()[place])}
+                tabIndex={column > 0 ? -1 : undefined}
+                onClick={() => onSort(place)}
+              >
+                {HEADS()[place]}
+              </button>
+            </span>
+          ))}
         </div>
       ))}
     </div>

@@ -178,6 +178,12 @@ function Holder({
   const hostBytes = valueOf(row.host_memory_bytes);
   const hosted = hostBytes === null ? null : trans.__('host memory %1', memoryColumn(hostBytes));
   const kernelId = row.notebook?.kernel_id ?? '';
+  const reading = (
+    field: 'host_memory_bytes' | 'memory_bytes' | 'sm_percent',
+    format: (value: number) => string,
+  ): ComponentChild => (
+    <ReadingValue id={`process.${field}`} reading={row[field]} {...{ format, freshness }} />
+  );
   return (
     <tr
       data-pid={pid}
@@ -228,28 +234,11 @@ function Holder({
         {age ?? DASH}
       </td>
       <td class="gpumon-col-number gpumon-col-host gpumon-wide">
-        <ReadingValue
-          id="process.host_memory_bytes"
-          reading={row.host_memory_bytes}
-          format={memoryColumn}
-          freshness={freshness}
-        />
+        {reading('host_memory_bytes', memoryColumn)}
       </td>
+      <td class="gpumon-col-number">{reading('memory_bytes', memoryColumn)}</td>
       <td class="gpumon-col-number">
-        <ReadingValue
-          id="process.memory_bytes"
-          reading={row.memory_bytes}
-          format={memoryColumn}
-          freshness={freshness}
-        />
-      </td>
-      <td class="gpumon-col-number">
-        <ReadingValue
-          id="process.sm_percent"
-          reading={row.sm_percent}
-          format={percent}
-          freshness={freshness}
-        />
+        {reading('sm_percent', percent)}
         {isOwn && (
           <button
             type="button"

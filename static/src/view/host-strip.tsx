@@ -1,4 +1,4 @@
-import type { ComponentChild, ComponentChildren } from 'preact';
+import type { ComponentChild } from 'preact';
 
 import { bytesPerSecond, memoryNumber, memorySize, memoryTotal, percent } from '../lib/format';
 import { trans } from '../lib/translation';
@@ -12,8 +12,10 @@ export interface HostStripProps {
 }
 
 /** The machine around the GPUs. */
-export function HostStrip({ host, freshness }: HostStripProps): ComponentChild {
-  const { cpu, memory, swap, disk, network } = host;
+export function HostStrip({
+  host: { cpu, memory, swap, disk, network },
+  freshness,
+}: HostStripProps): ComponentChild {
   const count = valueOf(cpu.count);
   const total = valueOf(memory.total_bytes);
   const used = valueOf(memory.used_bytes);
@@ -21,61 +23,65 @@ export function HostStrip({ host, freshness }: HostStripProps): ComponentChild {
     <span class="gpumon-direction">
       <span class="gpumon-direction-label">{label}</span>
       <ReadingValue
-        id={id}
+        id={`host.${id}_bytes_per_second`}
         class="gpumon-rate"
-        reading={reading}
         format={bytesPerSecond}
-        freshness={freshness}
+        {...{ reading, freshness }}
       />
     </span>
   );
+  const items: [label: string, content: ComponentChild][] = [
+    [
+      trans.__('CPU'),
+      <>
+        <Meter share={(valueOf(cpu.busy_percent) ?? 0) / 100} />
+        <ReadingValue
+          id="host.cpu.busy_percent"
+          reading={cpu.busy_percent}
+          format={percent}
+          freshness={freshness}
+          rest={count === null ? '' : trans._n('of %1 core', 'of %1 cores', count)}
+        />
+      </>,
+    ],
+    [
+      trans.__('RAM'),
+      <>
+        <Meter share={total === null ? 0 : (used ?? 0) / total} title={describeSwap(swap)} />
+        <ReadingValue
+          id="host.memory.used_bytes"
+          reading={memory.used_bytes}
+          format={memoryNumber}
+          freshness={freshness}
+          rest={memoryTotal(total)}
+        />
+      </>,
+    ],
+    [
+      trans.__('Disk'),
+      <>
+        {rate(trans.__('read'), 'disk.read', disk.read_bytes_per_second)}
+        {rate(trans.__('write'), 'disk.written', disk.written_bytes_per_second)}
+      </>,
+    ],
+    [
+      trans.__('Net'),
+      <>
+        {rate(trans.__('RX'), 'network.received', network.received_bytes_per_second)}
+        {rate(trans.__('TX'), 'network.sent', network.sent_bytes_per_second)}
+      </>,
+    ],
+  ];
   return (
     <section class="gpumon-section" aria-label={trans.__('Machine')}>
       <h2>{trans.__('Machine')}</h2>
       <dl class="gpumon-host" data-testid="gpumon-host">
-        <Item label={trans.__('CPU')}>
-          <Meter share={(valueOf(cpu.busy_percent) ?? 0) / 100} />
-          <ReadingValue
-            id="host.cpu.busy_percent"
-            reading={cpu.busy_percent}
-            format={percent}
-            freshness={freshness}
-            rest={count === null ? '' : trans._n('of %1 core', 'of %1 cores', count)}
-          />
-        </Item>
-        <Item label={trans.__('RAM')}>
-          <Meter
-            share={total === null || used === null || total === 0 ? 0 : used / total}
-            title={describeSwap(swap)}
-          />
-          <ReadingValue
-            id="host.memory.used_bytes"
-            reading={memory.used_bytes}
-            format={memoryNumber}
-            freshness={freshness}
-            rest={memoryTotal(total)}
-          />
-        </Item>
-        <Item label={trans.__('Disk')}>
-          {rate(trans.__('read'), 'host.disk.read_bytes_per_second', disk.read_bytes_per_second)}
-          {rate(
-            trans.__('write'),
-            'host.disk.written_bytes_per_second',
-            disk.written_bytes_per_second,
-          )}
-        </Item>
-        <Item label={trans.__('Net')}>
-          {rate(
-            trans.__('RX'),
-            'host.network.received_bytes_per_second',
-            network.received_bytes_per_second,
-          )}
-          {rate(
-            trans.__('TX'),
-            'host.network.sent_bytes_per_second',
-            network.sent_bytes_per_second,
-          )}
-        </Item>
+        {items.map(([label, content], place) => (
+          <div class="gpumon-host-item" key={place}>
+            <dt>{label}</dt>
+            <dd>{content}</dd>
+          </div>
+        ))}
       </dl>
     </section>
   );
@@ -92,18 +98,9 @@ function describeSwap(swap: RamSample): string | undefined {
     : trans.__('swap space: %1 of %2', memorySize(used), memorySize(total));
 }
 
-function Item({ label, children }: { label: string; children: ComponentChildren }): ComponentChild {
-  return (
-    <div class="gpumon-host-item">
-      <dt>{label}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
 /** A bar for a share; the number next to it is the same as text. */
 function Meter({ share, title }: { share: number; title?: string | undefined }): ComponentChild {
-  const width = `${(Math.min(1, Math.max(0, share)) * 100).toFixed(1)}%`;
+  const width = `${(Math.min(1, share) * 100).toFixed(1)}%`;
   return (
     <span class="gpumon-meter" aria-hidden="true" title={title}>
       <span class="gpumon-meter-fill" style={{ width }} />

@@ -39,7 +39,7 @@ import type { TourTargets } from './tour';
 import { TourEntry } from './tour-entry';
 
 /** From this width on, the processes of one or two GPUs are next to their cards. */
-const BESIDE_PX = 1120;
+const SIDE_BY_SIDE_PX = 1120;
 /** The margins and the frame of a wide list. */
 const LIST_FRAME_PX = 42;
 
@@ -57,15 +57,20 @@ export interface OverviewOptions extends ViewOptions {
   tour?: boolean;
 }
 
+interface OverviewState {
+  /** The length of the lines in minutes. */
+  span: number;
+  /** The key of the highlighted holder, which is under the pointer. */
+  highlighted: string | null;
+  isRunOpen: boolean;
+}
+
 export class Overview extends StoreView {
   private readonly announcer = new Announcer();
   private readonly filter = new Stored('gpumon-filter');
   private readonly order = new Stored('gpumon-order');
   private readonly tour: TourEntry;
-  private spanMin: number;
-  /** The key of the holder under the pointer, whose memory is highlighted. */
-  private highlighted: string | null = null;
-  private isRunOpen = false;
+  private state: OverviewState;
 
   /** Without a `runner`, nothing can be run. */
   constructor(
@@ -79,7 +84,7 @@ export class Overview extends StoreView {
       options,
       '100px',
     );
-    this.spanMin = options.spanMinutes ?? 2;
+    this.state = { span: options.spanMinutes ?? 2, highlighted: null, isRunOpen: false };
     this.tour = new TourEntry(this.element, () => this.tourTargets(), options.tour === true);
   }
 
@@ -96,13 +101,11 @@ export class Overview extends StoreView {
   }
 
   showBenchmarks(): void {
-    this.change(() => {
-      this.isRunOpen = true;
-    });
+    this.setState({ isRunOpen: true });
   }
 
   protected content(): ComponentChild {
-    const { store, options, runner, order } = this;
+    const { store, options, runner, order, state } = this;
     const { sample } = store;
     const now_ms = store.clock.now();
     const gpus = gpusOf(store.inventory, sample, store.details);
@@ -132,7 +135,7 @@ export class Overview extends StoreView {
     const context = {
       store,
       now_ms,
-      window: store.window(now_ms - this.spanMin * 60_000, now_ms),
+      window: store.window(now_ms - state.span * 60_000, now_ms),
       palette,
       markers: this.markers(store.events, palette),
       bands: runBands(store.events, palette, now_ms),
@@ -143,23 +146,17 @@ export class Overview extends StoreView {
             hasNames: !hasSameName,
           })
         : null,
-      highlighted: this.highlighted,
+      highlighted: state.highlighted,
       onOpenGpu: options.onOpenGpu,
     };
-    const isBeside = width_px >= BESIDE_PX && gpus.length > 0 && gpus.length <= 2;
+    const isSideBySide = width_px >= SIDE_BY_SIDE_PX && gpus.length > 0 && gpus.length <= 2;
     return (
       <>
         <Header
           {...{ title: options.title, store, status, summary, at_ms, onRetry: options.onRetry }}
           alerts={this.alertCounts(gpus, levelOf, filter)}
-          span={{
-            minutes: this.spanMin,
-            onChange: (minutes) =>
-              this.change(() => {
-                this.spanMin = minutes;
-              }),
-          }}
-          actions={this.actions()}
+          span={{ minutes: state.span, onChange: (span) => this.setState({ span }) }}
+          actions={this.headActions()}
           request={runner?.request}
         />
         <div class="gpumon-visually-hidden" role="status" aria-live="polite">
@@ -169,35 +166,27 @@ export class Overview extends StoreView {
         {runner !== null && (
           <RunEntry
             {...{ store, runner, gpus, freshness }}
-            isOpen={this.isRunOpen}
-            onClose={() =>
-              this.change(() => {
-                this.isRunOpen = false;
-              })
-            }
+            isOpen={state.isRunOpen}
+            onClose={() => this.setState({ isRunOpen: false })}
           />
         )}
         {ofMachine.length > 0 && <AlertList alerts={ofMachine} />}
-        <div class="gpumon-main" data-beside={isBeside ? '' : undefined}>
+        <div class="gpumon-main" data-side-by-side={isSideBySide ? '' : undefined}>
           <GpuList
             gpus={sortedGpus(shown.gpus, sortOrder, levelOf)}
             count={gpus.length}
             openByDefault={isWide && !isMany}
             {...{ rows, holders, alerts, context, hasSameName, filter }}
-            onFilter={(text) => this.change(() => this.filter.set(text || null))}
+            onFilter={(text) => this.remember(this.filter, text || null)}
             order={sortOrder}
-            onSort={(by) => this.change(() => order.set(formatOrder(nextOrder(sortOrder, by))))}
+            onSort={(by) => this.remember(order, formatOrder(nextOrder(sortOrder, by)))}
           />
           {sample !== null && (
             <HolderTable
               rows={shown.rows}
               all={rows}
               freshness={freshness}
-              onHighlight={(row) =>
-                this.change(() => {
-                  this.highlighted = row?.key ?? null;
-                })
-              }
+              onHighlight={(row) => this.setState({ highlighted: row?.key ?? null })}
               host={options.notebooks}
             />
           )}
@@ -210,9 +199,14 @@ export class Overview extends StoreView {
     );
   }
 
-  /** Changes a choice of the user, and renders the view. */
-  private change(apply: () => void): void {
-    apply();
+  private setState(changes: Partial<OverviewState>): void {
+    this.state = { ...this.state, ...changes };
+    this.invalidate();
+  }
+
+  /** Keeps a choice of the user. */
+  private remember(choice: Stored, value: string | null): void {
+    choice.set(value);
     this.invalidate();
   }
 
@@ -230,44 +224,48 @@ export class Overview extends StoreView {
           ? trans._n('%1 critical', '%1 critical', count)
           : trans._n('%1 warning', '%1 warnings', count);
       const onClick = (): void =>
-        this.change(() => this.filter.set(withLevelToggled(filter, level) || null));
+        this.remember(this.filter, withLevelToggled(filter, level) || null);
       return count > 0 || isChosen ? [{ level, text, isChosen, onClick }] : [];
     });
   }
 
-  private actions(): HeadAction[] {
+  private headActions(): HeadAction[] {
     const { actions, onOpenCharts, onSettings, helpUrl } = this.options;
-    const charts: HeadAction[] =
-      onOpenCharts === undefined
-        ? []
-        : [
-            {
-              id: 'gpumon-charts',
-              label: trans.__('Charts'),
-              title: trans.__('Open the charts of all GPUs'),
-              onClick: onOpenCharts,
-            },
-          ];
-    const inMenu: (HeadAction | false)[] = [
-      this.runner !== null && {
-        id: 'gpumon-run',
-        label: trans.__('Benchmarks…'),
-        title: trans.__('Benchmarks, stress test and out-of-memory demos, with verified results'),
-        opens: 'dialog',
-        onClick: () => this.showBenchmarks(),
-      },
-      onSettings !== undefined && {
-        id: 'gpumon-settings',
-        label: trans.__('Settings…'),
-        onClick: onSettings,
-      },
-      { id: 'gpumon-show-tour', label: trans.__('Take the tour'), onClick: () => this.showTour() },
-      helpUrl !== undefined && { id: 'gpumon-help', label: trans.__('Help'), href: helpUrl },
+    const all: [isShown: boolean, action: HeadAction][] = [
+      [
+        this.runner !== null,
+        {
+          id: 'gpumon-run',
+          label: trans.__('Benchmarks…'),
+          title: trans.__('Benchmarks, stress test and out-of-memory demos, with verified results'),
+          opens: 'dialog',
+          onClick: () => this.showBenchmarks(),
+        },
+      ],
+      [
+        onSettings !== undefined,
+        { id: 'gpumon-settings', label: trans.__('Settings…'), onClick: () => onSettings?.() },
+      ],
+      [
+        true,
+        {
+          id: 'gpumon-show-tour',
+          label: trans.__('Take the tour'),
+          onClick: () => this.showTour(),
+        },
+      ],
+      [helpUrl !== undefined, { id: 'gpumon-help', label: trans.__('Help'), href: helpUrl ?? '' }],
     ];
+    const charts = {
+      id: 'gpumon-charts',
+      label: trans.__('Charts'),
+      title: trans.__('Open the charts of all GPUs'),
+      onClick: () => onOpenCharts?.(),
+    };
     return [
-      ...charts,
+      ...(onOpenCharts === undefined ? [] : [charts]),
       ...(actions?.() ?? []),
-      ...inMenu.filter((action) => action !== false).map((action) => ({ ...action, inMenu: true })),
+      ...all.flatMap(([isShown, action]) => (isShown ? [{ ...action, inMenu: true }] : [])),
     ];
   }
 

@@ -1,5 +1,7 @@
 /** The places of a GPU's row, which depend on its width. */
 
+import { SORT_KEYS, type SortKey } from '../model/gpu-order';
+
 /** The widths of the places in a wide row. */
 const WIDTHS = {
   index: '26px',
@@ -14,8 +16,9 @@ const WIDTHS = {
   toggle: '12px',
 };
 /** The widths of the columns of a narrow row, which has two lines. */
-const NARROW_WIDTHS = ['22px', '46px', 'minmax(0, 1fr)', '38px', '46px'];
-export type Place = keyof typeof WIDTHS;
+const NARROW_WIDTHS = ['22px', '46px', 'minmax(0, 1fr)', '42px', '50px'];
+const NARROW_HEADS: readonly SortKey[] = ['index', 'use', 'state', 'mem', 'temp', 'power'];
+type Place = keyof typeof WIDTHS;
 
 /** The least width of a column of rows. */
 const COLUMN_PX = 440;
@@ -30,9 +33,9 @@ export interface RowLayout {
   /** How many columns of rows there are at most. */
   columns: number;
   isColumns: boolean;
-  has: (place: string) => boolean;
-  /** The places with a head, in their order. */
-  heads: readonly Place[];
+  has: (place: Place) => boolean;
+  /** The places with a head, in the order of the heads. */
+  heads: readonly SortKey[];
   /** Custom properties of the list: the grid of each row. */
   style: Record<`--_${string}`, string>;
 }
@@ -60,12 +63,15 @@ export function rowLayoutOf(
   ];
   const named: Place[][] = hasNames ? [['index', 'name', 'name', 'name', 'name']] : [];
   const lines = isWide ? [places] : [...named, ...narrow];
-  const widths = isWide ? places.map((place) => WIDTHS[place]) : NARROW_WIDTHS;
+  const widths = isWide
+    ? places.map((place) => (isColumns && place === 'state' ? '104px' : WIDTHS[place]))
+    : NARROW_WIDTHS;
+  const heads = isWide ? SORT_KEYS : NARROW_HEADS;
   return {
     columns,
     isColumns,
-    has: (place) => places.some((one) => one === place),
-    heads: places.filter((place) => place !== 'line' && place !== 'toggle' && place !== 'bar'),
+    has: (place) => places.includes(place),
+    heads: heads.filter((place) => places.includes(place)),
     style: {
       '--_areas': lines.map((line) => `'${line.join(' ')}'`).join(' '),
       '--_row': widths.join(' '),

@@ -2,7 +2,7 @@ import { liveInterval_ms } from '../lib/frame-loop';
 import { remembered } from '../lib/remembered';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
-import { noticeOf, statusOf, type Status } from '../model/status';
+import { isFresh, noticeOf, statusOf, type Status } from '../model/status';
 import type { Diagnosis, Store } from '../model/store';
 import { summaryOf, type Moment } from '../model/summary';
 import { ComponentView } from './component-view';
@@ -78,6 +78,7 @@ export abstract class StoreView extends ComponentView {
     this.setAttributes({
       'data-gpumon-state': status.state,
       'data-layout': this.isWide ? 'wide' : 'compact',
+      'data-outdated': isFresh(status) ? null : '',
       'data-past': isPast ? '' : null,
     });
     const summary = gpus.length === 0 ? [] : summaryOf(gpus, moment);
