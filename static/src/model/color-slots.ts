@@ -1,4 +1,4 @@
-/** The colors of programs: the same on every GPU and in every view, whatever else starts or exits. */
+/** The colors of programs: the same on every GPU and in every view while others start or exit. */
 
 /** The number of colors of processes and lines: `--gpumon-process-0` and so on. */
 export const COLORS = 12;

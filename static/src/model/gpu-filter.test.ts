@@ -4,7 +4,7 @@ import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
 import type { Process } from '../wire';
 import type { Level } from './describe';
 import { gpusOf } from './gpu';
-import { filtered, suggestions } from './gpu-filter';
+import { filtered, levelWords, selectsLevel, suggestions, withLevelToggled } from './gpu-filter';
 import { ColorSlots } from './color-slots';
 import { holderRows } from './holders';
 
@@ -61,6 +61,17 @@ describe('the filter', () => {
     expect(found(typed)).toEqual([indices, names]);
   });
 
+  it('the word of a level is added and removed', () => {
+    const typed = withLevelToggled('ana', 'critical');
+    expect([typed, selectsLevel(typed, 'critical'), levelWords(typed)]).toEqual([
+      'ana critical',
+      true,
+      'critical',
+    ]);
+    expect(withLevelToggled(typed, 'critical')).toBe('ana');
+    expect(selectsLevel('ana', 'critical')).toBe(false);
+  });
+
   it('a number is an index or a PID, and no part of one', () => {
     expect(found('3')).toEqual([[1, 3], ['vllm']]);
     expect(found('1')).toEqual([[1], ['vllm']]);
@@ -79,6 +90,8 @@ describe('the filter', () => {
       'mine',
       'busy',
       'idle',
+      'critical',
+      'warning',
       'ana',
       'bob',
       'a.ipynb',

@@ -10,6 +10,9 @@ import { valueOf } from './reading';
 export const SORT_KEYS = ['index', 'use', 'mem', 'temp', 'power', 'state'] as const;
 export type SortKey = (typeof SORT_KEYS)[number];
 
+/** The time for which an order by values is kept. */
+const KEPT_MS = 5000;
+
 export interface Order {
   by: SortKey;
   direction: 'ascending' | 'descending';
@@ -37,18 +40,39 @@ export function nextOrder(order: Order | null, by: SortKey): Order | null {
   return order.direction === 'descending' && by !== 'index' ? { by, direction: 'ascending' } : null;
 }
 
-/** Returns GPUs in an order. Equal GPUs are in the driver's order, and those without a value last. */
-export function sortedGpus(
-  gpus: readonly GpuState[],
-  order: Order | null,
-  levelOf: (gpu: GpuState) => Level,
-): readonly GpuState[] {
-  if (order === null) {
-    return gpus;
+/** Sorts GPUs. Their values change with each sample, so that their order is kept for some seconds. */
+export class GpuSorter {
+  private last: { key: string; indices: readonly number[] } = { key: '', indices: [] };
+
+  /** Returns GPUs in an order; those that are equal are in the driver's order. */
+  sort(
+    gpus: readonly GpuState[],
+    order: Order | null,
+    levelOf: (gpu: GpuState) => Level,
+    now_ms: number,
+  ): readonly GpuState[] {
+    if (order === null) {
+      return gpus;
+    }
+    const turn = order.by === 'state' ? now_ms : Math.floor(now_ms / KEPT_MS);
+    const key = [turn, formatOrder(order), ...gpus.map(({ index }) => index)].join();
+    if (key !== this.last.key) {
+      this.last = { key, indices: sorted(gpus, order, levelOf).map(({ index }) => index) };
+    }
+    const byIndex = new Map(gpus.map((gpu) => [gpu.index, gpu]));
+    return this.last.indices.flatMap((index) => byIndex.get(index) ?? []);
   }
-  const sign = order.direction === 'ascending' ? 1 : -1;
+}
+
+/** GPUs without a value are last. */
+function sorted(
+  gpus: readonly GpuState[],
+  { by, direction }: Order,
+  levelOf: (gpu: GpuState) => Level,
+): GpuState[] {
+  const sign = direction === 'ascending' ? 1 : -1;
   return gpus
-    .map((gpu) => [sortValue(gpu, order.by, levelOf), gpu] as const)
+    .map((gpu) => [sortValue(gpu, by, levelOf), gpu] as const)
     .sort(([a], [b]) =>
       a === null || b === null ? Number(a === null) - Number(b === null) : sign * (a - b),
     )

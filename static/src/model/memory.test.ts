@@ -7,6 +7,7 @@ import { gpusOf } from './gpu';
 import { holderRows } from './holders';
 import {
   describeAvailable,
+  describeReserved,
   describeUnified,
   memorySegments,
   bytesOfSystem,
@@ -72,7 +73,8 @@ describe('unified memory', () => {
 });
 
 it('device memory has no share of the system', () => {
-  expect(segmentsOf(gpu(0))).toEqual(['other 78', 'reserved 1']);
+  expect(segmentsOf(gpu(0))).toEqual(['other 78']);
   expect([describeUnified(gpu(0)), describeAvailable(gpu(0))]).toEqual(['', '']);
+  expect(withPlainSpaces(describeReserved(gpu(0)))).toMatch(/ GiB reserved by the driver$/);
   expect(unifiedAdvice(gpu(0))).toEqual([]);
 });

@@ -24,6 +24,20 @@ describe('the state', () => {
     expect(state()).toBe('live');
   });
 
+  it('reports how often numbers change, not samples', () => {
+    store.phase = { phase: 'open' };
+    store.apply(hello({ sample: sample(NOW, [gpu(0)], 100) }));
+    const shown = (drawn_ms: number): string[] => {
+      const { text, title } = statusOf(store, now_ms, drawn_ms);
+      return [text, title].map((one) => one.replaceAll('\u00a0', ' '));
+    };
+    expect(shown(0)).toEqual(['Live · every 0.1 s', 'One sample every 0.1 s.']);
+    expect(shown(500)).toEqual([
+      'Live · every 0.5 s',
+      'One sample every 0.1 s. Numbers are updated every 0.5 s, and charts have all samples.',
+    ]);
+  });
+
   it('is never live where a recording is played, however old that is', () => {
     store.phase = { phase: 'open' };
     const playback = { from_ms: NOW, to_ms: NOW + 60_000, speed: 10, paused: false, ended: false };

@@ -40,8 +40,8 @@ interface Load {
 }
 
 /**
- * `5 of 8 H200 busy`, `412 / 1,120 GiB`, `3,210 W`, the weightiest first, of now or of a past moment; GPUs that do not answer
- * are counted apart.
+ * Sums up GPUs, now or at a past moment: `5 of 8 H200 busy`, `412 / 1,120 GiB`, `3,210 W`, the most
+ * important first. GPUs that do not answer are counted apart.
  */
 export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));

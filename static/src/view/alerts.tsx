@@ -49,7 +49,7 @@ export class Announcer {
   /** The keys of announced alerts by GPU; `null` stands for the machine. */
   private readonly announced = new Map<number | null, Set<string>>();
 
-  /** Returns the newest announcement; `alerts` are those of each GPU, and of the machine (`null`). */
+  /** Returns the newest announcement; `alerts` are by GPU, those of the machine by `null`. */
   update(
     status: Status,
     notice: Diagnosis | null,

@@ -201,6 +201,42 @@ describe('GPUs', () => {
     expect(find('[data-place="state"]').ariaSort).toBe('descending');
   });
 
+  it('are sorted by a click on a head', () => {
+    many(8, (index) => ({ power: { ...gpu(0).power, draw_watts: 100 + ((index * 3) % 8) } }));
+    sortBy('power');
+    expect(indices()).toEqual([5, 2, 7, 4, 1, 6, 3, 0]);
+    expect(find('[data-place="power"]').ariaSort).toBe('descending');
+    sortBy('power');
+    expect(indices()).toEqual([0, 3, 6, 1, 4, 7, 2, 5]);
+    sortBy('power');
+    expect(indices()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(find('[data-place="power"]').ariaSort).toBe('none');
+  });
+
+  it('with critical alerts are shown by their number', () => {
+    many(8, (index) =>
+      index === 2 ? { conditions: [throttled('critical')] } : { conditions: [] },
+    );
+    const chip = find('[data-testid="gpumon-head-critical"]');
+    expect([chip.textContent, chip.ariaPressed]).toEqual(['1 critical', 'false']);
+    click(chip);
+    expect([indices(), chip.ariaPressed]).toEqual([[2], 'true']);
+    expect((find('input') as HTMLInputElement).value).toBe('critical');
+    click(chip);
+    expect(indices()).toHaveLength(8);
+  });
+
+  it('with alerts are also selected among a few', () => {
+    many(3, (index) => (index === 1 ? { conditions: [throttled('critical')] } : {}));
+    click(find('[data-testid="gpumon-head-critical"]'));
+    expect(indices()).toEqual([1]);
+    many(3);
+    expect(find('[data-testid="gpumon-head-critical"]').textContent).toBe('0 critical');
+    click(find('.gpumon-empty button'));
+    expect(indices()).toEqual([0, 1, 2]);
+    expect(overview.element.querySelector('[data-testid="gpumon-head-critical"]')).toBeNull();
+  });
+
   it('are chosen by words, with their processes, which is kept', () => {
     const ana = (index: number): Partial<GpuSample> =>
       index === 4

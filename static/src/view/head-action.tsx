@@ -9,7 +9,7 @@ export interface HeadAction {
   /** The address of a link. */
   href?: string;
   onClick?: () => void;
-  /** What opens: a dialog, for screen readers. */
+  /** The kind of content that opens, for screen readers. */
   opens?: 'dialog';
   /** The class of a button that shows an icon; the label is then its accessible name. */
   icon?: string;

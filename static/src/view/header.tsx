@@ -1,4 +1,4 @@
-/** The head of a view: whether the rest is current, what needs attention, and all GPUs in one line. */
+/** The head of a view: whether the rest is current, alerts, and all GPUs in one line. */
 
 import type { ComponentChild } from 'preact';
 import { useRef, useState } from 'preact/hooks';
@@ -41,7 +41,7 @@ export interface HeaderProps {
   at_ms: number | null;
   /** The span of paused charts; `null` while they are live. */
   paused?: readonly [from: string, to: string] | null;
-  /** The length of the lines in minutes, and what changes it; left out where that is chosen elsewhere. */
+  /** The length of the lines in minutes, unless it is selected elsewhere. */
   span?: { minutes: number; onChange: (minutes: number) => void };
   actions: readonly HeadAction[];
   onRetry: () => void;

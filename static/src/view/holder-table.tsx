@@ -163,7 +163,7 @@ function Holder({
   const age = started_ms === null ? null : duration(freshness.now_ms - started_ms);
   const began =
     started_ms === null ? undefined : trans.__('started %1', since(started_ms, freshness.now_ms));
-  // A notebook of this Jupyter server is the user's own: its kernel says more than its owner.
+  // A notebook of this Jupyter server is the user's own, so that its kernel matters more.
   const kernelName = row.notebook?.kernel_name;
   const about = [
     kernelName === undefined ? null : plainText(kernelName, 40),

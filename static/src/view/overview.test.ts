@@ -282,6 +282,21 @@ describe('processes', () => {
     expect(overview.element.textContent).not.toContain('\u202e');
   });
 
+  it('have names that cannot reorder other text', () => {
+    show(gpu(0, { processes: [process(7, { name: '\u05e9.py', user: '\u05d0' })] }));
+    const isolated = [...find('[data-pid="7"]').querySelectorAll('bdi')];
+    expect(isolated.map(({ textContent }) => textContent)).toEqual(['\u05d0', '\u05e9.py']);
+  });
+
+  it('light up their memory under the pointer', () => {
+    show(gpu(0, { processes: [process(7), process(8, { memory_bytes: 5 * GIB })] }));
+    find('[data-pid="8"]').dispatchEvent(new Event('pointerenter'));
+    expect(find('.gpumon-bar').dataset.highlighting).toBe('');
+    expect(overview.element.querySelectorAll('[data-highlighted]')).toHaveLength(1);
+    find('[data-pid="8"]').dispatchEvent(new Event('pointerleave'));
+    expect(overview.element.querySelectorAll('[data-highlighted]')).toHaveLength(0);
+  });
+
   it('whose memory the driver cannot tell have a dash', () => {
     show(gpu(0, { processes: [process(7, { memory_bytes: { absent: 'unknown' } })] }));
     expect(text('[data-pid="7"] [data-reading="process.memory_bytes"]')).toBe('–');
@@ -543,6 +558,30 @@ describe('the view', () => {
     store.apply({ type: 'inventory', ...simulated });
     overview.render();
     expect(text('[data-testid="gpumon-simulated"]')).toBe('simulated');
+  });
+
+  it('has charts and a menu in its head', () => {
+    const onOpenCharts = vi.fn();
+    const shown: Overview = new Overview(store, {
+      title: '',
+      invalidate: () => shown.render(),
+      onRetry: vi.fn(),
+      onOpenCharts,
+      onSettings: vi.fn(),
+      helpUrl: 'help/',
+    });
+    store.apply(hello());
+    shown.render();
+    const actions = [...shown.element.querySelectorAll('.gpumon-head-actions [data-testid]')];
+    expect(actions.map(({ textContent }) => textContent)).toEqual([
+      'Charts',
+      'Settings…',
+      'Take the tour',
+      'Help',
+    ]);
+    shown.element.querySelector<HTMLElement>('[data-testid="gpumon-charts"]')?.click();
+    expect(onOpenCharts).toHaveBeenCalledTimes(1);
+    shown.dispose();
   });
 
   it('says what it waits for', () => {

@@ -18,7 +18,7 @@ import {
   selectsLevel,
   withLevelToggled,
 } from '../model/gpu-filter';
-import { formatOrder, nextOrder, parseOrder, sortedGpus } from '../model/gpu-order';
+import { formatOrder, GpuSorter, nextOrder, parseOrder } from '../model/gpu-order';
 import { holderRows } from '../model/holders';
 import { isFresh } from '../model/status';
 import type { Store } from '../model/store';
@@ -69,6 +69,7 @@ export class Overview extends StoreView {
   private readonly announcer = new Announcer();
   private readonly filter = new Stored('gpumon-filter');
   private readonly order = new Stored('gpumon-order');
+  private readonly sorter = new GpuSorter();
   private readonly tour: TourEntry;
   private state: OverviewState;
 
@@ -173,13 +174,13 @@ export class Overview extends StoreView {
         {ofMachine.length > 0 && <AlertList alerts={ofMachine} />}
         <div class="gpumon-main" data-side-by-side={isSideBySide ? '' : undefined}>
           <GpuList
-            gpus={sortedGpus(shown.gpus, sortOrder, levelOf)}
+            gpus={this.sorter.sort(shown.gpus, sortOrder, levelOf, now_ms)}
             count={gpus.length}
             openByDefault={isWide && !isMany}
             {...{ rows, holders, alerts, context, hasSameName, filter }}
-            onFilter={(text) => this.remember(this.filter, text || null)}
+            onFilter={(text) => this.storeChoice(this.filter, text || null)}
             order={sortOrder}
-            onSort={(by) => this.remember(order, formatOrder(nextOrder(sortOrder, by)))}
+            onSort={(by) => this.storeChoice(order, formatOrder(nextOrder(sortOrder, by)))}
           />
           {sample !== null && (
             <HolderTable
@@ -205,7 +206,7 @@ export class Overview extends StoreView {
   }
 
   /** Keeps a choice of the user. */
-  private remember(choice: Stored, value: string | null): void {
+  private storeChoice(choice: Stored, value: string | null): void {
     choice.set(value);
     this.invalidate();
   }
@@ -224,7 +225,7 @@ export class Overview extends StoreView {
           ? trans._n('%1 critical', '%1 critical', count)
           : trans._n('%1 warning', '%1 warnings', count);
       const onClick = (): void =>
-        this.remember(this.filter, withLevelToggled(filter, level) || null);
+        this.storeChoice(this.filter, withLevelToggled(filter, level) || null);
       return count > 0 || isChosen ? [{ level, text, isChosen, onClick }] : [];
     });
   }

@@ -17,7 +17,7 @@ export interface Palette extends ChartStyle {
   levels: Record<Level, string>;
 }
 
-/** The strokes and gaps of lines, and the angles of stripes, that distinguish numbers of the same color. */
+/** The dashes of lines, and the angles of stripes, that distinguish numbers of the same color. */
 const DASHES: readonly (readonly number[] | undefined)[] = [
   undefined,
   [7, 3],

@@ -30,14 +30,14 @@ function shown(playback: Partial<typeof PLAYBACK> = {}, response = new Response(
   return {
     update,
     request,
-    button: part(host, 'button', HTMLButtonElement),
-    speed: part(host, 'select', HTMLSelectElement),
-    slider: part(host, 'input', HTMLInputElement),
-    refusal: part(host, '[role="alert"]', HTMLElement),
+    button: findPart(host, 'button', HTMLButtonElement),
+    speed: findPart(host, 'select', HTMLSelectElement),
+    slider: findPart(host, 'input', HTMLInputElement),
+    refusal: findPart(host, '[role="alert"]', HTMLElement),
   };
 }
 
-function part<E extends Element>(host: HTMLElement, selector: string, type: new () => E): E {
+function findPart<E extends Element>(host: HTMLElement, selector: string, type: new () => E): E {
   const found = host.querySelector(selector);
   if (found instanceof type) {
     return found;

@@ -40,7 +40,7 @@ export interface RowLayout {
   style: Record<`--_${string}`, string>;
 }
 
-/** Returns the layout of `count` rows in a list of a width; `hasNames` if the GPUs have several names. */
+/** Returns the layout of `count` rows. Rows of GPUs with several names have a place for them. */
 export function rowLayoutOf(
   count: number,
   { width_px, isWide, hasNames }: { width_px: number; isWide: boolean; hasNames: boolean },

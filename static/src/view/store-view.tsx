@@ -61,7 +61,7 @@ export abstract class StoreView extends ComponentView {
     return this.store;
   }
 
-  /** Returns the content of the head, which sums up `gpus`; `withoutAlerts` leaves out their number. */
+  /** Returns the content of the head, which sums up `gpus`, also without their alerts. */
   protected head(gpus: readonly GpuState[], withoutAlerts = false): Head {
     const { store, options } = this;
     const status = statusOf(store, Date.now(), liveInterval_ms());

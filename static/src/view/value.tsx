@@ -19,7 +19,7 @@ export interface Freshness {
 interface ValueProps {
   /** The reading's path in the sample; tests find it as `data-reading`. */
   id: string;
-  /** What the value is out of, in a quieter color. */
+  /** The total or the limit of the value. */
   rest?: string;
   class?: string;
   nearLimit?: boolean;

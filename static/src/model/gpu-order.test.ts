@@ -1,0 +1,73 @@
+import { expect, it } from 'vitest';
+
+import { gpu, inventory, NOW, sample } from '../testing/frames';
+import type { GpuSample } from '../wire';
+import { gpusOf, type GpuState } from './gpu';
+import {
+  formatOrder,
+  GpuSorter,
+  nextOrder,
+  parseOrder,
+  type Order,
+  type SortKey,
+} from './gpu-order';
+
+/** GPUs with these temperatures; `null` for one that cannot be read. */
+function gpusAt(...celsius: (number | null)[]): GpuState[] {
+  const samples = celsius.map((value, index): GpuSample => {
+    const { temperature } = gpu(index);
+    const reading = value ?? ({ absent: 'no_answer' } as const);
+    return gpu(index, { temperature: { ...temperature, gpu_celsius: reading } });
+  });
+  return gpusOf(inventory(samples.length), sample(NOW, samples));
+}
+
+function sort(
+  gpus: readonly GpuState[],
+  by: SortKey,
+  direction: Order['direction'] = 'descending',
+): number[] {
+  return new GpuSorter()
+    .sort(gpus, { by, direction }, ({ index }) => (index === 1 ? 'critical' : 'none'), NOW)
+    .map(({ index }) => index);
+}
+
+it('a column sorts in both directions', () => {
+  const gpus = gpusAt(40, 60, 50);
+  expect(sort(gpus, 'temp')).toEqual([1, 2, 0]);
+  expect(sort(gpus, 'temp', 'ascending')).toEqual([0, 2, 1]);
+  expect(sort(gpus, 'index')).toEqual([2, 1, 0]);
+  expect(sort(gpus, 'state')).toEqual([1, 0, 2]);
+});
+
+it('GPUs without the value are last', () => {
+  const gpus = gpusAt(null, 60, 50);
+  expect(sort(gpus, 'temp')).toEqual([1, 2, 0]);
+  expect(sort(gpus, 'temp', 'ascending')).toEqual([2, 1, 0]);
+});
+
+it('an order by values is kept for five seconds', () => {
+  const sorter = new GpuSorter();
+  const order = { by: 'temp', direction: 'descending' } as const;
+  const start_ms = Math.ceil(NOW / 5000) * 5000;
+  const sorted = (gpus: readonly GpuState[], at_ms: number): number[] =>
+    sorter.sort(gpus, order, () => 'none', at_ms).map(({ index }) => index);
+  expect(sorted(gpusAt(40, 60), start_ms)).toEqual([1, 0]);
+  expect(sorted(gpusAt(70, 60), start_ms + 4000)).toEqual([1, 0]);
+  expect(sorted(gpusAt(70, 60), start_ms + 5000)).toEqual([0, 1]);
+});
+
+it('clicks sort descending, ascending, then not', () => {
+  const first = nextOrder(null, 'mem');
+  const second = nextOrder(first, 'mem');
+  expect([first?.direction, second?.direction]).toEqual(['descending', 'ascending']);
+  expect(nextOrder(second, 'mem')).toBeNull();
+  expect(nextOrder(first, 'power')).toEqual({ by: 'power', direction: 'descending' });
+});
+
+it('an order is remembered as text', () => {
+  const order: Order = { by: 'mem', direction: 'ascending' };
+  expect(parseOrder(formatOrder(order))).toEqual(order);
+  expect(parseOrder('worst')).toEqual({ by: 'state', direction: 'descending' });
+  expect([parseOrder(null), parseOrder('other')]).toEqual([null, null]);
+});
