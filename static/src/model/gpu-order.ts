@@ -40,7 +40,7 @@ export function nextOrder(order: Order | null, by: SortKey): Order | null {
   return order.direction === 'descending' && by !== 'index' ? { by, direction: 'ascending' } : null;
 }
 
-/** Sorts GPUs. Their values change with each sample, so that their order is kept for some seconds. */
+/** Sorts GPUs. Values change with each sample, so that an order by them is kept for a while. */
 export class GpuSorter {
   private last: { key: string; indices: readonly number[] } = { key: '', indices: [] };
 
@@ -57,7 +57,7 @@ export class GpuSorter {
     const turn = order.by === 'state' ? now_ms : Math.floor(now_ms / KEPT_MS);
     const key = [turn, formatOrder(order), ...gpus.map(({ index }) => index)].join();
     if (key !== this.last.key) {
-      this.last = { key, indices: sorted(gpus, order, levelOf).map(({ index }) => index) };
+      this.last = { key, indices: sortGpus(gpus, order, levelOf).map(({ index }) => index) };
     }
     const byIndex = new Map(gpus.map((gpu) => [gpu.index, gpu]));
     return this.last.indices.flatMap((index) => byIndex.get(index) ?? []);
@@ -65,7 +65,7 @@ export class GpuSorter {
 }
 
 /** GPUs without a value are last. */
-function sorted(
+function sortGpus(
   gpus: readonly GpuState[],
   { by, direction }: Order,
   levelOf: (gpu: GpuState) => Level,

@@ -41,11 +41,13 @@ interface Load {
 
 /**
  * Sums up GPUs, now or at a past moment: `5 of 8 H200 busy`, `412 / 1,120 GiB`, `3,210 W`, the most
- * important first. GPUs that do not answer are counted apart.
+ * important first. GPUs that do not answer are counted separately.
  */
 export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
-  const alerts = moment.isPast ? [] : describeAlerts(gpus, answering, moment.withoutAlerts === true);
+  const alerts = moment.isPast
+    ? []
+    : describeAlerts(gpus, answering, moment.withoutAlerts === true);
   const loads = moment.isPast
     ? gpus
         .map((gpu) => pastLoadOf(gpu, moment))
