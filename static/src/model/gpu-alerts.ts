@@ -1,4 +1,4 @@
-/** All that is to be said of a GPU beside its numbers: in sentences, and the most important of it in a few words. */
+/** The state of a GPU in words: alerts in sentences, and the most important one in a few words. */
 
 import { joined } from '../lib/text';
 import type { FiringAlert } from '../wire';
@@ -11,7 +11,7 @@ import { describeForecast, forecastOf, shortFilling } from './memory-forecast';
 import { unifiedAdvice } from './memory';
 import { valueOf } from './reading';
 
-/** What alerts are made of beside the GPU, as the store has it. */
+/** Facts for alerts besides the GPU, as the store has them. */
 interface Known {
   memoryHorizon_ms: number;
   firing: readonly FiringAlert[];
@@ -45,7 +45,7 @@ export function gpuAlerts(
   ]);
 }
 
-/** The worst of its alerts in a few words, else what reduces its clocks; the rest of it on hover. */
+/** Returns the worst alert in a few words, else the reason for reduced clocks; more on hover. */
 export function shortState(gpu: GpuState, alerts: readonly Alert[], now_ms: number): Description {
   const [worst] = alerts;
   if (worst !== undefined) {

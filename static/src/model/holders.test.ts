@@ -152,20 +152,19 @@ describe('a notebook', () => {
 });
 
 describe('the memory bar', () => {
-  it('shows what no process accounts for, and what the driver keeps', () => {
+  it('shows memory that no process accounts for', () => {
     const now = gpu(0, { processes: [process(1)] });
     const segments = memorySegments(now, readable(rowsOf(now)));
     expect(segments.map(({ paint, bytes }) => [paint, bytes / GIB])).toEqual([
       [expect.any(Number), 61],
       ['other', 17],
-      ['reserved', 1],
     ]);
   });
 
   it('never passes what is in use, however the readings disagree', () => {
     const now = gpu(0, { processes: [process(1), process(2)] });
     const segments = memorySegments(now, readable(rowsOf(now)));
-    expect(segments.map(({ bytes }) => bytes / GIB)).toEqual([61, 17, 1]);
+    expect(segments.map(({ bytes }) => bytes / GIB)).toEqual([61, 17]);
   });
 
   it('is empty where the memory cannot be read', () => {

@@ -32,7 +32,7 @@ describe('the state', () => {
       return [text, title].map((one) => one.replaceAll('\u00a0', ' '));
     };
     expect(shown(0)).toEqual(['Live · every 0.1 s', 'One sample every 0.1 s.']);
-    expect(shown(500)).toEqual([
+    expect(shown(420)).toEqual([
       'Live · every 0.5 s',
       'One sample every 0.1 s. Numbers are updated every 0.5 s, and charts have all samples.',
     ]);

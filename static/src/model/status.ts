@@ -24,6 +24,9 @@ export interface Status {
   level: 'ok' | 'pending' | 'error' | 'paused';
 }
 
+/** The intervals of renderings that are shown, so that the text stays while they vary. */
+const DRAWN_STEPS_MS = [250, 500, 1000];
+
 /** Whether the readings are those of the moment that is shown. */
 export function isFresh(status: Status): boolean {
   return status.state === 'live' || status.state === 'replay';
@@ -107,7 +110,8 @@ function liveOrStale(store: Store, drawn_ms: number): Status {
       ? trans.__('One sample every %1.', every)
       : trans.__('One sample every %1, read by the server at %2.', every, joined);
   const isSlower = drawn_ms > 1.5 * interval_ms;
-  const shown = seconds(isSlower ? drawn_ms : interval_ms);
+  const shown_ms = DRAWN_STEPS_MS.find((step_ms) => step_ms >= drawn_ms) ?? drawn_ms;
+  const shown = seconds(isSlower ? shown_ms : interval_ms);
   const title = isSlower
     ? `${sampled} ${trans.__('Numbers are updated every %1, and charts have all samples.', shown)}`
     : sampled;

@@ -6,9 +6,9 @@ import { Overview, type OverviewOptions } from './overview';
 export type MonitorOptions = MountOptions & OverviewOptions;
 
 export interface Monitor extends Mounted {
-  /** Opens the dialog of benchmarks; without a server that runs them, nothing. */
+  /** Opens the dialog of benchmarks, if the server runs them. */
   showBenchmarks: () => void;
-  /** Shows what is where. */
+  /** Starts the tour of the view. */
   showTour: () => void;
 }
 

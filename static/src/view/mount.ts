@@ -8,7 +8,7 @@ export interface View {
   readonly element: HTMLElement;
   render: () => void;
   themeChanged: () => void;
-  /** What cannot be seen is to be drawn, too, once. */
+  /** Renders everything once, also what is off the screen. */
   revealAll: () => void;
   dispose: () => void;
 }
@@ -20,19 +20,19 @@ export interface MountOptions {
 }
 
 export interface Mounted {
-  /** Nobody sees the view, or somebody does again: draws nothing meanwhile, and asks for nothing. */
+  /** Sets whether the view is visible. While it is not, it renders nothing and requests nothing. */
   setVisible: (visible: boolean) => void;
-  /** Another time between two samples is wanted; `null` for the server's own. */
+  /** Sets the time between two samples; `null` is the server's own. */
   setInterval: (interval_ms: number | null) => void;
-  /** Numbers are written in another way now. */
+  /** Renders the view, for example after a change of units. */
   invalidate: () => void;
-  /** The colors around the view have changed. */
+  /** Reads the colors around the view, which have changed. */
   themeChanged: () => void;
-  /** Leaves the feed and takes the view away; calling it again does nothing. */
+  /** Leaves the feed and removes the view; calling it again does nothing. */
   dispose: () => void;
 }
 
-/** Without frames, ages and countdowns still run. Samples that come once a second leave no room for it. */
+/** The time until ages and countdowns are rendered if no sample arrives. */
 const TICK_MS = 1100;
 
 export function mountView<V extends View>(
@@ -55,7 +55,7 @@ export function mountView<V extends View>(
     if (frame?.type === 'sample' || frame?.type === 'run') {
       loop.invalidateThrottled();
     } else if (frame?.type !== 'details') {
-      // Details change slowly, and come to light with the next sample.
+      // Details change slowly, and are rendered with the next sample.
       loop.invalidate();
     }
   });
@@ -77,7 +77,7 @@ export function mountView<V extends View>(
 
   const print = (): void => {
     view.revealAll();
-    // There will be no other frame before paper.
+    // The page is printed without another frame.
     view.render();
   };
   document.addEventListener('visibilitychange', updateVisibility);

@@ -1,4 +1,4 @@
-/** The time in which workloads ran on each GPU, as bands behind the lines of its charts, one for each step. */
+/** The times of workloads on each GPU, as bands behind the lines of its charts: one per step. */
 
 import type { Band } from '../chart/content';
 import { plainText } from '../lib/text';
@@ -8,7 +8,7 @@ import type { Palette } from './palette';
 /** The first step begins with its run, whose title it has. */
 const SAME_MS = 1000;
 
-/** By GPU. What goes on has no end yet; what began before anything is known has no beginning. */
+/** Returns the bands of each GPU. A band ends now while its step runs. */
 export function runBands(
   events: readonly Event[],
   palette: Palette,
