@@ -54,7 +54,7 @@ describe('numbers', () => {
     const share = ({ main, rest }: { main: string; rest: string }): string =>
       plain(`${main} ${rest}`);
     expect(share(format.memoryShare(73.4 * GIB, 140 * GIB))).toBe('73 / 140 GiB');
-    expect(share(format.memoryShare(3.14 * GIB, 8 * GIB))).toBe('3.1 / 8.0 GiB');
+    expect(share(format.memoryShare(3.14 * GIB, 8 * GIB))).toBe('3.14 / 8.00 GiB');
     expect(share(format.memoryShare(73.4 * GIB, null))).toBe('73 GiB');
     expect(plain(format.memoryColumn(61 * GIB))).toBe('61.0 GiB');
     expect(plain(format.memoryColumn(4.83 * GIB))).toBe('4.8 GiB');

@@ -51,14 +51,13 @@ export function memoryTotal(bytes: number | null): string {
 
 /**
  * Memory in use and its total in a short form of constant width: `73` and `/ 140 GiB`. Both are
- * whole numbers, or have one decimal if the total has only one digit.
+ * whole numbers, unless the total has only one digit.
  */
 export function memoryShare(used: number, total: number | null): { main: string; rest: string } {
   const unit = memoryUnitBytes();
-  const digits = (total ?? used) / unit < 9.95 ? 1 : 0;
-  const number = (bytes: number): string => thousands((bytes / unit).toFixed(digits));
-  const rest = `${total === null ? '' : `/ ${number(total)}${SPACE}`}${units().memory}`;
-  return { main: number(used), rest };
+  const format = (total ?? used) / unit < 9.95 ? significant : count;
+  const outOf = total === null ? '' : `/ ${format(total / unit)}${SPACE}`;
+  return { main: format(used / unit), rest: `${outOf}${units().memory}` };
 }
 
 /** Memory of any size, in a sentence: `184 MiB`, `61.0 GiB`. */

@@ -61,7 +61,7 @@ describe('the filter', () => {
     expect(found(typed)).toEqual([indices, names]);
   });
 
-  it('the word of a level is added and removed', () => {
+  it('the word of a level is toggled', () => {
     const typed = withLevelToggled('ana', 'critical');
     expect([typed, selectsLevel(typed, 'critical'), levelWords(typed)]).toEqual([
       'ana critical',
