@@ -1,9 +1,7 @@
 /** The colors of programs: the same on every GPU and in every view while others start or exit. */
 
-/** The number of colors of processes and lines: `--gpumon-process-0` and so on. */
+/** The number of colors of processes (`--gpumon-process-0`), and of GPUs (`--gpumon-gpu-0`). */
 export const COLORS = 12;
-/** The number of colors of GPUs: `--gpumon-gpu-0` and so on. */
-export const GPU_COLORS = 8;
 /** Slots from here on have the color of another, with a texture. */
 const SLOTS = 2 * COLORS;
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-import { COLORS, GPU_COLORS } from '../model/color-slots';
+import { COLORS } from '../model/color-slots';
 import { dashOf } from './palette';
 
 /** The least distances by CIEDE2000, where 1 is hardly visible: between colors of one palette, */
@@ -114,10 +114,10 @@ function color(rules: string, name: string): string | undefined {
 }
 
 describe.each(themes)('the colors of processes and GPUs, $name', ({ rules, backgrounds }) => {
-  const series = (name: string, count: number): string[] =>
-    Array.from({ length: count }, (_, i) => color(rules, `${name}-${i}`) ?? '');
-  const colors = series('process', COLORS);
-  const gpus = series('gpu', GPU_COLORS);
+  const series = (name: string): string[] =>
+    Array.from({ length: COLORS }, (_, i) => color(rules, `${name}-${i}`) ?? '');
+  const colors = series('process');
+  const gpus = series('gpu');
   const labOf = (hex: string): Vector => lab(linear(hex));
 
   it.each(Object.entries(VISIONS))('differ for eyes with %s', (_, matrix) => {

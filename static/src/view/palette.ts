@@ -1,7 +1,7 @@
 /** The colors of the style sheet, for drawing on a canvas. */
 
 import type { ChartStyle } from '../chart/content';
-import { COLORS, GPU_COLORS } from '../model/color-slots';
+import { COLORS } from '../model/color-slots';
 import type { Color } from '../model/metric';
 import type { Level } from '../model/describe';
 
@@ -50,7 +50,7 @@ export interface Paint {
 }
 
 /**
- * The paint of an element in the color of a process, a GPU or a line, or as memory that no process
+ * Returns the paint of an element in the color of a process or a line, or as memory that no process
  * uses; the style sheet has the rest.
  */
 export function paintOf(paint: number | string): Paint {
@@ -76,8 +76,8 @@ export function stripesOf(color: Color): Paint {
 export function readPalette(root: Element): Palette {
   const style = getComputedStyle(root);
   const color = (name: string): string => style.getPropertyValue(name).trim() || '#888';
-  const series = (name: string, count: number): string[] =>
-    Array.from({ length: count }, (_, place) => color(`--gpumon-${name}-${place}`));
+  const series = (name: string): string[] =>
+    Array.from({ length: COLORS }, (_, place) => color(`--gpumon-${name}-${place}`));
   return {
     lines: {
       utilization: color('--gpumon-utilization'),
@@ -86,8 +86,8 @@ export function readPalette(root: Element): Palette {
       temperature: color('--gpumon-temperature'),
       text: style.color,
     },
-    slots: series('process', COLORS),
-    gpus: series('gpu', GPU_COLORS),
+    slots: series('process'),
+    gpus: series('gpu'),
     card: color('--_card'),
     text: style.color,
     muted: color('--gpumon-axis'),
