@@ -6,7 +6,7 @@ import type { ChartContent } from '../chart/content';
 import { useView } from './component-view';
 
 export interface ChartCanvasProps {
-  /** The content of the chart; `null` keeps the picture, such as off the screen. */
+  /** The content of the chart; `null` keeps the drawn content, such as off the screen. */
   content: ChartContent | null;
   class?: string;
   /** Called once, with the element and its chart, for those who copy it or follow the pointer. */

@@ -40,7 +40,7 @@ export abstract class ComponentView implements View {
   /** In pixels; 0 until the element is laid out. */
   protected width_px = 0;
   protected readonly cursor: Cursor;
-  /** The same object until `isWhole` changes, because another one renders all components that use it. */
+  /** Stays the same object until `isWhole` changes: another one renders all its users. */
   private parts: ViewParts;
   private palette: Palette | null = null;
   private readonly screen: ScreenObserver;

@@ -15,7 +15,6 @@ const PARTS = {
   'runs.css': /^view\/runs\//,
   'tour.css': /^view\/tour(-entry)?\.tsx?$/,
 };
-const TEST_IDS = /'data-testid': '[^']*'|data-testid="[^"]*"|\bid: '[^']*'/g;
 const SOURCES = [...sourcesIn('..'), ...sourcesIn('../../../labextension/src')];
 
 function textOf(path: string): string {
@@ -25,7 +24,10 @@ function textOf(path: string): string {
 function sourcesIn(folder: string): [name: string, text: string][] {
   return readdirSync(join(HERE, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.tsx?$/.test(name) && !/\.test\.tsx?$/.test(name))
-    .map((name) => [name, textOf(join(folder, name)).replaceAll(TEST_IDS, '')]);
+    .map((name) => [
+      name,
+      textOf(join(folder, name)).replaceAll(/'?data-testid'?[:=] ?['"][^'"]*['"]/g, ''),
+    ]);
 }
 
 function classesIn(sheet: string): string[] {
@@ -42,7 +44,8 @@ function laidOut(sheet: string): string[] {
 
 /** The files that have an element of this class. */
 function usersOf(name: string): string[] {
-  const whole = new RegExp(`\\b${name}(?![a-z-])`);
+  // An `id` of an action is no class.
+  const whole = new RegExp(`(?<!\\bid: ')\\b${name}(?![a-z-])`);
   return SOURCES.flatMap(([file, text]) => (whole.test(text) ? [file] : []));
 }
 
