@@ -13,7 +13,7 @@ import { valueOf } from '../model/reading';
 import type { NotebookHost } from './notebook-host';
 import { useOnScreen, useSeldom } from './on-screen';
 import { paintOf } from './palette';
-import { ShowAllButton } from './show-all-button';
+import { ShowAllButton } from './sections';
 import { ReadingValue, type Freshness } from './value';
 
 const COLUMNS = table(() => [
