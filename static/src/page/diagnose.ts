@@ -1,5 +1,3 @@
-/** Why the stream beside this page cannot be opened, where the server itself responds. */
-
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Request } from '../model/request';
@@ -17,6 +15,7 @@ export async function diagnoseNode(request: Request): Promise<Diagnosis | null> 
   return message === '' ? null : { title: trans.__('This node cannot be opened'), message };
 }
 
+/** Returns why the stream cannot be opened although the server responds; `null` if it does not. */
 export async function diagnose(): Promise<Diagnosis | null> {
   const response = await fetch(new URL('healthz', document.baseURI), {
     signal: AbortSignal.timeout(TIMEOUT_MS),

@@ -1,17 +1,16 @@
-/** Where somebody was in the fleet when they opened a node, so that they come back to it: as long as their tab is open. */
-
 const KEY = 'gpumon-fleet-place';
-/** The page of a node stands two folders below the fleet. */
+/** The page of a node is two folders below the fleet. */
 const NODE_PAGE = /\/nodes\/[^/]+\/$/;
 
-interface Left {
-  /** The address of the fleet's page. */
+interface LeftPlace {
+  /** The path of the fleet's page. */
   base: string;
-  /** What was shown, as `#fleet?filter=ana`. */
+  /** The part that says what was shown, such as `#fleet?filter=ana`. */
   address: string;
   scroll: number;
 }
 
+/** The place in the fleet where somebody opened a node, to return to as long as the tab is open. */
 export class FleetPlace {
   private constructor(private readonly base: URL) {}
 
@@ -19,7 +18,7 @@ export class FleetPlace {
     return new FleetPlace(new URL('./', document.baseURI));
   }
 
-  /** The fleet that this page shows a node of; `null` where its address says nothing of the kind. */
+  /** Returns the place in the fleet above the page of a node; `null` on other pages. */
   static above(): FleetPlace | null {
     return NODE_PAGE.test(new URL('./', document.baseURI).pathname)
       ? new FleetPlace(new URL('../../', document.baseURI))
@@ -27,35 +26,31 @@ export class FleetPlace {
   }
 
   leave(address: string): void {
-    const left: Left = { base: this.base.pathname, address, scroll: window.scrollY };
+    const left: LeftPlace = { base: this.base.pathname, address, scroll: window.scrollY };
     try {
       sessionStorage.setItem(KEY, JSON.stringify(left));
     } catch {
-      // A private window may have no storage: the way back then leads to the fleet, and not to the place.
+      // A private window may have no storage. The link then leads to the start of the fleet.
     }
   }
 
-  /** How far it was scrolled, where this is what was shown then; once. */
+  /** Returns how far `address` was scrolled when it was left, and forgets it. */
   comeBack(address: string): number | null {
-    const left = this.left();
+    const left = this.readLeft();
     if (left?.address !== address) {
       return null;
     }
-    try {
-      sessionStorage.removeItem(KEY);
-    } catch {
-      // As above.
-    }
+    sessionStorage.removeItem(KEY);
     return left.scroll;
   }
 
-  /** The way back; `null` where there is no fleet above. */
+  /** Returns the address to return to; `null` without a fleet above. */
   async address(): Promise<string | null> {
-    const left = this.left();
+    const left = this.readLeft();
     if (left !== null) {
       return `${this.base.href}${left.address}`;
     }
-    // Somebody was given this address, or a proxy happens to have such a path.
+    // The address was opened directly, or a proxy has such a path without a fleet.
     try {
       const answer = await fetch(new URL('api/v1/fleet', this.base), { method: 'HEAD' });
       return answer.ok || answer.status === 401 ? `${this.base.href}#fleet` : null;
@@ -64,9 +59,9 @@ export class FleetPlace {
     }
   }
 
-  private left(): Left | null {
+  private readLeft(): LeftPlace | null {
     try {
-      const left = JSON.parse(sessionStorage.getItem(KEY) ?? 'null') as Left | null;
+      const left = JSON.parse(sessionStorage.getItem(KEY) ?? 'null') as LeftPlace | null;
       return left?.base === this.base.pathname && left.address.startsWith('#fleet') ? left : null;
     } catch {
       return null;

@@ -1,85 +1,114 @@
-/** The standalone page: all GPUs, or charts, over all of the window, fed by the server that the page came from. */
+/** The server's page: all GPUs of the machine, their charts, or a fleet. */
 
 import '../view/view.css';
 import './page.css';
 import './print.css';
 
 import { Feed, mountDashboard, mountMonitor } from '../index';
-import { h } from '../lib/dom';
 import { ENCODING } from '../lib/inflate';
+import { trans } from '../lib/translation';
 import type { Request } from '../model/request';
+import type { MountedFleet } from '../view/fleet/index';
+import type { HeadAction } from '../view/head-action';
+import { part } from '../view/part';
 import { diagnose, diagnoseNode } from './diagnose';
-import { FLEET, fleetLink, showFleet } from './fleet';
 import { FleetPlace } from './fleet-place';
 import { SignIn } from './sign-in';
-import { themeButton } from './theme';
+import { Theme } from './theme';
 
-/** What the page shows. */
-export interface Shown {
+/** Prefixes of addresses, such as `#charts?gpu=0&span=5` and `#fleet?metric=memory&filter=ana`. */
+const CHARTS = '#charts';
+const FLEET = '#fleet';
+
+/** A view of the page. */
+interface Shown {
   themeChanged: () => void;
   dispose: () => void;
-  /** Somebody has signed in. */
+  /** Called after somebody has signed in. */
   retry?: () => void;
-  /** Shows what another address says; `false` where that is something else altogether. */
+  /** Shows another address; returns `false` if that belongs to another view. */
   show: (address: string) => boolean;
 }
 
-/** Begins the part of the address that says which charts to show: `#charts?gpu=0&span=5`. */
-const CHARTS = '#charts';
-
-/** The stream beside this page, under whatever prefix a proxy has put it. */
-function streamUrl(): URL {
-  const url = new URL(`api/v1/stream?encoding=${ENCODING}`, document.baseURI);
-  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-  return url;
+interface PageParts {
+  host: HTMLElement;
+  feed: Feed;
+  request: Request;
+  actions: (...first: readonly HeadAction[]) => readonly HeadAction[];
+  onRefused: () => void;
 }
 
 function start(host: HTMLElement): void {
   const request: Request = (path, init) => fetch(new URL(path, document.baseURI), init);
+  const above = FleetPlace.above();
   const signIn = new SignIn(request, () => {
     feed.retryNow();
     shown?.retry?.();
   });
-  const isNode = FleetPlace.above() !== null;
   const feed = new Feed({
     openSocket: () => new WebSocket(streamUrl()),
     request,
-    // What is shown of a node is passed on by the server of its fleet, which changes nothing there.
-    readOnly: isNode,
+    // The server of a fleet forwards only requests to its nodes that change nothing.
+    readOnly: above !== null,
     diagnose: async () =>
-      (await signIn.check()) ?? (isNode ? await diagnoseNode(request) : null) ?? diagnose(),
+      (await signIn.check()) ?? (above === null ? null : await diagnoseNode(request)) ?? diagnose(),
   });
-  // Between one view and the other, the connection and what is known stay.
-  const subscription = feed.subscribe(() => undefined);
+  // The connection and the store are kept while views replace each other.
+  const subscription = feed.subscribe((frame) => {
+    const { hasFleet, inventory, sample } = feed.store;
+    const isFleetOnly = hasFleet && inventory === null && sample === null;
+    if (frame?.type === 'hello' && isFleetOnly && !location.hash.startsWith(FLEET)) {
+      location.replace(FLEET);
+    }
+  });
   subscription.update({ active: false });
   let shown: Shown | null = null;
-  const own = [signIn.signOut, themeButton(() => shown?.themeChanged())];
-  const toFleet = fleetLink(feed);
-  const onRefused = (): void => void signIn.check();
-  const make = (address: string): Shown => {
-    if (address.startsWith(FLEET)) {
-      return showFleet(host, { request, feed, actions: own, onRefused });
-    }
-    return address.startsWith(CHARTS)
-      ? charts(host, feed, [toFleet, ...own])
-      : overview(host, feed, [toFleet, ...own]);
+  const theme = new Theme(() => shown?.themeChanged());
+  let fleetAddress: string | null = null;
+  void above?.address().then((address) => {
+    fleetAddress = address;
+  });
+  const fleetLink = (): HeadAction[] => {
+    const href = fleetAddress ?? (above === null && feed.store.hasFleet ? FLEET : null);
+    return href === null ? [] : [{ id: 'gpumon-fleet-link', label: trans.__('Fleet'), href }];
+  };
+  const page: PageParts = {
+    host,
+    feed,
+    request,
+    actions: (...first) => [...first, ...signIn.actions(), theme.headAction()],
+    onRefused: () => void signIn.check(),
   };
   const follow = (): void => {
-    if (shown?.show(location.hash) !== true) {
+    const address = location.hash;
+    if (shown?.show(address) !== true) {
       shown?.dispose();
-      shown = make(location.hash);
+      shown = address.startsWith(FLEET)
+        ? showFleet(page)
+        : address.startsWith(CHARTS)
+          ? showCharts(page, fleetLink)
+          : showOverview(page, fleetLink);
     }
   };
   window.addEventListener('hashchange', follow);
   follow();
 }
 
-function overview(host: HTMLElement, feed: Feed, own: readonly HTMLElement[]): Shown {
-  const all = h('a', { class: 'gpumon-chip page-link', href: CHARTS }, 'Charts');
+/** Returns the address of the server's stream, below the prefix of a proxy. */
+function streamUrl(): URL {
+  const url = new URL(`api/v1/stream?encoding=${ENCODING}`, document.baseURI);
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+  return url;
+}
+
+function showOverview({ host, feed, actions }: PageParts, fleetLink: () => HeadAction[]): Shown {
   const monitor = mountMonitor(host, {
     feed,
     title: 'gpumon',
-    actions: [all, ...own],
+    actions: () => actions(...fleetLink()),
+    onOpenCharts: () => {
+      location.hash = CHARTS;
+    },
     onOpenGpu: (index) => {
       location.hash = `${CHARTS}?gpu=${index}`;
     },
@@ -90,35 +119,101 @@ function overview(host: HTMLElement, feed: Feed, own: readonly HTMLElement[]): S
   };
 }
 
-function charts(host: HTMLElement, feed: Feed, own: readonly HTMLElement[]): Shown {
-  const back = h('a', { class: 'gpumon-chip page-link', href: '#' }, 'All GPUs');
-  const addressIn = (address: string): string => address.slice(CHARTS.length + 1);
-  let current = location.hash;
+function showCharts({ host, feed, actions }: PageParts, fleetLink: () => HeadAction[]): Shown {
+  const address = new AddressOf(CHARTS);
   const dashboard = mountDashboard(host, {
     feed,
     title: 'gpumon',
-    address: addressIn(current),
-    actions: [back, ...own],
-    onAddress: (address) => {
-      // Who went elsewhere meanwhile is to stay there.
-      if (location.hash === current) {
-        history.replaceState(null, '', address === '' ? CHARTS : `${CHARTS}?${address}`);
-        current = location.hash;
-      }
-    },
+    address: address.read(),
+    actions: () =>
+      actions({ id: 'gpumon-all-gpus', label: trans.__('All GPUs'), href: '#' }, ...fleetLink()),
+    onAddress: (shown) => address.save(shown),
   });
-  // The keys of the charts work at once.
-  host.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
+  focusView(host);
   return {
     ...dashboard,
-    show: (address) => {
-      if (address !== current && address.startsWith(CHARTS)) {
-        current = address;
-        dashboard.show(addressIn(address));
-      }
-      return address.startsWith(CHARTS);
-    },
+    show: (whole) => address.follow(whole, (shown) => dashboard.show(shown)),
   };
+}
+
+function showFleet({ host, request, feed, actions, onRefused }: PageParts): Shown {
+  const address = new AddressOf(FLEET);
+  const place = FleetPlace.here();
+  const back = (): HeadAction[] =>
+    feed.store.inventory === null
+      ? []
+      : [{ id: 'gpumon-machine', label: trans.__('This machine'), href: '#' }];
+  let fleet: MountedFleet | null = null;
+  let isDisposed = false;
+  const load = async (): Promise<void> => {
+    const { mountFleet, nodePath } = await part(import('../view/fleet/index'));
+    if (isDisposed) {
+      return;
+    }
+    const hrefOf = (node: string): string => nodePath(node) ?? '';
+    fleet = mountFleet(host, {
+      title: trans.__('Fleet'),
+      request,
+      actions: () => actions(...back()),
+      opener: { hrefOf, open: (node) => location.assign(hrefOf(node)) },
+      address: address.read(),
+      onRefused,
+      onAddress: (shown) => address.save(shown),
+      onLeave: () => place.leave(location.hash),
+    });
+    const scroll = place.comeBack(location.hash);
+    if (scroll !== null) {
+      fleet.scrollTo(scroll);
+    }
+    focusView(host);
+  };
+  load().catch((error: unknown) => {
+    host.textContent = error instanceof Error ? error.message : String(error);
+  });
+  return {
+    themeChanged: () => fleet?.themeChanged(),
+    retry: () => fleet?.retry(),
+    dispose: () => {
+      isDisposed = true;
+      fleet?.dispose();
+      host.replaceChildren();
+    },
+    show: (whole) => address.follow(whole, (shown) => fleet?.show(shown)),
+  };
+}
+
+/** The address of a view: what follows its prefix. */
+class AddressOf {
+  private whole = location.hash;
+
+  constructor(private readonly prefix: string) {}
+
+  read(): string {
+    return this.whole.slice(this.prefix.length + 1);
+  }
+
+  /** Saves what is shown, unless somebody has gone elsewhere meanwhile. */
+  save(shown: string): void {
+    if (location.hash === this.whole) {
+      history.replaceState(null, '', shown === '' ? this.prefix : `${this.prefix}?${shown}`);
+      this.whole = location.hash;
+    }
+  }
+
+  /** Shows another address of the view; returns `false` if it belongs to another view. */
+  follow(whole: string, show: (address: string) => void): boolean {
+    const isOwn = whole.startsWith(this.prefix);
+    if (isOwn && whole !== this.whole) {
+      this.whole = whole;
+      show(this.read());
+    }
+    return isOwn;
+  }
+}
+
+/** Makes the keys of the view work at once. */
+function focusView(host: HTMLElement): void {
+  host.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
 }
 
 const host = document.getElementById('gpumon');

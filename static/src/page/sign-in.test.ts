@@ -2,6 +2,8 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 
 import '../testing/dialog';
+import { setTranslator, trans } from '../lib/translation';
+import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
 import { SignIn } from './sign-in';
 
 const BOTH = { name: null, scope: null, token: true, password: true };
@@ -49,19 +51,19 @@ beforeEach(() => {
   vi.resetAllMocks();
 });
 
-it('shows nothing where the server asks for nothing, or is too old to be asked', async () => {
+it('open or old server shows no sign-in form', async () => {
   const signIn = new SignIn(request, signedIn);
   for (const status of [200, 404]) {
     answer(status, { ...BOTH, scope: 'run' });
     expect(await signIn.check()).toBeNull();
   }
-  expect([dialog(), signIn.signOut.hidden]).toEqual([null, true]);
+  expect([dialog(), signIn.actions()]).toEqual([null, []]);
 });
 
-it('takes a token once, and leaves nothing of it', async () => {
+it('token signs in and is not kept', async () => {
   const signIn = await shown({ ...BOTH, password: false });
   expect(document.activeElement).toBe(input('Token'));
-  expect(document.querySelector<HTMLElement>('.page-sign-in-other')?.hidden).toBe(true);
+  expect(document.querySelector('.page-sign-in-other')).toBeNull();
   const token = input('Token');
   token.value = ' 0123 ';
   answer(200, { ...BOTH, name: 'token ana', scope: 'run' });
@@ -69,16 +71,22 @@ it('takes a token once, and leaves nothing of it', async () => {
   const [path, init] = request.mock.calls.at(-1) ?? [];
   expect([path, init?.method, init?.body]).toEqual(['api/v1/session', 'POST', '{"token":"0123"}']);
   expect(init?.headers).toEqual({ 'X-Gpumon': 'run' });
-  expect([dialog(), signedIn.mock.calls.length, signIn.signOut.hidden]).toEqual([null, 1, false]);
+  expect([dialog(), signedIn.mock.calls.length, signIn.actions().length]).toEqual([null, 1, 1]);
   expect(JSON.stringify(localStorage)).not.toContain('0123');
   expect(token.value).toBe('');
 });
 
-it('says what is wrong, and when to try again', async () => {
+it('error gives the reason or the wait', async () => {
   await shown();
   answer(401, 'this token or password is not valid');
   await submit();
   expect(error()).toContain('This token is not valid.');
+  request.mockRejectedValueOnce(new Error('gone'));
+  await submit();
+  expect(error()).toContain('not responding');
+  answer(403, 'requests from pages of another origin are refused');
+  await submit();
+  expect(error()).toContain('another origin');
   answer(429, 'too many', { 'retry-after': '7' });
   await submit();
   const button = document.querySelector<HTMLButtonElement>('[type="submit"]');
@@ -86,20 +94,18 @@ it('says what is wrong, and when to try again', async () => {
     'Too many wrong attempts. Try again in 7 seconds.',
     true,
   ]);
-  request.mockRejectedValueOnce(new Error('gone'));
-  await submit();
-  expect(error()).toContain('not responding');
-  answer(403, 'requests from pages of another origin are refused');
-  await submit();
-  expect(error()).toContain('another origin');
   expect(signedIn).not.toHaveBeenCalled();
 });
 
-it('takes a password where the server does', async () => {
+it('user and password sign in', async () => {
   await shown();
   document.querySelector<HTMLElement>('.page-sign-in-other')?.click();
+  await Promise.resolve();
   expect(document.activeElement).toBe(input('User'));
-  expect([input('Token').required, input('Password').required]).toEqual([false, true]);
+  expect([document.body.textContent.includes('Token'), input('Password').required]).toEqual([
+    false,
+    true,
+  ]);
   input('User').value = 'ana';
   input('Password').value = ' secret ';
   answer(401, '');
@@ -108,7 +114,7 @@ it('takes a password where the server does', async () => {
   expect(request.mock.calls.at(-1)?.[1]?.body).toBe('{"user":"ana","password":" secret "}');
 });
 
-it('cannot be closed, and comes back after signing out', async () => {
+it('form cannot be closed, returns after sign-out', async () => {
   const signIn = await shown();
   const cancel = new Event('cancel', { cancelable: true });
   dialog()?.dispatchEvent(cancel);
@@ -117,7 +123,7 @@ it('cannot be closed, and comes back after signing out', async () => {
   await submit();
   answer(204);
   answer(401, BOTH);
-  signIn.signOut.click();
+  signIn.actions()[0]?.onClick?.();
   await vi.waitFor(() => expect(dialog()).not.toBeNull());
   expect(request.mock.calls.map(([, init]) => init?.method ?? 'GET')).toEqual([
     'GET',
@@ -125,5 +131,25 @@ it('cannot be closed, and comes back after signing out', async () => {
     'DELETE',
     'GET',
   ]);
-  expect(signIn.signOut.hidden).toBe(true);
+  expect(signIn.actions()).toEqual([]);
+});
+
+it('form has no English word in another language', async () => {
+  const before = trans;
+  setTranslator(pseudoTranslator(trans));
+  const data = ['gpumon', 'localhost'];
+  const signIn = new SignIn(request, signedIn);
+  answer(401, BOTH);
+  const diagnosis = await signIn.check();
+  const texts = textsOf(document.body);
+  answer(401);
+  await submit();
+  texts.push(...textsOf(document.body));
+  document.querySelector<HTMLElement>('.page-sign-in-other')?.click();
+  answer(429, '', { 'retry-after': '7' });
+  await submit();
+  texts.push(...textsOf(document.body), diagnosis?.title ?? '', diagnosis?.message ?? '');
+  expect(texts.length).toBeGreaterThan(15);
+  expect(untranslated(texts, data)).toEqual([]);
+  setTranslator(before);
 });

@@ -1,41 +1,47 @@
-/** Light or dark: as the system has it, until somebody chooses. */
-
-import { button } from '../lib/dom';
 import { Stored } from '../lib/stored';
-
-type Theme = 'light' | 'dark';
+import { trans } from '../lib/translation';
+import type { HeadAction } from '../view/head-action';
 
 const STORED = new Stored('gpumon-theme');
 
-/** Makes the button that changes the theme, and sets the theme that holds now. */
-export function themeButton(changed: () => void): HTMLButtonElement {
-  const system = matchMedia('(prefers-color-scheme: dark)');
-  const systemTheme = (): Theme => (system.matches ? 'dark' : 'light');
-  const current = (): Theme => chosen() ?? systemTheme();
-  const other = (): Theme => (current() === 'dark' ? 'light' : 'dark');
-  const show = (theme: Theme): void => {
-    document.documentElement.dataset.theme = theme;
-    changed();
-  };
-  const apply = (): void => {
-    toggle.title = `Switch to ${other()} theme`;
-    toggle.setAttribute('aria-label', toggle.title);
-    show(current());
-  };
-  const toggle = button({ class: 'page-theme', 'data-testid': 'gpumon-theme' }, () => {
-    // Back at what the system has, the choice is over, and the page follows the system again.
-    STORED.set(other() === systemTheme() ? null : other());
+/** The theme of the page, light or dark: the system's, until somebody selects the other one. */
+export class Theme {
+  private readonly system = matchMedia('(prefers-color-scheme: dark)');
+
+  constructor(private readonly onChange: () => void) {
+    const apply = (): void => this.show(this.isDark);
+    this.system.addEventListener('change', apply);
+    // Paper is white.
+    window.addEventListener('beforeprint', () => this.show(false));
+    window.addEventListener('afterprint', apply);
     apply();
-  });
-  system.addEventListener('change', apply);
-  // Paper is white, and ink costs money.
-  window.addEventListener('beforeprint', () => show('light'));
-  window.addEventListener('afterprint', apply);
-  apply();
-  return toggle;
+  }
+
+  headAction(): HeadAction {
+    return {
+      id: 'gpumon-theme',
+      icon: 'page-theme',
+      label: this.isDark ? trans.__('Switch to light theme') : trans.__('Switch to dark theme'),
+      onClick: () => {
+        const isDark = !this.isDark;
+        // With the system's theme selected again, the page follows the system.
+        STORED.set(isDark === this.system.matches ? null : nameOf(isDark));
+        this.show(isDark);
+      },
+    };
+  }
+
+  private get isDark(): boolean {
+    const stored = STORED.get();
+    return stored === 'dark' || (stored !== 'light' && this.system.matches);
+  }
+
+  private show(isDark: boolean): void {
+    document.documentElement.dataset.theme = nameOf(isDark);
+    this.onChange();
+  }
 }
 
-function chosen(): Theme | null {
-  const stored = STORED.get();
-  return stored === 'light' || stored === 'dark' ? stored : null;
+function nameOf(isDark: boolean): string {
+  return isDark ? 'dark' : 'light';
 }

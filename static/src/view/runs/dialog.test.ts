@@ -179,7 +179,7 @@ it('arrow keys skip benchmarks without their device', async () => {
   expect(offered()[1]).toBe('Out-of-memory demo');
 });
 
-it('start sends the job with gpumon's header', async () => {
+it('start sends the job with the required header', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs': { id: 'r1' } });
   search('triad');
   press('ArrowDown');
@@ -205,7 +205,7 @@ it('refusal is shown before anything is started', async () => {
   expect(request).toHaveBeenCalledTimes(1);
 });
 
-it('error of the server is shown, or its silence', async () => {
+it('error or silence of the server is shown', async () => {
   await open();
   submit();
   await settled();
@@ -285,7 +285,7 @@ it('result is compared with the run before', async () => {
   expect(find('.gpumon-run-left')?.textContent).toBe('about 3\u00a0s left');
 });
 
-it('two selected runs are compared and exported', async () => {
+it('two selected runs are compared, and exported', async () => {
   const saved: string[] = [];
   vi.stubGlobal('URL', {
     createObjectURL: (blob: Blob) => `blob:${blob.type}`,
