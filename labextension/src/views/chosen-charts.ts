@@ -1,21 +1,22 @@
-/** The charts that somebody chose in the settings, by names; loaded where somebody did, or opens charts. */
+/** The charts of the settings, which are selected by names or IDs. */
 
 import { chartCalled, nearestChart } from '@gpumon/page/charts';
 import { setTranslator } from '@gpumon/page/feed';
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-/** Their ids; names of none are left out. */
+/** Returns the IDs of the charts; unknown names are left out. */
 export function chosenCharts(names: readonly string[], trans: TranslationBundle): string[] {
   setTranslator(trans);
   return [...new Set(names.flatMap((name) => chartCalled(name) ?? []))];
 }
 
+/** Shows a notification for each name of the settings that belongs to no chart. */
 export function warnOfUnknown(names: readonly string[], trans: TranslationBundle): void {
   setTranslator(trans);
   for (const name of names.filter((one) => chartCalled(one) === null)) {
     const message = trans.__(
-      'GPU Monitor: the setting "Charts" has "%1", which is no chart. Did you mean "%2"? Change it in the Settings Editor.',
+      'GPU Monitor has no chart "%1", which the setting "Charts" lists. Did you mean "%2"? Change it in the Settings Editor.',
       name,
       nearestChart(name),
     );

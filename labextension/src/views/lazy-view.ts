@@ -1,5 +1,3 @@
-/** A widget whose view is loaded when it is first visible, and is inactive while it is hidden. */
-
 import type { Mounted, MountOptions, ViewOptions } from '@gpumon/page';
 import type { Feed } from '@gpumon/page/feed';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -15,41 +13,37 @@ export interface LazyViewOptions {
   trans: TranslationBundle;
 }
 
-export abstract class LazyView<View extends Mounted> extends Widget {
-  /** `null` until it has been seen. */
-  protected view: View | null = null;
+/** The parts of a mounted view that a widget controls. */
+type MountedView = Omit<Mounted, 'setInterval'> & Partial<Mounted>;
+
+/** A widget whose view is loaded when it is first visible, and is inactive while it is hidden. */
+export abstract class LazyView<View extends MountedView = MountedView> extends Widget {
+  /** Resolves when the view is mounted. */
+  protected readonly mounted: Promise<View>;
   protected settings: Settings | null = null;
-  private loading = false;
-  private waiting: ((view: View) => void)[] = [];
+  private view: View | null = null;
+  private isLoading = false;
+  private resolve: (view: View) => void = () => undefined;
 
   constructor(
     id: string,
-    private readonly heading: string,
-    private readonly parts: LazyViewOptions,
+    protected readonly options: LazyViewOptions,
   ) {
     super();
     this.id = id;
     this.node.style.background = 'var(--jp-layout-color1)';
+    this.mounted = new Promise((resolve) => (this.resolve = resolve));
   }
 
   apply(settings: Settings): void {
     this.settings = settings;
-    this.view?.setInterval(settings.interval * 1000);
+    this.view?.setInterval?.(settings.interval * 1000);
     this.view?.invalidate();
   }
 
-  /** JupyterLab has another theme now. */
+  /** Called when JupyterLab has another theme. */
   themeChanged(): void {
     this.view?.themeChanged();
-  }
-
-  /** Does something with the view, now or as soon as it is there. */
-  protected withView(use: (view: View) => void): void {
-    if (this.view === null) {
-      this.waiting.push(use);
-    } else {
-      use(this.view);
-    }
   }
 
   override dispose(): void {
@@ -58,19 +52,12 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     super.dispose();
   }
 
-  /** What is shown. */
-  protected feed(): Promise<Feed> {
-    return this.parts.connection.feed();
-  }
+  /** Loads the view and mounts it, unless the widget has been disposed of meanwhile. */
+  protected abstract load(): Promise<View | null>;
 
-  protected abstract mount(
-    module: typeof import('./view'),
-    options: MountOptions & ViewOptions,
-  ): View;
-
-  /** Whoever asks for it by a command goes on by keys; what is still being loaded gets the focus then. */
+  /** Gives the focus to the view, so that its keys work. */
   protected override onActivateRequest(): void {
-    this.withView(() =>
+    void this.mounted.then(() =>
       this.node.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true }),
     );
   }
@@ -90,50 +77,72 @@ export abstract class LazyView<View extends Mounted> extends Widget {
   }
 
   private async reveal(): Promise<void> {
-    if (this.view !== null || this.loading) {
-      this.view?.setVisible(true);
+    this.view?.setVisible(true);
+    if (this.view !== null || this.isLoading) {
       return;
     }
-    this.loading = true;
-    const { notebooks, trans } = this.parts;
-    const feeding = this.feed();
-    // The server is asked while the view is still being loaded.
-    const connecting = feeding.then((feed) => feed.subscribe(() => undefined));
+    this.isLoading = true;
+    this.node.replaceChildren();
     try {
-      const [feed, own, module] = await Promise.all([
-        feeding,
-        notebooks(),
-        import('./view'),
-        connecting,
-      ]);
-      if (!this.isDisposed) {
-        // It may have said that it could not be loaded.
-        this.node.replaceChildren();
-        this.view = this.mount(module, {
-          feed,
-          notebooks: own,
-          title: this.heading,
-          connectingMessage: trans.__(
-            'Jupyter is starting gpumon. This takes a few seconds the first time.',
-          ),
-          ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
-        });
+      this.view = await this.load();
+      if (this.view !== null) {
         this.view.setVisible(this.isVisible);
-        const view = this.view;
-        this.waiting.splice(0).forEach((use) => use(view));
+        this.resolve(this.view);
       }
     } catch (error) {
-      // After an update the server no longer has the files of the version that this page began with.
+      // After an update, the server no longer has the files that this page refers to.
       console.error('gpumon: a part of it cannot be loaded', error);
       const message = document.createElement('p');
-      message.textContent = this.parts.trans.__(
-        'This part of gpumon cannot be loaded. Reload the page.',
-      );
+      const { trans } = this.options;
+      message.textContent = trans.__('This part of gpumon cannot be loaded. Reload the page.');
       message.role = 'alert';
       message.style.margin = '12px';
       this.node.replaceChildren(message);
     } finally {
-      this.loading = false;
+      this.isLoading = false;
+    }
+  }
+}
+
+/** A view of a feed's GPUs. */
+export abstract class FeedView<View extends Mounted = Mounted> extends LazyView<View> {
+  constructor(
+    id: string,
+    private readonly heading: string,
+    options: LazyViewOptions,
+  ) {
+    super(id, options);
+  }
+
+  protected feed(): Promise<Feed> {
+    return this.options.connection.feed();
+  }
+
+  protected abstract mount(
+    module: typeof import('./view'),
+    options: MountOptions & ViewOptions,
+  ): View;
+
+  protected override async load(): Promise<View | null> {
+    const { notebooks, trans } = this.options;
+    const feeding = this.feed();
+    // This connects to the server while the view is still being loaded.
+    const connecting = feeding.then((feed) => feed.subscribe(() => undefined));
+    try {
+      const loading = Promise.all([feeding, notebooks(), import('./view'), connecting]);
+      const [feed, own, module] = await loading;
+      return this.isDisposed
+        ? null
+        : this.mount(module, {
+            feed,
+            notebooks: own,
+            title: this.heading,
+            connectingMessage: trans.__(
+              'Jupyter is starting gpumon. This takes a few seconds the first time.',
+            ),
+            ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
+          });
+    } finally {
       connecting.then(
         ({ unsubscribe }) => unsubscribe(),
         () => undefined,

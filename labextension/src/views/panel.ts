@@ -1,18 +1,19 @@
-/** The panel in the side bar. */
-
 import type { Monitor, MountOptions, ViewOptions } from '@gpumon/page';
 
 import { gpuIcon } from '../icon';
-import { LazyView, type LazyViewOptions } from './lazy-view';
+import { FeedView, type LazyViewOptions } from './lazy-view';
 
 export interface GpuPanelOptions extends LazyViewOptions {
   onOpenGpu: (index: number) => void;
+  onOpenCharts: () => void;
+  onSettings: () => void;
 }
 
-export class GpuPanel extends LazyView<Monitor> {
-  constructor(private readonly options: GpuPanelOptions) {
-    const name = options.trans.__('GPUs');
-    super('gpumon-panel', name, options);
+/** The panel in the side bar. */
+export class GpuPanel extends FeedView<Monitor> {
+  constructor(private readonly panelOptions: GpuPanelOptions) {
+    const name = panelOptions.trans.__('GPUs');
+    super('gpumon-panel', name, panelOptions);
     this.addClass('gpumon-panel');
     this.node.style.overflowY = 'auto';
     this.node.setAttribute('role', 'region');
@@ -22,21 +23,23 @@ export class GpuPanel extends LazyView<Monitor> {
   }
 
   showBenchmarks(): void {
-    this.withView((view) => view.showBenchmarks());
+    void this.mounted.then((view) => view.showBenchmarks());
   }
 
   showTour(): void {
-    this.withView((view) => view.showTour());
+    void this.mounted.then((view) => view.showTour());
   }
 
   protected override mount(
     { mountMonitor }: typeof import('./view'),
     options: MountOptions & ViewOptions,
   ): Monitor {
-    const { onOpenGpu } = this.options;
+    const { onOpenGpu, onOpenCharts, onSettings } = this.panelOptions;
     return mountMonitor(this.node, {
       ...options,
       onOpenGpu,
+      onOpenCharts,
+      onSettings,
       tour: true,
       ...(this.settings !== null && { spanMinutes: this.settings.spanMinutes }),
     });

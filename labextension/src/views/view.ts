@@ -1,4 +1,4 @@
-/** The part that is loaded when the panel is first shown. */
+/** Loaded when the panel or charts are first shown. */
 
 import { adoptStyle } from '@gpumon/page/style';
 import viewStyle from '@gpumon/page/view.css?inline';

@@ -1,0 +1,101 @@
+import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
+import { WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
+import { URLExt } from '@jupyterlab/coreutils';
+import type { Widget } from '@lumino/widgets';
+
+import type { Settings } from '../settings';
+import type { LazyView, LazyViewOptions } from './lazy-view';
+
+export interface TabsOptions extends LazyViewOptions {
+  app: JupyterFrontEnd;
+  /** Notebook 7 has none. */
+  restorer: ILayoutRestorer | null;
+  /** Whether the main area has tabs; in Notebook 7 it has one document. */
+  hasTabs: boolean;
+}
+
+/** A view in a tab of the main area. */
+export interface TabView extends Widget, Pick<LazyView, 'apply' | 'themeChanged'> {
+  /** The part of an address that says what the tab shows. */
+  address: string;
+  /** The name of a node of the fleet. */
+  readonly machine: string | null;
+  /** Called when `address` has changed. */
+  onAddress: () => void;
+  /** Returns the title of the tab. */
+  describe: () => string;
+}
+
+type Tracker = WidgetTracker<MainAreaWidget<TabView>>;
+
+/** The tabs of charts, of the fleet and of its nodes, which are reopened after a reload. */
+export class Tabs {
+  readonly charts: Tracker = new WidgetTracker({ namespace: 'gpumon-dashboards' });
+  readonly fleet: Tracker = new WidgetTracker({ namespace: 'gpumon-fleets' });
+  settings: Settings | null = null;
+
+  constructor(readonly options: TabsOptions) {}
+
+  apply(settings: Settings): void {
+    const { charts } = settings;
+    if (charts.join() !== (this.settings?.charts.join() ?? '')) {
+      void import('./chosen-charts').then(({ warnOfUnknown }) =>
+        warnOfUnknown(charts, this.options.trans),
+      );
+    }
+    this.settings = settings;
+    this.forEach((view) => view.apply(settings));
+  }
+
+  themeChanged(): void {
+    this.forEach((view) => view.themeChanged());
+  }
+
+  /** Reopens the tabs of the last session by these commands. */
+  restore(openCharts: string, openFleet: string): void {
+    for (const [tracker, command] of [
+      [this.charts, openCharts],
+      [this.fleet, openFleet],
+    ] as const) {
+      void this.options.restorer?.restore(tracker, {
+        command,
+        args: ({ content: { address, id, machine } }) => ({
+          address,
+          id,
+          node: machine,
+          isRestored: true,
+        }),
+        name: ({ content }) => content.id,
+      });
+    }
+  }
+
+  /** Opens the charts of an address; `id` is the widget's from the last session. */
+  async openCharts(address: string, id: string | null): Promise<void> {
+    if (this.options.hasTabs) {
+      (await import('./open-tabs')).openCharts(this, address, id);
+    } else {
+      this.openPage(`#charts?${address}`);
+    }
+  }
+
+  /** Opens the fleet, or a node of it; without an address, in the state that is open. */
+  async openFleet(address: string | null, node: string | null, isRestored: boolean): Promise<void> {
+    if (this.options.hasTabs) {
+      (await import('./open-tabs')).openFleet(this, address, node, isRestored);
+    } else {
+      this.openPage(`#fleet?${address ?? ''}`);
+    }
+  }
+
+  /** Opens the page of the server, which has the same views. */
+  private openPage(address: string): void {
+    const { baseUrl } = this.options.app.serviceManager.serverSettings;
+    window.open(URLExt.join(baseUrl, 'gpumon/') + address, '_blank', 'noopener');
+  }
+
+  private forEach(use: (view: TabView) => void): void {
+    this.charts.forEach(({ content }) => use(content));
+    this.fleet.forEach(({ content }) => use(content));
+  }
+}
