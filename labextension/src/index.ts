@@ -55,8 +55,12 @@ const plugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const { commands, serviceManager, shell } = app;
     const trans = (translator ?? nullTranslator).load('gpumon');
-    const connection = new Connection(serviceManager.serverSettings, trans);
-    const notebooks = once(async () => {
+    const connection = new Connection(
+      serviceManager.serverSettings,
+      trans,
+      translator?.languageCode ?? 'en',
+    );
+    const notebooks = makeOnce(async () => {
       const { LabNotebooks } = await import('./notebook/notebooks');
       return new LabNotebooks(app, connection, trans);
     });
@@ -119,11 +123,14 @@ function listGpuMemory(
   list();
 }
 
-/** Loads the features of notebooks with the first notebook. Returns a function that applies settings to them. */
+/**
+ * Loads the features of notebooks with the first notebook. Returns a function that applies settings
+ * to them.
+ */
 function followNotebooks(options: InNotebooksOptions): (settings: Settings) => void {
   let chosen: Settings | null = null;
   let isOpened = false;
-  const loaded = once(async () => {
+  const loaded = makeOnce(async () => {
     const { InNotebooks } = await import('./notebook/in-notebooks');
     const inNotebooks = new InNotebooks(options);
     if (chosen !== null) {
@@ -150,7 +157,7 @@ function followNotebooks(options: InNotebooksOptions): (settings: Settings) => v
 }
 
 /** Returns a function that makes something once and returns it to all callers. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
+function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | null = null;
   return () => (made ??= make());
 }

@@ -28,7 +28,7 @@ beforeEach(() => {
   vi.clearAllMocks();
   Object.assign(mocks, { made: 0, disposed: 0 });
   mocks.newFeed.mockReturnValue({ store: {} });
-  connection = new Connection({} as never, trans as never);
+  connection = new Connection({} as never, trans as never, 'en');
 });
 
 it('connects by itself where there are alert rules, and asks for them once', async () => {

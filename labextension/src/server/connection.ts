@@ -21,6 +21,8 @@ export class Connection {
   constructor(
     private readonly settings: ServerConnection.ISettings,
     private readonly trans: TranslationBundle,
+    /** JupyterLab's language, such as `pt-BR`. */
+    private readonly language: string,
   ) {}
 
   /** Whether the server tells of a fleet; `null` until it has said so. */
@@ -63,12 +65,11 @@ export class Connection {
   }
 
   private async make(): Promise<Feed> {
-    const { settings, trans } = this;
+    const { settings, trans, language } = this;
     const { loadXids, newFeed } = await import('./stream');
-    const feed = newFeed(settings, trans);
+    const feed = newFeed(settings, trans, language);
     this.known = feed;
-    // A bundle does not say which language it is in.
-    if (trans.__('Memory') !== 'Memory') {
+    if (!language.startsWith('en')) {
       await loadXids().catch((error: unknown) =>
         console.error('gpumon: the texts of Xids cannot be loaded', error),
       );

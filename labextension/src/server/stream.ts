@@ -2,7 +2,14 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
-import { ENCODING, Feed, plainText, setTranslator, type FeedOptions } from '@gpumon/page/feed';
+import {
+  ENCODING,
+  Feed,
+  plainText,
+  setLocale,
+  setTranslator,
+  type FeedOptions,
+} from '@gpumon/page/feed';
 import type { Diagnosis, SocketLike } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -21,9 +28,15 @@ const STOPPED = 424;
 /** Stands for an answer that has not come. */
 const LATE = 0;
 
-/** A feed over the proxy. Its views are translated by `trans` from now on. */
-export function newFeed(settings: ServerConnection.ISettings, trans: TranslationBundle): Feed {
+/** Returns a feed over the proxy, and sets the language of all views. */
+export function newFeed(
+  settings: ServerConnection.ISettings,
+  trans: TranslationBundle,
+  language: string,
+): Feed {
   setTranslator(trans);
+  // JupyterLab is in English unless somebody selects a language.
+  setLocale(language === 'en' ? undefined : language);
   return new Feed({
     openSocket: () => openStream(settings),
     request: requestOf(settings),

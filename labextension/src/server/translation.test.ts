@@ -6,6 +6,7 @@ vi.mock('@jupyterlab/services', () => ({ ServerConnection: { makeSettings: vi.fn
 import type { ServerConnection } from '@jupyterlab/services';
 import { TranslationManager } from '@jupyterlab/translation';
 
+import { memorySize } from '../../../static/src/lib/format';
 import { trans } from '../../../static/src/lib/translation';
 import { newFeed } from './stream';
 
@@ -29,7 +30,8 @@ it("the view's texts are in JupyterLab's language, with its plural forms", async
   const connector = { fetch: () => Promise.resolve({ data: { gpumon: POLISH }, message: '' }) };
   const manager = new TranslationManager('', '', undefined, connector as never);
   await manager.fetch('pl');
-  newFeed({} as ServerConnection.ISettings, manager.load('gpumon'));
+  newFeed({} as ServerConnection.ISettings, manager.load('gpumon'), manager.languageCode);
+  expect(memorySize(4.81 * 2 ** 30)).toBe('4,81\u00a0GiB');
   expect([1, 2, 5].map(say)).toEqual(['z 1 rdzenia', 'z 2 rdzeni', 'z 5 rdzeni w sumie']);
   expect(trans.__('GPU %1: %2', 0, 'zgubione')).toBe('zgubione (GPU 0)');
   // What nobody has translated stays as it is.

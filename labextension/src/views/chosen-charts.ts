@@ -16,7 +16,7 @@ export function warnOfUnknown(names: readonly string[], trans: TranslationBundle
   setTranslator(trans);
   for (const name of names.filter((one) => chartCalled(one) === null)) {
     const message = trans.__(
-      'GPU Monitor has no chart "%1", which the setting "Charts" lists. Did you mean "%2"? Change it in the Settings Editor.',
+      'No chart is named "%1". Did you mean "%2"? Change the setting "Charts" of GPU Monitor.',
       name,
       nearestChart(name),
     );

@@ -114,7 +114,7 @@ export abstract class FeedView<View extends Mounted = Mounted> extends LazyView<
     super(id, options);
   }
 
-  protected feed(): Promise<Feed> {
+  protected openFeed(): Promise<Feed> {
     return this.options.connection.feed();
   }
 
@@ -125,7 +125,7 @@ export abstract class FeedView<View extends Mounted = Mounted> extends LazyView<
 
   protected override async load(): Promise<View | null> {
     const { notebooks, trans } = this.options;
-    const feeding = this.feed();
+    const feeding = this.openFeed();
     // This connects to the server while the view is still being loaded.
     const connecting = feeding.then((feed) => feed.subscribe(() => undefined));
     try {

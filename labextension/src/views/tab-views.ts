@@ -120,7 +120,7 @@ export class NodePanel extends FeedView implements TabView {
     return this.machine;
   }
 
-  protected override async feed(): Promise<Feed> {
+  protected override async openFeed(): Promise<Feed> {
     const { app, connection, trans } = this.tabs;
     // The connection sets the language and the units.
     const [{ nodePath }] = await Promise.all([import('./fleet'), connection.feed()]);

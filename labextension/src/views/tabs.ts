@@ -16,7 +16,7 @@ export interface TabsOptions extends LazyViewOptions {
 
 /** A view in a tab of the main area. */
 export interface TabView extends Widget, Pick<LazyView, 'apply' | 'themeChanged'> {
-  /** The part of an address that says what the tab shows. */
+  /** The part of an address that selects what the tab shows. */
   address: string;
   /** The name of a node of the fleet. */
   readonly machine: string | null;

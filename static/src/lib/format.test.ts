@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import * as format from './format';
 import { chooseUnits } from './units';
@@ -85,7 +85,9 @@ describe('times', () => {
   it('carry the date where they were not today', () => {
     const then = new Date(2026, 10, 19, 23, 5, 9).getTime();
     expect(format.since(then, new Date(2026, 10, 19, 23, 30).getTime())).toBe('23:05:09');
-    expect(format.since(then, new Date(2026, 10, 20, 0, 30).getTime())).toBe('2026-11-19 23:05:09');
+    expect(format.since(then, new Date(2026, 10, 20, 0, 30).getTime())).toBe(
+      'Nov 19, 2026 23:05:09',
+    );
   });
 
   it('are in the units that somebody has chosen', () => {
@@ -101,5 +103,32 @@ describe('times', () => {
       chooseUnits({ memory: 'GiB', temperature: '°C' });
     }
     expect(plain(format.memorySize(GIB))).toBe('1.00 GiB');
+  });
+});
+
+describe('other languages', () => {
+  afterEach(() => format.setLocale('en-US'));
+
+  it.each([
+    ['de', '1.980,5', '4,81 GiB', '0,5 s', '19. Nov. 2026 23:05:09'],
+    ['fr', '1\u202f980,5', '4,81 GiB', '0,5 s', '19 nov. 2026 23:05:09'],
+    ['fi', '1 980,5', '4,81 GiB', '0,5 s', '19.11.2026 23.05.09'],
+  ])('%s has its own numbers and dates', (language, number, memory, seconds, date) => {
+    format.setLocale(language);
+    const then = new Date(2026, 10, 19, 23, 5, 9).getTime();
+    expect([
+      plain(format.decimal(1980.5, 1)),
+      plain(format.memorySize(4.81 * GIB)),
+      plain(format.seconds(500)),
+      format.dateAndTime(then),
+    ]).toEqual([number, memory, seconds, date]);
+  });
+
+  it('values are isolated in languages from right to left', () => {
+    format.setLocale('ar');
+    expect(plain(format.memorySize(61 * GIB))).toBe('\u206661.0 GiB\u2069');
+    expect(plain(format.duration(134 * 60_000))).toBe('\u20662 h 14 min\u2069');
+    format.setLocale('he-IL');
+    expect(plain(format.watts(96))).toBe('\u206696 W\u2069');
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Numbers as people read them: a unit always, three significant digits at most, and one unit per kind of place, so
- * that a value never jumps. The space between number and unit does not break.
+ * Numbers as people read them: in their language, with a unit, at most three significant digits, and
+ * one unit per kind of place, so that a value never jumps. The space before a unit does not break.
  */
 
 import { memoryUnitBytes, units } from './units';
@@ -9,11 +9,72 @@ const SPACE = '\u00a0';
 
 export const DASH = '–';
 
+/** Numbers from the server, such as PIDs, have these digits, too. */
+const DIGITS = { numberingSystem: 'latn' } as const;
+/** Clocks have 24 hours in every language, so that times have one width and match logs. */
+const CLOCK = { ...DIGITS, hourCycle: 'h23', hour: '2-digit', minute: '2-digit' } as const;
+const DAY = { ...DIGITS, month: 'short', day: 'numeric' } as const;
+
+/** Languages that are written from right to left. */
+const RIGHT_TO_LEFT = /^(ar|fa|he|iw|ps|ur|yi)\b/;
+
+interface Formats {
+  /** Whether values have to be isolated from the text around them. */
+  isRightToLeft: boolean;
+  /** By the number of decimals. */
+  decimals: Intl.NumberFormat[];
+  second: Intl.DateTimeFormat;
+  minute: Intl.DateTimeFormat;
+  day: Intl.DateTimeFormat;
+  date: Intl.DateTimeFormat;
+}
+
+let locale: string | undefined;
+let made: Formats | null = null;
+
+/** Sets the language of numbers and dates, such as `pt-BR`; without one, the browser's. */
+export function setLocale(language: string | undefined): void {
+  locale = language;
+  made = null;
+}
+
+function formats(): Formats {
+  return (made ??= {
+    isRightToLeft: RIGHT_TO_LEFT.test(locale ?? '') || isDocumentRightToLeft(),
+    decimals: [],
+    second: new Intl.DateTimeFormat(locale, { ...CLOCK, second: '2-digit' }),
+    minute: new Intl.DateTimeFormat(locale, CLOCK),
+    day: new Intl.DateTimeFormat(locale, DAY),
+    date: new Intl.DateTimeFormat(locale, { ...DAY, year: 'numeric' }),
+  });
+}
+
+function isDocumentRightToLeft(): boolean {
+  return typeof document !== 'undefined' && document.documentElement.dir === 'rtl';
+}
+
+/** Returns a number and its unit, which keep their order in text from right to left. */
+export function withUnit(number: string | number, unit: string): string {
+  const value = `${number}${SPACE}${unit}`;
+  return formats().isRightToLeft ? `\u2066${value}\u2069` : value;
+}
+
+/** Returns a number with this many decimals: `1,980.5`. */
+export function decimal(value: number, digits: number): string {
+  const format = (formats().decimals[digits] ??= new Intl.NumberFormat(locale, {
+    ...DIGITS,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+    signDisplay: 'negative',
+  }));
+  return format.format(value);
+}
+
 /** Three significant digits, and no more than two after the point: `0.41`, `4.81`, `61.0`, `140`, `1,980`. */
 export function significant(value: number): string {
   const size = Math.abs(value);
   const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
-  return thousands(value.toFixed(digits));
+  return decimal(value, digits);
 }
 
 /** The marks of an axis, all with one unit and as many decimals as their distance needs: `0.0 GB/s`, `0.5 GB/s`. */
@@ -22,17 +83,17 @@ export function axisTicks(values: readonly number[], scale: number, unit: string
   const step = Math.abs(second - first || first) / scale;
   const digits = step > 0 ? Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))) : 0;
   return values.map((value) =>
-    `${thousands((value / scale).toFixed(digits))}${SPACE}${unit}`.trim(),
+    unit === '' ? decimal(value / scale, digits) : withUnit(decimal(value / scale, digits), unit),
   );
 }
 
 /** `96 %`, from 0 to 100. */
 export function percent(value: number): string {
-  return `${Math.round(value)}${SPACE}%`;
+  return withUnit(count(value), '%');
 }
 
 export function count(value: number): string {
-  return thousands(value.toFixed(0));
+  return decimal(value, 0);
 }
 
 /** The number alone of a memory size, in GiB or what else was chosen: `61.0`. */
@@ -41,7 +102,7 @@ export function memoryNumber(bytes: number): string {
 }
 
 export function memorySize(bytes: number): string {
-  return `${memoryNumber(bytes)}${SPACE}${units().memory}`;
+  return withUnit(memoryNumber(bytes), units().memory);
 }
 
 /** What stands behind the number of memory in use: `/ 140 GiB`, or the unit alone where the total is not known. */
@@ -65,7 +126,7 @@ export function memoryAmount(bytes: number): string {
   const small = smallMemory();
   return bytes >= 1000 * small.bytes
     ? memorySize(bytes)
-    : `${bytes === 0 ? '0' : significant(bytes / small.bytes)}${SPACE}${small.name}`;
+    : withUnit(bytes === 0 ? '0' : significant(bytes / small.bytes), small.name);
 }
 
 /** Memory in a column: one decimal of GiB, so that points align; MiB for what would be 0.0. */
@@ -73,8 +134,8 @@ export function memoryColumn(bytes: number): string {
   const unit = memoryUnitBytes();
   const small = smallMemory();
   return bytes !== 0 && bytes < 0.05 * unit
-    ? `${count(Math.max(1, bytes / small.bytes))}${SPACE}${small.name}`
-    : `${(bytes / unit).toFixed(1)}${SPACE}${units().memory}`;
+    ? withUnit(count(Math.max(1, bytes / small.bytes)), small.name)
+    : withUnit(decimal(bytes / unit, 1), units().memory);
 }
 
 /** MiB beside GiB, MB beside GB. */
@@ -84,7 +145,7 @@ function smallMemory(): { name: string; bytes: number } {
 }
 
 export function watts(value: number): string {
-  return `${count(value)}${SPACE}W`;
+  return withUnit(count(value), 'W');
 }
 
 /** A temperature in the unit that was chosen. */
@@ -93,7 +154,7 @@ export function degrees(celsius: number): number {
 }
 
 export function celsius(value: number): string {
-  return `${degrees(value).toFixed(0)}${SPACE}${units().temperature}`;
+  return withUnit(count(degrees(value)), units().temperature);
 }
 
 /** Between two temperatures. */
@@ -102,11 +163,11 @@ export function degreesBetween(celsius: number): number {
 }
 
 export function celsiusDifference(value: number): string {
-  return `${degreesBetween(value).toFixed(0)}${SPACE}${units().temperature}`;
+  return withUnit(count(degreesBetween(value)), units().temperature);
 }
 
 export function mhz(value: number): string {
-  return `${count(value)}${SPACE}MHz`;
+  return withUnit(count(value), 'MHz');
 }
 
 /** The unit of a rate, and its size in bytes per second: links and disks count in powers of ten. */
@@ -117,18 +178,18 @@ export function rateUnit(value: number): readonly [scale: number, unit: string] 
 /** `12.4 MB/s`. */
 export function bytesPerSecond(value: number): string {
   const [scale, unit] = rateUnit(value);
-  return `${value === 0 ? '0' : significant(value / scale)}${SPACE}${unit}`;
+  return withUnit(value === 0 ? '0' : significant(value / scale), unit);
 }
 
 /** How long, in the largest fitting unit: `7 s`, `26 min`, `2 h 14 min`, `6 d 2 h`, and `1 h` to the minute. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) {
-    return `${seconds}${SPACE}s`;
+    return withUnit(seconds, 's');
   }
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) {
-    return `${minutes}${SPACE}min`;
+    return withUnit(minutes, 'min');
   }
   const hours = Math.floor(minutes / 60);
   if (hours < 24) {
@@ -138,15 +199,15 @@ export function duration(ms: number): string {
 }
 
 function withRest(value: number, unit: string, rest: number, restUnit: string): string {
-  return `${value}${SPACE}${unit}${rest === 0 ? '' : ` ${rest}${SPACE}${restUnit}`}`;
+  return rest === 0 ? withUnit(value, unit) : withUnit(`${value}${SPACE}${unit} ${rest}`, restUnit);
 }
 
 /** How long something took, to three digits: `80 ms`, `12.4 s`; from two minutes on as a duration. */
 export function precise(ms: number): string {
   if (ms < 999.5) {
-    return `${Math.round(ms)}${SPACE}ms`;
+    return withUnit(Math.round(ms), 'ms');
   }
-  return ms < 120_000 ? `${significant(ms / 1000)}${SPACE}s` : duration(ms);
+  return ms < 120_000 ? withUnit(significant(ms / 1000), 's') : duration(ms);
 }
 
 /** `5.50 µs`, `12.4 ms`. */
@@ -154,18 +215,18 @@ export function microseconds(us: number): string {
   if (us >= 999_500) {
     return precise(us / 1000);
   }
-  return us < 999.5 ? `${significant(us)}${SPACE}µs` : `${significant(us / 1000)}${SPACE}ms`;
+  return us < 999.5 ? withUnit(significant(us), 'µs') : withUnit(significant(us / 1000), 'ms');
 }
 
 /** `4.02 TFLOP/s`; `unit` is what is counted. */
 export function operationsPerSecond(value: number, unit: 'OP' | 'FLOP'): string {
   const [scale, prefix] =
     value >= 0.9995e12 ? [1e12, 'T'] : value >= 0.9995e9 ? [1e9, 'G'] : [1e6, 'M'];
-  return `${significant(value / scale)}${SPACE}${prefix}${unit}/s`;
+  return withUnit(significant(value / scale), `${prefix}${unit}/s`);
 }
 
 export function kilowattHours(joules: number): string {
-  return `${significant(joules / 3.6e6)}${SPACE}kWh`;
+  return withUnit(significant(joules / 3.6e6), 'kWh');
 }
 
 /** The unit of an energy, and its size in joules. */
@@ -176,47 +237,37 @@ export function energyUnit(joules: number): readonly [scale: number, unit: strin
 /** `420 J`, `6.10 kJ`, `1.20 MJ`. */
 export function energy(joules: number): string {
   const [scale, unit] = energyUnit(joules);
-  return `${significant(joules / scale)}${SPACE}${unit}`;
+  return withUnit(significant(joules / scale), unit);
 }
 
 /** A span of time for a countdown or an interval: `0.1 s`, `1 s`, `15 s`. */
 export function seconds(ms: number): string {
-  return `${String(ms < 1000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000))}${SPACE}s`;
+  const tenths = ms < 1000 ? Math.round(ms / 100) : Math.round(ms / 1000) * 10;
+  return withUnit(decimal(tenths / 10, tenths % 10 === 0 ? 0 : 1), 's');
 }
 
 /** The time of day, `10:42:07`, in the reader's zone. */
 export function timeOfDay(atMs: number): string {
-  const date = new Date(atMs);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()]
-    .map((n) => String(n).padStart(2, '0'))
-    .join(':');
+  return formats().second.format(atMs);
 }
 
 /** The time of day without seconds, `10:42`. */
 export function hourAndMinute(atMs: number): string {
-  return timeOfDay(atMs).slice(0, 5);
+  return formats().minute.format(atMs);
 }
 
-/** The day, `Nov 24`, in the words of the reader's browser. */
+/** The day, `Nov 24`. */
 export function dayOfMonth(atMs: number): string {
-  return new Date(atMs).toLocaleDateString(undefined, { month: 'short', day: 'numeric' });
+  return formats().day.format(atMs);
 }
 
-/** When something began: the time of day, with the date where it was not today. */
-export function since(atMs: number, nowMs: number): string {
+/** A moment: the time of day, with the date unless it was today. */
+export function since(atMs: number, nowMs: number, time = timeOfDay): string {
   const isToday = new Date(atMs).toDateString() === new Date(nowMs).toDateString();
-  return isToday ? timeOfDay(atMs) : dateAndTime(atMs);
+  return isToday ? time(atMs) : dateAndTime(atMs, time);
 }
 
-/** Date and time of day, `2026-11-23 10:42:07`, in the reader's zone. */
-export function dateAndTime(atMs: number): string {
-  const then = new Date(atMs);
-  const day = [then.getFullYear(), then.getMonth() + 1, then.getDate()]
-    .map((n) => String(n).padStart(2, '0'))
-    .join('-');
-  return `${day} ${timeOfDay(atMs)}`;
-}
-
-function thousands(digits: string): string {
-  return digits.replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ',');
+/** Date and time of day, `Nov 23, 2026 10:42:07`, in the reader's zone. */
+export function dateAndTime(atMs: number, time = timeOfDay): string {
+  return `${formats().date.format(atMs)} ${time(atMs)}`;
 }

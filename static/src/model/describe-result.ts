@@ -1,6 +1,13 @@
 /** Results of runs as text, one column for each thing that they say. */
 
-import { bytesPerSecond, DASH, microseconds, operationsPerSecond, percent } from '../lib/format';
+import {
+  bytesPerSecond,
+  DASH,
+  decimal,
+  microseconds,
+  operationsPerSecond,
+  percent,
+} from '../lib/format';
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { RunResult } from '../wire';
@@ -39,7 +46,7 @@ export function rateOf(result: RunResult): number | null {
 /** By how much a rate is another than the one before: `+1.2 %`. */
 export function change(rate: number, before: number): string {
   const share = (rate / before - 1) * 100;
-  return `${share < 0 ? '−' : '+'}${Math.abs(share).toFixed(1)}\u00a0%`;
+  return `${share < 0 ? '−' : '+'}${decimal(Math.abs(share), 1)}\u00a0%`;
 }
 
 /** What a result says, beside the last one of the same. */

@@ -5,6 +5,7 @@ import type { ClientFrame, ServerFrame } from '../wire';
 import { setEnergyPrice } from './energy-price';
 import { Store, type Diagnosis } from './store';
 
+export { setLocale } from '../lib/format';
 export { ENCODING } from '../lib/inflate';
 export { plainText } from '../lib/text';
 export { setTranslator } from '../lib/translation';

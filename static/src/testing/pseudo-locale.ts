@@ -3,10 +3,11 @@
 import type { Translator } from '../lib/translation';
 
 const ACCENT = '\u0301';
-/** Units, and names that are the same in every language. */
+/** Units, names that are the same in every language, and months, whose names are the browser's. */
 const SAME =
   '[GMkTP]i?B(?:/s)?|[kM]?[JW]|[kMG]Wh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|XGMI|' +
-  'MIG|MPS|ECC|UUID|VBIOS|CUDA';
+  'MIG|MPS|ECC|UUID|VBIOS|CUDA|' +
+  'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
 /** Everything that is no word. A text with a digit is none. */
 const NAMES = new RegExp(String.raw`[\w.:-]*\d[\w.:-]*|\b(?:${SAME})\b`, 'g');
 

@@ -8,22 +8,22 @@ const HOUR = 3_600_000;
 
 it('a moment is a time, or the span that values are means of, with its date where that is not today', () => {
   expect(momentText(NOON, 0, NOON + HOUR)).toBe('12:00:07');
-  expect(momentText(NOON, 0, NOON + 20 * HOUR)).toBe('2026-11-20 12:00:07');
+  expect(momentText(NOON, 0, NOON + 20 * HOUR)).toBe('Nov 20, 2026 12:00:07');
   expect(momentText(NOON, 10_000, NOON)).toBe('12:00:00 – 12:00:10');
-  expect(momentText(NOON, 900_000, NOON + 20 * HOUR)).toBe('2026-11-20 12:00 – 12:15');
+  expect(momentText(NOON, 900_000, NOON + 20 * HOUR)).toBe('Nov 20, 2026 12:00 – 12:15');
 });
 
 it('a span has a second date where it ends on another day, and seconds where it is short', () => {
   expect(spanText(NOON, NOON + 9000, NOON + HOUR)).toEqual(['12:00:07', '12:00:16']);
   expect(spanText(NOON, NOON + 9000, NOON + 30 * HOUR)).toEqual([
-    '2026-11-20 12:00:07',
+    'Nov 20, 2026 12:00:07',
     '12:00:16',
   ]);
   expect(spanText(NOON, NOON + HOUR, NOON + 2 * HOUR)).toEqual(['12:00', '13:00']);
-  expect(spanText(NOON - 24 * HOUR, NOON, NOON)).toEqual(['2026-11-19 12:00', '12:00']);
+  expect(spanText(NOON - 24 * HOUR, NOON, NOON)).toEqual(['Nov 19, 2026 12:00', '12:00']);
   expect(spanText(NOON - 24 * HOUR, NOON, NOON + 24 * HOUR)).toEqual([
-    '2026-11-19 12:00',
-    '2026-11-20 12:00',
+    'Nov 19, 2026 12:00',
+    'Nov 20, 2026 12:00',
   ]);
 });
 

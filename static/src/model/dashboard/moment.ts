@@ -6,17 +6,15 @@ import type { Unit } from '../unit';
 const MINUTE_MS = 60_000;
 const TO_THE_SECOND_MS = 60 * MINUTE_MS;
 
-/** The time of a reading, or the span that values are means of: `10:42:07`, `2026-11-23 14:00 – 14:15`. */
+/** The time of a reading, or the span that values are means of: `10:42:07`, `Nov 23, 2026 14:00 – 14:15`. */
 export function momentText(at_ms: number, mean_ms: number, now_ms: number): string {
   if (mean_ms === 0) {
     return since(at_ms, now_ms);
   }
   // Points begin at multiples of their length.
   const from_ms = Math.floor(at_ms / mean_ms) * mean_ms;
-  const isWhole = mean_ms % MINUTE_MS === 0;
-  const from = since(from_ms, now_ms);
-  const to = isWhole ? hourAndMinute(from_ms + mean_ms) : timeOfDay(from_ms + mean_ms);
-  return `${isWhole ? toTheMinute(from) : from} – ${to}`;
+  const time = mean_ms % MINUTE_MS === 0 ? hourAndMinute : timeOfDay;
+  return `${since(from_ms, now_ms, time)} – ${time(from_ms + mean_ms)}`;
 }
 
 /** `71 – 100 %`; empty where the value is a reading itself, or both are written alike. */
@@ -36,14 +34,6 @@ export function spanText(
   now_ms: number,
 ): [from: string, to: string] {
   const isOneDay = new Date(from_ms).toDateString() === new Date(to_ms).toDateString();
-  const ends: [string, string] = [
-    since(from_ms, now_ms),
-    isOneDay ? timeOfDay(to_ms) : since(to_ms, now_ms),
-  ];
-  return to_ms - from_ms < TO_THE_SECOND_MS ? ends : [toTheMinute(ends[0]), toTheMinute(ends[1])];
-}
-
-/** Without the seconds at its end. */
-function toTheMinute(time: string): string {
-  return time.slice(0, -':00'.length);
+  const time = to_ms - from_ms < TO_THE_SECOND_MS ? timeOfDay : hourAndMinute;
+  return [since(from_ms, now_ms, time), isOneDay ? time(to_ms) : since(to_ms, now_ms, time)];
 }

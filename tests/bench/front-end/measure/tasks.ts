@@ -78,7 +78,8 @@ const TASKS: Record<string, (person: Person) => Promise<void>> = {
     await person.sees(notebookOn(person.page, 2).filter({ hasText: '60.0' }));
   },
   'compare power of 8 GPUs over the last run': async (person) => {
-    await person.click(person.page.locator('.jp-LauncherCard', { hasText: 'GPU Charts' }));
+    await person.click(panelTab(person.page));
+    await person.click(person.page.getByTestId('gpumon-charts'));
     const power = person.page.locator('[data-plot="all power.draw_watts"]');
     await person.sees(power.locator('.gpumon-readouts > button', { hasText: '665' }).last());
     await person.drag(power.locator('canvas').first(), ...RUN_AT);
