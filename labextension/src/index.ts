@@ -28,6 +28,8 @@ const RANK = 250;
 // Notebook 7 has no layout restorer, and a custom JupyterLab may lack any of the others.
 const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN_ID,
+  // JupyterLab's own descriptions of plugins are not translated either.
+  // oxlint-disable-next-line texts/translated
   description: 'Monitors GPUs in a panel of the left sidebar, and shows the GPU use of cells.',
   autoStart: true,
   optional: [
@@ -138,6 +140,7 @@ function followNotebooks(options: InNotebooksOptions): (settings: Settings) => v
     }
     return inNotebooks;
   });
+  // oxlint-disable-next-line texts/translated
   options.app.docRegistry.addWidgetExtension('Notebook', {
     createNew: (widget) => {
       isOpened = true;

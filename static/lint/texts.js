@@ -1,10 +1,12 @@
 /** Rules for texts that people read: all of them go through `trans`, so that they can be translated. */
 
-const TRANS = 'CallExpression[callee.object.name="trans"]';
+/** Calls of `trans`, of `this.trans`, and of `lab`, which has JupyterLab's own texts. */
+const TRANS =
+  'CallExpression:matches([callee.object.name=/^(trans|lab)$/], [callee.object.property.name="trans"])';
 
 /** Two words, one word with a capital letter, or a word behind a value. Classes and units are none of these. */
 const WORDS = [
-  'Literal[value=/^(?!(?:sudo )?gpumon).*[a-z],? [a-z]/i]',
+  'Literal[value=/^(?!(?:sudo )?gpumon|pip ).*[a-z],? [a-z]/i]',
   ':not(TSLiteralType, BinaryExpression) > Literal[value=/^[A-Z][a-z]+$/]',
   'TemplateElement[value.raw=/^(?!gpumon).*[a-z],? [a-z]/i]',
   'TemplateElement[value.raw=/^,? (?!min|gpumon)[a-z]{2,}/]',
@@ -30,6 +32,9 @@ export default {
       `${TRANS}:not([arguments.0.type="Literal"])`,
       'Write the text as a literal in the call of trans: translators are given literals only.',
     ),
-    translated: forbid(`${WORDS}, ${IN_MARKUP}`, 'Pass a text for people through trans.__ or trans._n.'),
+    translated: forbid(
+      `${WORDS}, ${IN_MARKUP}`,
+      'Pass a text for people through trans.__ or trans._n.',
+    ),
   },
 };

@@ -31,7 +31,8 @@ export interface CostCommandsOptions {
 export async function addCostCommands(options: CostCommandsOptions): Promise<void> {
   const { app, palette, registry, translator, trans, current } = options;
   // The group is JupyterLab's own, and so is its name.
-  const category = (translator ?? nullTranslator).load('jupyterlab').__('Notebook Operations');
+  const lab = (translator ?? nullTranslator).load('jupyterlab');
+  const category = lab.__('Notebook Operations');
   app.commands.addCommand(CommandIDs.remove, {
     label: trans.__('Remove Stored GPU Costs'),
     caption: trans.__('Remove the GPU costs that are stored in the cells of this notebook'),

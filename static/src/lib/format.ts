@@ -39,10 +39,14 @@ export function setLocale(language: string | undefined): void {
 }
 
 function formats(): Formats {
-  return (made ??= {
-    isRightToLeft: RIGHT_TO_LEFT.test(locale ?? '') || isDocumentRightToLeft(),
+  if (made !== null) {
+    return made;
+  }
+  const second = new Intl.DateTimeFormat(locale, { ...CLOCK, second: '2-digit' });
+  return (made = {
+    isRightToLeft: RIGHT_TO_LEFT.test(second.resolvedOptions().locale) || isDocumentRightToLeft(),
     decimals: [],
-    second: new Intl.DateTimeFormat(locale, { ...CLOCK, second: '2-digit' }),
+    second,
     minute: new Intl.DateTimeFormat(locale, CLOCK),
     day: new Intl.DateTimeFormat(locale, DAY),
     date: new Intl.DateTimeFormat(locale, { ...DAY, year: 'numeric' }),

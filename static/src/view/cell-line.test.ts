@@ -1,9 +1,12 @@
 // @vitest-environment jsdom
 import { beforeEach, expect, it } from 'vitest';
 
+import { setLocale } from '../lib/format';
+import { setTranslator, trans } from '../lib/translation';
 import { COST, STORED } from '../testing/full-hello';
 import { GIB } from '../testing/frames';
 import { readStoredCost } from '../model/stored-cost';
+import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
 import { CellLine } from './cell-line';
 
 const stored = { ...STORED, duration_s: 13.1 };
@@ -21,7 +24,7 @@ function shown(): string {
   return texts.map((element) => element.textContent.replaceAll('\u00a0', ' ')).join(', ');
 }
 
-it('marks what is stored, and becomes the line of a run', () => {
+it('stored cost is marked until a run replaces it', () => {
   line.updateStored(stored, true);
   expect(shown()).toBe('13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, stored');
   expect(line.element.getAttribute('data-stored')).toBe('last');
@@ -35,7 +38,7 @@ it('marks what is stored, and becomes the line of a run', () => {
   expect([...line.element.attributes].map(({ name }) => name)).not.toContain('data-stored');
 });
 
-it('has beside what a run takes what an earlier one took, where that differs', () => {
+it('different cost of an earlier run is shown', () => {
   line.update(COST, false, { ...stored, energy_joules: 1.2 });
   expect(shown()).toBe('5.00 s, was 13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, was 1.20 J');
   const was = line.element.querySelector('.gpumon-cell-was');
@@ -44,7 +47,7 @@ it('has beside what a run takes what an earlier one took, where that differs', (
   expect(shown()).not.toContain('was');
 });
 
-it('says nothing of a difference that any two runs have', () => {
+it('usual difference between runs is not shown', () => {
   line.update(COST, false, {
     ...stored,
     duration_s: 5.05,
@@ -54,7 +57,7 @@ it('says nothing of a difference that any two runs have', () => {
   expect(shown()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, was 3.00 GiB, 1.00 J shared');
 });
 
-it('shows markup in the names of a notebook as text', () => {
+it('markup in names is shown as text', () => {
   const hostile = readStoredCost({ ...stored, gpus: ['<img src=x onerror=alert(1)>'] });
   expect(hostile).not.toBeNull();
   if (hostile !== null) {
@@ -65,4 +68,28 @@ it('shows markup in the names of a notebook as text', () => {
   expect(line.element.querySelector('.gpumon-cell-was')?.getAttribute('title')).toContain(
     '<img src=x',
   );
+});
+
+it('cell line has no English word in another language', () => {
+  const before = trans;
+  setTranslator(pseudoTranslator(trans));
+  const texts: string[] = [];
+  line.updateStored(stored, true);
+  texts.push(...textsOf(line.element));
+  line.updateStored(stored, false);
+  texts.push(...textsOf(line.element));
+  line.update(COST, true, { ...stored, energy_joules: 1.2 });
+  texts.push(...textsOf(line.element));
+  expect(texts.length).toBeGreaterThan(20);
+  expect(untranslated(texts, ['NVIDIA'])).toEqual([]);
+  setTranslator(before);
+});
+
+it('values are isolated in a language from right to left', () => {
+  setLocale('ar');
+  line.update(COST, false, null);
+  const parts = [...line.element.querySelectorAll('[data-cost]')];
+  const isolated = /^\P{L}*\p{L}*\s?\u2066[^\u2069]*\d\u00a0\p{L}+[^\u2069]*\u2069/u;
+  expect(parts.filter(({ textContent }) => !isolated.test(textContent))).toEqual([]);
+  setLocale('en-US');
 });

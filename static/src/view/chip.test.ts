@@ -1,7 +1,9 @@
 // @vitest-environment jsdom
 import { expect, it, vi } from 'vitest';
 
+import { setTranslator, trans } from '../lib/translation';
 import { GIB, gpu, NOW, process, sample } from '../testing/frames';
+import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
 import { Chip } from './chip';
 
 const notebook = { kernel_id: 'k', kernel_pid: 10, path: 'train.ipynb' };
@@ -11,7 +13,7 @@ const own = process(10, {
   sm_percent: 93,
 });
 
-it('says what the notebook holds, and on which GPUs', () => {
+it('chip has memory and utilization of its notebook', () => {
   const chip = new Chip(() => undefined);
   const both = [gpu(0, { processes: [own] }), gpu(1, { processes: [own, process(4)] })];
   chip.update(sample(NOW, both), 'k');
@@ -19,7 +21,7 @@ it('says what the notebook holds, and on which GPUs', () => {
   expect(chip.element.title.replaceAll('\u00a0', ' ')).toContain('holds 122 GiB of GPU 0, 1');
 });
 
-it('is not there for a notebook without a GPU, nor before anything is known', () => {
+it('chip is hidden without a GPU or a sample', () => {
   const chip = new Chip(() => undefined);
   expect(chip.element.hidden).toBe(true);
   chip.update(sample(NOW, [gpu(0, { processes: [own] })]), 'k');
@@ -34,8 +36,21 @@ it('is not there for a notebook without a GPU, nor before anything is known', ()
   }
 });
 
-it('leads somewhere', () => {
+it('click on chip is reported', () => {
   const click = vi.fn();
   new Chip(click).element.click();
   expect(click).toHaveBeenCalledOnce();
+});
+
+it('chip has no English word in another language', () => {
+  const before = trans;
+  setTranslator(pseudoTranslator(trans));
+  const chip = new Chip(() => undefined);
+  for (const changes of [{}, { memory_bytes: null }, { sm_percent: null }]) {
+    const processes = [{ ...own, ...changes } as typeof own];
+    chip.update(sample(NOW, [gpu(0, { processes })]), 'k');
+    expect(textsOf(chip.element)).toHaveLength(2);
+    expect(untranslated(textsOf(chip.element), [])).toEqual([]);
+  }
+  setTranslator(before);
 });

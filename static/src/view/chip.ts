@@ -1,23 +1,27 @@
-/** What a notebook has of the GPUs now, in a few letters, for a toolbar or a status bar. */
-
-import { button, setAttribute, setShown, setText } from '../lib/dom';
+import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { memorySize, percent } from '../lib/format';
 import { joined } from '../lib/text';
 import { trans } from '../lib/translation';
 import { shareOf } from '../model/kernel-share';
 import type { Sample } from '../wire';
 
+/**
+ * The GPU use of a notebook in a few letters, for a toolbar or a status bar. Notebooks load it
+ * before they load Preact.
+ */
 export class Chip {
-  readonly element: HTMLButtonElement;
+  readonly element = h('button', {
+    type: 'button',
+    class: 'gpumon-toolbar-chip',
+    'data-testid': 'gpumon-chip',
+    hidden: '',
+  });
 
   constructor(onClick: () => void) {
-    this.element = button(
-      { class: 'gpumon-toolbar-chip', 'data-testid': 'gpumon-chip', hidden: '' },
-      onClick,
-    );
+    this.element.addEventListener('click', onClick);
   }
 
-  /** Shows what this kernel has; without a kernel, or where it holds no GPU, nothing. */
+  /** Shows the use of a kernel. Without a kernel, or one without a GPU, the chip is hidden. */
   update(sample: Sample | null, kernelId: string | null): void {
     const share = sample === null || kernelId === null ? null : shareOf(sample, kernelId);
     setShown(this.element, share !== null && share.gpus.length > 0);
@@ -27,26 +31,19 @@ export class Chip {
     const memory = share.bytes === null ? null : memorySize(share.bytes);
     const busy = share.sm_percent === null ? null : percent(share.sm_percent);
     setText(this.element, joined([trans.__('GPU'), memory, busy], ' '));
-    setAttribute(this.element, 'title', title(share.gpus.join(', '), memory, busy));
+    setAttribute(this.element, 'title', titleOf(share.gpus.join(', '), memory, busy));
   }
 }
 
-function title(where: string, memory: string | null, busy: string | null): string {
-  if (memory === null) {
-    return busy === null
-      ? trans.__('This notebook is on GPU %1. Click for all GPUs.', where)
-      : trans.__(
-          'This notebook is on GPU %1, and its kernels ran %2 of the time. Click for all GPUs.',
-          where,
-          busy,
-        );
-  }
-  return busy === null
-    ? trans.__('This notebook holds %1 of GPU %2. Click for all GPUs.', memory, where)
-    : trans.__(
-        'This notebook holds %1 of GPU %2, its kernels ran %3 of the time. Click for all GPUs.',
-        memory,
-        where,
-        busy,
-      );
+function titleOf(gpus: string, memory: string | null, busy: string | null): string {
+  return joined(
+    [
+      memory === null
+        ? trans.__('This notebook uses GPU %1.', gpus)
+        : trans.__('This notebook holds %1 of GPU %2.', memory, gpus),
+      busy === null ? null : trans.__('Its kernels ran %1 of the time.', busy),
+      trans.__('Click for all GPUs.'),
+    ],
+    ' ',
+  );
 }
