@@ -51,7 +51,7 @@ INSTALLED := .installed-$(PROFILE)
 .DELETE_ON_ERROR:
 # Independent steps run at the same time: some wait for the network while others compile.
 MAKEFLAGS += --jobs=4
-.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv libraries program wheel frontend test test-needs test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv libraries program wheel frontend test test-needs test-rust test-web test-python test-api test-browser test-firefox test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -77,7 +77,7 @@ test-needs: fake-library $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made lab4
 	@$(PYTHON) tools/need.py sshd
 
 # Clippy is the compiler of everything that tests run, so that one build serves both.
-test test-full test-needs test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers: \
+test test-full test-needs test-rust test-web test-python test-api test-browser test-firefox test-lab40 test-hub test-trackers: \
 	export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 
 test-full: export GPUMON_TEST_FULL = 1
@@ -104,6 +104,8 @@ test-api: $(API)/.made fake-library ## the API against its description, with val
 	@$(PYTHON) tools/test.py api
 test-browser: $(JUPYTER)/$(INSTALLED) browser-needs ## the wheel in JupyterLab and Notebook, and the page, in Chromium
 	@$(PYTHON) tools/test.py browser
+test-firefox: $(JUPYTER)/$(INSTALLED) browser-needs ## the page in Firefox
+	@$(PYTHON) tools/test.py firefox
 test-lab40: lab40 browser-needs ## the panel in the oldest supported JupyterLab
 	@$(PYTHON) tools/test.py lab40
 
@@ -176,7 +178,7 @@ deploy-needs:
 	@$(PYTHON) tools/need.py promtool shellcheck r
 
 browser-needs: $(MODULES) fake-library
-	@$(PYTHON) tools/need.py chromium
+	@$(PYTHON) tools/need.py chromium firefox
 
 rust:
 	@$(PYTHON) tools/need.py compiler rust

@@ -35,6 +35,8 @@ RUSTUP = "https://static.rust-lang.org/rustup/dist/{target}/rustup-init"
 HEADLESS = "chromium-headless-shell"
 #: Browsers that speak the DevTools protocol, in the order of preference. The browser tests look for the same names.
 CHROMIUMS = [HEADLESS, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+#: Firefox, which the tests drive over WebDriver BiDi; the first is a package of Debian.
+FIREFOXES = ["firefox-esr", "firefox"]
 
 #: Programs built by `cargo install`: version, features, home page. Another version may check or pack otherwise.
 CARGO_PROGRAMS = {
@@ -87,6 +89,14 @@ def chromium() -> None:
         if not is_there:
             raise
         print(f"{error}\nThe browser tests use the Chromium that is installed.", flush=True)
+
+
+def firefox() -> None:
+    """Install Firefox if there is none."""
+    if os.environ.get("FIREFOX") is None and not any(shutil.which(name) for name in FIREFOXES):
+        is_debian = platform.freedesktop_os_release()["ID"] == "debian"
+        package = FIREFOXES[0] if is_debian else FIREFOXES[1]
+        install(f"{package} fonts-dejavu-core", "the tests of the page need Firefox")
 
 
 def compiler() -> None:
@@ -305,6 +315,7 @@ CHECKS = {
     "sshd": sshd,
     "shellcheck": shellcheck,
     "chromium": chromium,
+    "firefox": firefox,
     "zizmor": zizmor,
     **{name: partial(_cargo_install, name) for name in CARGO_PROGRAMS},
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the checks and tests, all of them or those that are named, and adds up what they say.
 
-    tools/test.py [format] [rust] [alone] [aarch64] [web] [python] [api] [browser] [lab40] [hub]
+    tools/test.py [format] [rust] [alone] [aarch64] [web] [python] [api] [browser] [firefox] [lab40] [hub]
 
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is repeated at the end, so that the last lines of a log are enough to know it.
@@ -318,6 +318,14 @@ SUITES = {
         )
         for part in ("1/4", "2/4", "3/4", "4/4")
     ],
+    "firefox": [
+        Suite(
+            "Firefox: page",
+            _browser(script="firefox"),
+            VITEST,
+            alone=lambda names: _browser_alone(names, "firefox"),
+        ),
+    ],
     "lab40": [
         Suite(
             "Python tests, with the Python of JupyterLab 4.0",
@@ -354,6 +362,7 @@ THEN = [
     *[[suite] for suite in SUITES["browser"]],
     SUITES["lab40"],
     SUITES["hub"],
+    SUITES["firefox"],
     SUITES["api"],
 ]
 #: The number of lists that run at the same time. With three, two cores were idle for a third of the

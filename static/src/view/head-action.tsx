@@ -30,8 +30,12 @@ export function HeadActionButton({
     'data-testid': id,
     title: title ?? (icon === undefined ? undefined : label),
     'aria-label': icon === undefined ? undefined : label,
-    onClick: () => {
-      onDone?.();
+    onClick: ({ currentTarget }: { currentTarget: Element }) => {
+      if (onDone !== undefined) {
+        // A dialog returns the focus to the menu, since its buttons are hidden then.
+        currentTarget.closest('details')?.querySelector('summary')?.focus();
+        onDone();
+      }
       onClick?.();
     },
   };

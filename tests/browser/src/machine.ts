@@ -32,20 +32,28 @@ const CHROMIUMS = [
   'google-chrome',
   'google-chrome-stable',
 ];
+const FIREFOXES = ['firefox-esr', 'firefox'];
 
-/** The browser: `$CHROMIUM`, or the first of the usual names in `$PATH`. */
+/** Returns `$CHROMIUM`, or the first of the usual names in `$PATH`. */
 export function chromiumPath(): string {
-  if (process.env.CHROMIUM !== undefined) {
-    return process.env.CHROMIUM;
-  }
-  const folders = (process.env.PATH ?? '').split(path.delimiter);
-  const found = CHROMIUMS.flatMap((name) => folders.map((folder) => path.join(folder, name))).find(
-    isProgram,
+  return (
+    process.env.CHROMIUM ?? findProgram(CHROMIUMS, 'Chromium is missing: run `make test-browser`')
   );
+}
+
+/** Returns `$FIREFOX`, or the first of the usual names in `$PATH`. */
+export function firefoxPath(): string {
+  return (
+    process.env.FIREFOX ?? findProgram(FIREFOXES, 'Firefox is missing: run `make test-firefox`')
+  );
+}
+
+function findProgram(names: readonly string[], advice: string): string {
+  const folders = (process.env.PATH ?? '').split(path.delimiter);
+  const files = names.flatMap((name) => folders.map((folder) => path.join(folder, name)));
+  const found = files.find(isProgram);
   if (found === undefined) {
-    throw new Error(
-      'Chromium is missing: run `make test-browser`, which installs it, or set CHROMIUM to its path',
-    );
+    throw new Error(advice);
   }
   return found;
 }

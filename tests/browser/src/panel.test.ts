@@ -116,7 +116,10 @@ describe('the panel in JupyterLab', () => {
   });
 
   it('is in the launcher', async ({ page, view }) => {
-    await page.locator('.jp-LauncherCard', { hasText: 'Show GPUs' }).click();
+    const card = page.locator('.jp-LauncherCard', { hasText: 'GPU' });
+    expect(await card.count()).toBe(1);
+    await card.locator('svg[data-icon="gpumon:gpu"]').waitFor();
+    await card.click();
     await view.live();
   });
 

@@ -18,7 +18,7 @@ async function start(page: Page, device: string): Promise<void> {
   // While JupyterLab is still loading, it can take the focus from the button.
   const open = async (): Promise<boolean> => {
     if (!(await search.isVisible())) {
-      await page.getByTestId('gpumon-run').press('Enter');
+      await (await new View(page).menuAction('gpumon-run')).press('Enter');
     }
     return search.and(page.locator(':focus')).isVisible();
   };
@@ -82,14 +82,14 @@ describe('a run from the page', () => {
     await page.locator('.gpumon-run[data-status=done]').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
-    await page.getByTestId('gpumon-run').and(page.locator(':focus')).waitFor();
+    await page.locator('.gpumon-head-menu > summary:focus').waitFor();
     const told = page.getByTestId('gpumon-events').locator('li');
     await told.filter({ hasText: 'Run completed: triad' }).filter({ hasText: 'GPU 1' }).waitFor();
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
   it('is chosen by a click, in a dialog that a click beside it closes', async ({ page }) => {
-    await page.getByTestId('gpumon-run').click();
+    await (await new View(page).menuAction('gpumon-run')).click();
     const pcie = page.getByRole('option', { name: 'PCIe transfers' });
     await pcie.click();
     await page
@@ -111,7 +111,7 @@ describe('a run from the page', () => {
     await page.locator('.gpumon-run[data-status=canceled]').waitFor();
     await page.reload();
     await new View(page).live();
-    await page.getByTestId('gpumon-run').click();
+    await (await new View(page).menuAction('gpumon-run')).click();
     const past = page.locator('.gpumon-run[data-status=canceled]');
     await past.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
   });

@@ -76,6 +76,7 @@ it('asks for the token once, says when it is wrong, and signs out', async ({
   await page.reload();
   await view.live();
   expect(await form.count()).toBe(0);
+  await page.locator('.gpumon-head-menu > summary').click();
   await page.getByTestId('gpumon-sign-out').click();
   await form.waitFor();
   await page.reload();

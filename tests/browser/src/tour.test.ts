@@ -31,7 +31,7 @@ describe('the tour', () => {
     const card = await view.gpu(0).boundingBox();
     expect(Math.abs((pointed?.y ?? 0) - (card?.y ?? 100))).toBeLessThan(10);
     await page.keyboard.press('ArrowRight');
-    await title.filter({ hasText: 'Who holds memory' }).waitFor();
+    await title.filter({ hasText: 'Processes' }).waitFor();
     await page.keyboard.press('Enter');
     await title.filter({ hasText: 'Charts' }).waitFor();
     await page.keyboard.press('Escape');

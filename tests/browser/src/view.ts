@@ -28,6 +28,15 @@ export class View {
     await this.root.locator('[data-gpu-index]').first().waitFor();
   }
 
+  /** Opens the menu of the head, and returns one of its actions by its ID. */
+  async menuAction(id: string): Promise<Locator> {
+    const action = this.root.getByTestId(id);
+    if (!(await action.isVisible())) {
+      await this.root.locator('.gpumon-head-menu > summary').press('Enter');
+    }
+    return action;
+  }
+
   gpu(index: number): Locator {
     return this.root.locator(`[data-gpu-index="${index}"]`);
   }

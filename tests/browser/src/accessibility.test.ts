@@ -1,0 +1,43 @@
+/** The overview of GPUs for axe-core, in light and dark: as a page, and as a panel of JupyterLab. */
+
+import { expect } from 'vitest';
+
+import { violations } from './axe';
+import { it } from './fixtures';
+import { GpumonServer } from './gpumon';
+
+it.for([1, 2, 8])('page of %i GPUs passes axe', async (gpus, { page, view, onTestFinished }) => {
+  const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
+  onTestFinished(() => server.stop());
+  await page.goto(server.url);
+  await view.live();
+  for (const scheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
+    expect(await violations(page, '[data-testid=gpumon]'), scheme).toEqual([]);
+  }
+  // Everything that opens.
+  await page.locator('.gpumon-head-menu > summary').click();
+  const toggle = view.gpu(0).locator('.gpumon-toggle');
+  if ((await toggle.getAttribute('aria-expanded')) !== 'true') {
+    await toggle.press('Enter');
+  }
+  await view.gpu(0).locator('.gpumon-more').click();
+  for (const scheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
+    expect(await violations(page, '[data-testid=gpumon]'), scheme).toEqual([]);
+  }
+});
+
+it('panel passes axe', async ({ simulated, page, lab, view }) => {
+  await lab.open(`${simulated.page('lab')}&reset`);
+  await lab.showPanel();
+  await view.live();
+  for (const theme of ['JupyterLab Light', 'JupyterLab Dark']) {
+    await lab.theme(theme);
+    const scheme = theme.endsWith('Dark') ? 'dark' : 'light';
+    await page.locator(`#gpumon-panel [data-gpumon-scheme=${scheme}]`).waitFor();
+    expect(await violations(page, '#gpumon-panel'), theme).toEqual([]);
+  }
+});

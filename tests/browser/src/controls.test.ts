@@ -1,0 +1,73 @@
+/** Controls at every width: none is cut off, outside of its container or overlapping another one. */
+
+import { describe, expect } from 'vitest';
+
+import { fleetOf } from '../../../static/src/testing/fleet';
+import { Charts } from './charts';
+import { faultsOfControls } from './control-boxes';
+import { FakeFleet } from './fake-fleet';
+import { it } from './fixtures';
+import { GpumonServer } from './gpumon';
+import { View } from './view';
+
+const WIDTHS = Array.from({ length: 168 }, (_, place) => 250 + 10 * place);
+const HEIGHT = 900;
+
+describe.for([1, 8, 16])('with %i GPUs', (gpus) => {
+  it.for(['', '#charts'])('"%s" has whole controls', async (address, { page, onTestFinished }) => {
+    const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
+    onTestFinished(() => server.stop());
+    await page.goto(server.url + address);
+    await (address === '' ? new View(page).live() : new Charts(page).live());
+    expect(await faultsOfControls(page, WIDTHS, HEIGHT)).toEqual([]);
+  });
+});
+
+it.for([
+  [1, ''],
+  [8, ''],
+  [16, ''],
+  [16, 'view=gpus'],
+  [16, 'view=nodes'],
+  [16, 'view=users'],
+  [16, 'view=free'],
+] as const)(
+  'fleet of %i GPUs, "%s", has whole controls',
+  async ([gpus, shown], { page, onTestFinished }) => {
+    const nodes = Math.ceil(gpus / 8);
+    const server = await FakeFleet.start(fleetOf({ nodes, gpus: gpus / nodes, at_ms: Date.now() }));
+    onTestFinished(() => server.stop());
+    await page.goto(`${server.url}#fleet?${shown}`);
+    await page.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
+    expect(await faultsOfControls(page, WIDTHS, HEIGHT)).toEqual([]);
+  },
+);
+
+it('faults of controls are found', async ({ page, onTestFinished }) => {
+  const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:1' });
+  onTestFinished(() => server.stop());
+  await page.goto(`${server.url}#charts`);
+  await new Charts(page).live();
+  await page.evaluate(() => {
+    const made = (): HTMLElement => {
+      const button = document.createElement('button');
+      button.textContent = 'Test';
+      button.style.position = 'absolute';
+      button.style.width = '100px';
+      document.querySelector('.gpumon-head')?.append(button);
+      return button;
+    };
+    made().style.left = '850px';
+    made().style.left = '800px';
+    made().style.width = '10px';
+  });
+  const faults = await faultsOfControls(page, [900, 1000], HEIGHT);
+  expect(faults.map((fault) => fault.replace(/"Test" /g, ''))).toEqual(
+    expect.arrayContaining([
+      '900 px: button leaves div.gpumon-head',
+      '900 px: button leaves the window',
+      '900-1000 px: button overlaps button "Test"',
+      '900-1000 px: button has more text than room',
+    ]),
+  );
+});
