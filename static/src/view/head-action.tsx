@@ -1,4 +1,8 @@
 import type { ComponentChild } from 'preact';
+import { useState } from 'preact/hooks';
+
+import { trans } from '../lib/translation';
+import { Menu } from './menu';
 
 /** A button or a link in the head of a view, or in its menu. */
 export interface HeadAction {
@@ -48,5 +52,35 @@ export function HeadActionButton({
     <a href={href} {...shared}>
       {text}
     </a>
+  );
+}
+
+/** The buttons of the head, and a menu with those that few people need. */
+export function HeadActions({ actions }: { actions: readonly HeadAction[] }): ComponentChild {
+  const [isOpen, setOpen] = useState(false);
+  const inMenu = actions.filter((action) => action.inMenu === true);
+  return (
+    <span class="gpumon-head-actions">
+      {actions
+        .filter((action) => action.inMenu !== true)
+        .map((action) => (
+          <HeadActionButton key={action.id} action={action} />
+        ))}
+      {inMenu.length > 0 && (
+        <Menu
+          class="gpumon-head-menu"
+          label="⋮"
+          name={trans.__('More actions')}
+          open={isOpen}
+          onOpen={setOpen}
+        >
+          <div>
+            {inMenu.map((action) => (
+              <HeadActionButton key={action.id} action={action} onDone={() => setOpen(false)} />
+            ))}
+          </div>
+        </Menu>
+      )}
+    </span>
   );
 }

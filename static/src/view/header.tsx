@@ -1,7 +1,7 @@
 /** The head of a view: whether the rest is current, alerts, and all GPUs in one line. */
 
 import type { ComponentChild } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 
 import { dateAndTime, duration, since } from '../lib/format';
 import { own } from '../lib/own';
@@ -14,8 +14,7 @@ import { isFresh, type Status } from '../model/status';
 import type { Store } from '../model/store';
 import type { Driver, Platform } from '../wire';
 import { VENDORS } from '../wire/vendors';
-import { HeadActionButton, type HeadAction } from './head-action';
-import { Menu } from './menu';
+import { HeadActions, type HeadAction } from './head-action';
 import { Part } from './part';
 import { SeverityIcon } from './severity-icon';
 
@@ -204,36 +203,6 @@ function SpokenPause({
         : wasPaused.current
           ? trans.__('Charts resumed')
           : ''}
-    </span>
-  );
-}
-
-/** The buttons of the head, and a menu with those that few people need. */
-function HeadActions({ actions }: { actions: readonly HeadAction[] }): ComponentChild {
-  const [isOpen, setOpen] = useState(false);
-  const inMenu = actions.filter((action) => action.inMenu === true);
-  return (
-    <span class="gpumon-head-actions">
-      {actions
-        .filter((action) => action.inMenu !== true)
-        .map((action) => (
-          <HeadActionButton key={action.id} action={action} />
-        ))}
-      {inMenu.length > 0 && (
-        <Menu
-          class="gpumon-head-menu"
-          label="⋮"
-          name={trans.__('More actions')}
-          open={isOpen}
-          onOpen={setOpen}
-        >
-          <div>
-            {inMenu.map((action) => (
-              <HeadActionButton key={action.id} action={action} onDone={() => setOpen(false)} />
-            ))}
-          </div>
-        </Menu>
-      )}
     </span>
   );
 }
