@@ -8,6 +8,9 @@ const NAME_LENGTH = 120;
 /** The rank of a GPU about which nothing is known. */
 const UNKNOWN_RANK = 1;
 
+/** The severity of critical conditions. */
+export const CRITICAL = 3;
+
 /** The readings that are shown by the ids of their fields. */
 export const FIELDS = {
   utilization: 'utilization.gpu_percent',
@@ -33,7 +36,7 @@ export interface Measures {
 
 /** The sums of several GPUs: of each node, or of all that are shown. */
 export interface Sums extends Measures {
-  gpus: ArrayLike<number>;
+  gpus: readonly number[];
   states: Partial<Record<GpuState, ArrayLike<number>>>;
   /** How many GPUs report each reading, by the ids of their fields. */
   reporting: Partial<Record<string, ArrayLike<number>>>;
@@ -151,6 +154,12 @@ function toColumn(values: readonly (number | null)[] = [], count: number): Float
 export function rowName(columns: Columns, row: number): string {
   const name = columns.nodeNames[columns.node[row] ?? 0] ?? '';
   return columns.byGpu && columns.gpusOf(row) > 0 ? `${name} / ${columns.index[row] ?? 0}` : name;
+}
+
+/** Whether a row's GPU does not respond, or has a critical condition. */
+export function isCritical({ fleet, state, severity, node }: Columns, row: number): boolean {
+  const isGone = state[row] === 'unknown' && fleet.nodes.health[node[row] ?? 0] !== 'up';
+  return state[row] === 'lost' || isGone || (severity[row] ?? 0) >= CRITICAL;
 }
 
 /** The name of a row's GPU; `null` where it is not told. */

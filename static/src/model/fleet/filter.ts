@@ -6,7 +6,7 @@
 import { own } from '../../lib/own';
 import { table, trans } from '../../lib/translation';
 import type { FleetOwner, GpuState } from '../../wire';
-import type { Columns } from './columns';
+import { isCritical, type Columns } from './columns';
 import { comparison } from './comparison';
 import { conditionText } from './describe';
 
@@ -40,13 +40,20 @@ interface Word {
 const HOT = 'temperature>=80c';
 
 /** Words for states or for a comparison, in English and in the user's language. */
-const STATES = table((): Record<string, readonly GpuState[] | string> => {
-  const words: [english: string, translated: string, states: readonly GpuState[] | string][] = [
-    ['busy', trans.__('busy'), ['busy']],
-    ['idle', trans.__('idle'), ['idle']],
-    ['free', trans.__('free'), ['free']],
-    ['held', trans.__('held'), ['busy', 'idle']],
-    ['lost', trans.__('lost'), ['lost', 'unknown']],
+const STATES = table((): Record<string, Device | string> => {
+  const inState =
+    (...states: GpuState[]): Device =>
+    ({ state }) =>
+    (row) =>
+      states.includes(state[row] ?? 'unknown');
+  const critical: Device = (columns) => (row) => isCritical(columns, row);
+  const words: [english: string, translated: string, test: Device | string][] = [
+    ['busy', trans.__('busy'), inState('busy')],
+    ['idle', trans.__('idle'), inState('idle')],
+    ['free', trans.__('free'), inState('free')],
+    ['held', trans.__('held'), inState('busy', 'idle')],
+    ['lost', trans.__('lost'), inState('lost', 'unknown')],
+    ['critical', trans.__('critical'), critical],
     ['hot', trans.__('hot'), HOT],
   ];
   return Object.fromEntries(
@@ -168,11 +175,8 @@ function wordOf(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> | n
     }
     return { device: (columns) => (row) => compared.test(columns, row), owner: null };
   }
-  if (state !== undefined) {
-    return {
-      device: (columns) => (row) => state.includes(columns.state[row] ?? 'unknown'),
-      owner: null,
-    };
+  if (typeof state === 'function') {
+    return { device: state, owner: null };
   }
   const [, name = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
   const field = own(FIELDS, name);

@@ -232,7 +232,7 @@ describe('sums', () => {
 });
 
 it('free GPUs are found on one node, the tightest fit first', () => {
-  const found = freeNodes(columns, { gpus: 4, memory_bytes: 80 * GIB }, null);
+  const found = freeNodes(columns, { gpus: 4, memory_bytes: 80 * GIB, model: null }, null);
   expect(found.length).toBeGreaterThan(5);
   for (const { rows, node } of found) {
     expect(rows.length).toBeGreaterThanOrEqual(4);
@@ -243,7 +243,7 @@ it('free GPUs are found on one node, the tightest fit first', () => {
   }
   const sizes = found.map(({ rows }) => rows.length);
   expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
-  expect(freeNodes(columns, { gpus: 9, memory_bytes: 0 }, null)).toEqual([]);
+  expect(freeNodes(columns, { gpus: 9, memory_bytes: 0, model: null }, null)).toEqual([]);
 });
 
 function usageWith(changes: Partial<FleetUsage>): FleetUsage {
@@ -454,7 +454,7 @@ describe('the address', () => {
       range: '7d' as const,
       selected: { node: 'a b/ü#?', gpu: 3 },
       owners: { key: 'energy' as const, reversed: true },
-      wanted: { gpus: 2, memory_bytes: 80 * GIB },
+      wanted: { gpus: 2, memory_bytes: 80 * GIB, model: 'NVIDIA H200' },
     };
     expect(shownIn(addressOf(chosen))).toEqual(chosen);
   });

@@ -1,11 +1,16 @@
-/** Where there are free GPUs: so many with so much memory on one node. */
+/** Finds nodes with enough free GPUs, or the node that comes nearest. */
 
+import { trans } from '../../lib/translation';
+import type { FleetOwner } from '../../wire';
 import { modelOf, type Columns } from './columns';
+import { jobText, userText } from './describe';
 
 export interface Wanted {
   gpus: number;
-  /** Of each GPU in all; 0 for any. */
+  /** The whole memory of each GPU, in bytes; 0 for any. */
   memory_bytes: number;
+  /** The name of the GPUs; `null` for any. */
+  model: string | null;
 }
 
 /** A node with free GPUs of one kind. */
@@ -13,48 +18,168 @@ export interface FreeNode {
   node: number;
   model: string | null;
   memory_bytes: number;
-  /** The free ones, by their rows. */
+  /** The rows of the free GPUs. */
   rows: readonly number[];
-  /** How many GPUs the node has. */
+  /** How many of these GPUs are free. */
+  free: number;
+  /** How many GPUs of this kind the node has. */
   of: number;
 }
 
-/** A board with 80 GiB has a little less: what firmware takes of it is not counted. */
-const TOLERANCE = 0.97;
-
-/** Those that fit, the tightest first, so that whole nodes stay free for who needs them. */
-export function freeNodes(
-  columns: Columns,
-  { gpus, memory_bytes }: Wanted,
-  shown: Uint8Array | null,
-): FreeNode[] {
-  const found: FreeNode[] = [];
-  for (let node = 0; node < columns.nodeNames.length; node += 1) {
-    const all = columns.rowsOf(node);
-    const byKind = new Map<string, FreeNode & { rows: number[] }>();
-    for (const row of all) {
-      const total = columns.readings.memoryTotal[row] ?? NaN;
-      const of = columns.byGpu ? total : total / (columns.fleet.nodes.gpus[node] ?? NaN);
-      const isFree = columns.state[row] === 'free' && (shown === null || shown[row] === 1);
-      // Memory that nothing tells of is enough for whoever wants none in particular.
-      if (!isFree || !(of >= memory_bytes * TOLERANCE || memory_bytes === 0)) {
-        continue;
-      }
-      const model = modelOf(columns, row);
-      const key = `${model ?? ''} ${Math.round(of / 1024 ** 3)}`;
-      const kind = byKind.get(key) ?? { node, model, memory_bytes: of, rows: [], of: all.length };
-      kind.rows.push(row);
-      byKind.set(key, kind);
-    }
-    found.push(...[...byKind.values()].filter((kind) => freeOf(columns, kind) >= gpus));
-  }
-  return found.sort(
-    (a, b) =>
-      freeOf(columns, a) - freeOf(columns, b) || a.memory_bytes - b.memory_bytes || a.node - b.node,
-  );
+/** The node that comes nearest to what is wanted. */
+export interface NearestNode extends FreeNode {
+  /** How many GPUs are free once these idle jobs end. */
+  later: number;
+  owners: readonly FleetOwner[];
 }
 
-/** How many GPUs are free: a row of a node alone stands for all that it has. */
-export function freeOf(columns: Columns, { node, rows }: FreeNode): number {
-  return columns.byGpu ? rows.length : (columns.fleet.nodes.gpus[node] ?? 0);
+/** All GPUs of one kind on a node. */
+interface Kind extends FreeNode {
+  all: number[];
+  rows: number[];
+}
+
+/** Firmware uses a part of the memory, so that a board of 80 GiB reports a little less. */
+const TOLERANCE = 0.97;
+
+/** Returns the nodes that fit, the tightest first, so that whole nodes stay free for others. */
+export function freeNodes(
+  columns: Columns,
+  wanted: Wanted,
+  shown: Uint8Array | null,
+): readonly FreeNode[] {
+  return kindsOf(columns, wanted, shown)
+    .filter(({ free }) => free > 0 && free >= wanted.gpus)
+    .sort((a, b) => a.free - b.free || a.memory_bytes - b.memory_bytes || a.node - b.node);
+}
+
+/**
+ * Returns the node with the most free GPUs, counting those that become free when jobs end whose
+ * GPUs are all idle; `null` if no node has any.
+ */
+export function nearestNode(
+  columns: Columns,
+  wanted: Wanted,
+  shown: Uint8Array | null,
+): NearestNode | null {
+  const isIdle = idleOwners(columns);
+  const enough = ({ later }: NearestNode): number => Math.min(later, wanted.gpus);
+  const [best] = kindsOf(columns, wanted, shown)
+    .map((kind) => withIdle(columns, kind, wanted.gpus, isIdle))
+    .filter(({ later }) => later > 0)
+    .sort(
+      (a, b) =>
+        enough(b) - enough(a) ||
+        a.owners.length - b.owners.length ||
+        b.free - a.free ||
+        a.node - b.node,
+    );
+  return best ?? null;
+}
+
+/** `4 of 8 free on node0004; 8 if the idle Slurm job 4711 (ana) ends`. */
+export function nearestText(
+  columns: Columns,
+  { node, free, of, later, owners }: NearestNode,
+): string {
+  const name = columns.nodeNames[node] ?? '';
+  const [first, ...others] = owners.map(holderText);
+  return first === undefined
+    ? trans.__('%1 of %2 free on %3', free, of, name)
+    : trans._n(
+        '%2 of %3 free on %4; %5 if the idle %6 ends',
+        '%2 of %3 free on %4; %5 if the idle %6 end',
+        owners.length,
+        free,
+        of,
+        name,
+        later,
+        [first, ...others].join(', '),
+      );
+}
+
+function holderText(owner: FleetOwner): string {
+  const [job, user] = [jobText(owner), userText(owner)];
+  return job === ''
+    ? trans.__('processes of %1', user ?? trans.__('an unknown user'))
+    : user === null
+      ? job
+      : `${job} (${user})`;
+}
+
+function kindsOf(columns: Columns, wanted: Wanted, shown: Uint8Array | null): Kind[] {
+  const kinds = new Map<string, Kind>();
+  for (let node = 0; node < columns.nodeNames.length; node += 1) {
+    for (const row of columns.rowsOf(node)) {
+      const gpus = columns.gpusOf(row);
+      const total = columns.readings.memoryTotal[row] ?? NaN;
+      const memory_bytes = columns.byGpu ? total : total / gpus;
+      const model = modelOf(columns, row);
+      const fits =
+        (wanted.model === null || model === wanted.model) &&
+        // Unknown memory is enough if any will do.
+        (wanted.memory_bytes === 0 || memory_bytes >= wanted.memory_bytes * TOLERANCE);
+      if (!fits || (shown !== null && shown[row] !== 1)) {
+        continue;
+      }
+      const key = `${node} ${model ?? ''} ${Math.round(memory_bytes / 1024 ** 3)}`;
+      const kind = kinds.get(key) ?? {
+        node,
+        model,
+        memory_bytes,
+        rows: [],
+        all: [],
+        free: 0,
+        of: 0,
+      };
+      kinds.set(key, kind);
+      kind.all.push(row);
+      kind.of += gpus;
+      if (columns.state[row] === 'free') {
+        kind.rows.push(row);
+        kind.free += gpus;
+      }
+    }
+  }
+  return [...kinds.values()];
+}
+
+/** Returns for each owner whether all GPUs that it holds are idle. */
+function idleOwners({ fleet, state }: Columns): readonly boolean[] {
+  const isIdle = fleet.owners.map(() => true);
+  for (const { gpu, owner } of fleet.holds) {
+    isIdle[owner] &&= state[gpu] === 'idle';
+  }
+  return isIdle;
+}
+
+/** Adds the idle owners that hold the most GPUs, until there are enough. */
+function withIdle(
+  columns: Columns,
+  kind: Kind,
+  wanted: number,
+  isIdle: readonly boolean[],
+): NearestNode {
+  const idle = kind.all.filter((row) => {
+    const owners = columns.ownersOf(row);
+    return columns.state[row] === 'idle' && owners.length > 0 && owners.every((one) => isIdle[one]);
+  });
+  const held = new Map<number, number>();
+  for (const row of idle) {
+    for (const owner of columns.ownersOf(row)) {
+      held.set(owner, (held.get(owner) ?? 0) + 1);
+    }
+  }
+  const ended = new Set<number>();
+  let later = kind.free;
+  for (const [owner] of [...held].sort((a, b) => b[1] - a[1])) {
+    if (later >= wanted) {
+      break;
+    }
+    ended.add(owner);
+    later = idle
+      .filter((row) => columns.ownersOf(row).every((one) => ended.has(one)))
+      .reduce((sum, row) => sum + columns.gpusOf(row), kind.free);
+  }
+  return { ...kind, later, owners: [...ended].flatMap((owner) => columns.owner(owner) ?? []) };
 }

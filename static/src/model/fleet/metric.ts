@@ -1,22 +1,28 @@
-/** What the cells of a heat map tell by their color. */
+/** The metrics that the colors of the map show. */
 
 import { DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
-import type { Color } from '../metric';
 import { MEMORY, PERCENT, UNITS, type Unit } from '../unit';
 import { FIELDS, type Columns, type Measures, type Readings } from './columns';
 
-export const METRICS = ['utilization', 'memory', 'power', 'temperature', 'conditions'] as const;
+export const METRICS = [
+  'utilization',
+  'memory',
+  'power',
+  'temperature',
+  'state',
+  'conditions',
+] as const;
 export type FleetMetric = (typeof METRICS)[number];
-/** Those that are numbers. */
-export type Measured = Exclude<FleetMetric, 'conditions'>;
+/** The metrics that are numbers. */
+export const MEASURED = ['utilization', 'memory', 'power', 'temperature'] as const;
+export type Measured = (typeof MEASURED)[number];
 
-/** Where the color of a temperature begins and ends: that of a board at rest, and where boards slow down. */
+/** The ends of the color scale: the temperature of an idle board, and that at which boards slow down. */
 const COOL_CELSIUS = 25;
 const HOT_CELSIUS = 90;
 
 interface MetricLook {
-  color: Color;
   unit: Unit;
   value: keyof Readings;
   limit: keyof Readings | null;
@@ -24,25 +30,21 @@ interface MetricLook {
 
 export const LOOKS: Record<Measured, MetricLook> = {
   utilization: {
-    color: 'utilization',
     unit: PERCENT,
     value: 'utilization',
     limit: null,
   },
   memory: {
-    color: 'memory',
     unit: MEMORY,
     value: 'memoryUsed',
     limit: 'memoryTotal',
   },
   power: {
-    color: 'power',
     unit: UNITS.watts,
     value: 'power',
     limit: 'powerLimit',
   },
   temperature: {
-    color: 'temperature',
     unit: UNITS.celsius,
     value: 'temperature',
     limit: null,
@@ -53,17 +55,22 @@ export function isMetric(text: string | null): text is FleetMetric {
   return METRICS.some((metric) => metric === text);
 }
 
+export function isMeasured(metric: FleetMetric): metric is Measured {
+  return metric in LOOKS;
+}
+
 export function metricLabel(metric: FleetMetric): string {
   return {
     utilization: trans.__('Utilization'),
     memory: trans.__('Memory'),
     power: trans.__('Power'),
     temperature: trans.__('Temperature'),
+    state: trans.__('State'),
     conditions: trans.__('Conditions'),
   }[metric];
 }
 
-/** The value of a row from 0 to 1, as colors and meters show it; NaN where it is not known. */
+/** The value of a row from 0 to 1, as colors and meters show it; NaN if it is unknown. */
 export function shareOf({ readings }: Measures, metric: Measured, row: number): number {
   const { value, limit } = LOOKS[metric];
   const reading = readings[value][row] ?? NaN;
@@ -73,7 +80,7 @@ export function shareOf({ readings }: Measures, metric: Measured, row: number): 
   return bounded(reading / (limit === null ? 100 : (readings[limit][row] ?? NaN)));
 }
 
-/** What stands at both ends of the scale. */
+/** The labels of both ends of the color scale. */
 export function scaleEnds(metric: Measured): [low: string, high: string] {
   if (metric === 'temperature') {
     return [UNITS.celsius.text(COOL_CELSIUS), UNITS.celsius.text(HOT_CELSIUS)];
@@ -84,7 +91,7 @@ export function scaleEnds(metric: Measured): [low: string, high: string] {
   ];
 }
 
-/** A reading as it is written: `78.2 / 140 GiB`; a dash where it is not known. */
+/** A reading as text: `78.2 / 140 GiB`; a dash if it is unknown. */
 export function readingText(
   { readings }: Measures,
   metric: Measured,
@@ -98,7 +105,7 @@ export function readingText(
 
 /** Why no GPU has a reading; `undefined` if there is no reason. */
 export function missingText({ fleet }: Columns, metric: FleetMetric): string | undefined {
-  return fleet.missing[metric === 'conditions' ? metric : FIELDS[LOOKS[metric].value]];
+  return fleet.missing[isMeasured(metric) ? FIELDS[LOOKS[metric].value] : metric];
 }
 
 export function valueText(unit: Unit, value: number, limit = NaN): string {

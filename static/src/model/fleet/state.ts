@@ -41,6 +41,7 @@ const GIB = 1024 ** 3;
 const GPUS_MOST = 1024;
 const MEMORY_MOST_GIB = 4096;
 const FILTER_LENGTH = 400;
+const NAME_LENGTH = 120;
 
 export const USUAL: FleetShown = {
   view: 'map',
@@ -50,7 +51,7 @@ export const USUAL: FleetShown = {
   range: '1d',
   selected: null,
   owners: { key: 'gpu_hours', reversed: false },
-  wanted: { gpus: 4, memory_bytes: 0 },
+  wanted: { gpus: 4, memory_bytes: 0, model: null },
 };
 
 /** What an address says; what it does not say, or says wrongly, is as usual. */
@@ -73,6 +74,7 @@ export function shownIn(address: string): FleetShown {
     wanted: {
       gpus: wholeIn(parts.get('gpus'), 1, GPUS_MOST) ?? USUAL.wanted.gpus,
       memory_bytes: GIB * (wholeIn(parts.get('memory'), 0, MEMORY_MOST_GIB) ?? 0),
+      model: parts.get('model')?.slice(0, NAME_LENGTH) ?? null,
     },
   };
 }
@@ -93,6 +95,7 @@ export function addressOf(shown: FleetShown): string {
   put('by', sortText(shown.owners), sortText(USUAL.owners));
   put('gpus', String(shown.wanted.gpus), String(USUAL.wanted.gpus));
   put('memory', String(Math.round(shown.wanted.memory_bytes / GIB)), '0');
+  put('model', shown.wanted.model ?? '', '');
   if (shown.selected !== null) {
     parts.set('node', shown.selected.node);
     put('gpu', String(shown.selected.gpu ?? ''), '');

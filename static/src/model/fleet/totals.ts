@@ -1,6 +1,10 @@
 /** A fleet, or a part of it, in a few numbers. */
 
-import { FIELDS, type Columns, type Readings, type Sums } from './columns';
+import { DASH } from '../../lib/format';
+import { trans } from '../../lib/translation';
+import { FIELDS, isCritical, type Columns, type Readings, type Sums } from './columns';
+import { atLeast, LOOKS, readingText, type Measured } from './metric';
+import { memoryUnit, powerUnit } from './units';
 
 export interface Totals extends Sums {
   /** How many users hold one of the GPUs. */
@@ -31,6 +35,18 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
 /** Returns `true` if some GPUs do not report a reading, so that its sum is a lower bound. */
 export function isPartial({ gpus, reporting }: Sums, reading: keyof Readings): boolean {
   return (reporting[FIELDS[reading]]?.[0] ?? 0) < (gpus[0] ?? 0);
+}
+
+/** A reading of all GPUs together: `≥ 3.1 / 11.2 TiB`, `up to 84 °C`. */
+export function totalText(totals: Totals, metric: Measured): string {
+  const { value, limit, unit } = LOOKS[metric];
+  const [most = NaN] = totals.readings[limit ?? value];
+  const units = { memory: memoryUnit, power: powerUnit, utilization: null, temperature: null };
+  const text = readingText(totals, metric, 0, units[metric]?.(most) ?? unit);
+  if (metric === 'temperature') {
+    return text === DASH ? text : trans.__('up to %1', text);
+  }
+  return atLeast(text, metric !== 'utilization' && isPartial(totals, value));
 }
 
 /** The server adds up all GPUs and each node; only the user's own selection is added up here. */
@@ -68,6 +84,15 @@ function selectedSums(columns: Columns, shown: Uint8Array): Sums {
     states,
     reporting,
   };
+}
+
+/** Returns how many GPUs do not respond or have a critical condition. */
+export function criticalGpus(columns: Columns): number {
+  let count = 0;
+  for (let row = 0; row < columns.count; row += 1) {
+    count += isCritical(columns, row) ? Math.max(1, columns.gpusOf(row)) : 0;
+  }
+  return count;
 }
 
 /** What somebody should look at, the worst first, then the most frequent. */

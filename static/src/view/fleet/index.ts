@@ -5,49 +5,51 @@ import { loadXids } from '../../model/xid';
 import { Reader } from '../../model/fleet/reader';
 import { addressOf, shownIn } from '../../model/fleet/state';
 import type { Request } from '../../model/request';
+import type { HeadAction } from '../head-action';
 import { FleetView } from './fleet-view';
-import type { NodeOpener } from './node-link';
+import type { NodeOpener } from './scene';
 
-export { nodePath } from './node-link';
+export { nodePath } from './scene';
 
 export interface FleetOptions {
   title: string;
   request: Request;
-  actions?: readonly HTMLElement[];
+  /** More actions in the head; called with each rendering. */
+  actions?: () => readonly HeadAction[];
   opener: NodeOpener;
-  /** What to show, as the part of an address that says so. */
+  /** The part of an address that says what to show. */
   address: string;
-  /** Something else is shown; `address` brings it back. */
+  /** Called when something else is shown; `address` brings it back. */
   onAddress: (address: string) => void;
-  /** A node is being opened, perhaps in the place of this. */
+  /** Called before a node opens, perhaps in place of the fleet. */
   onLeave?: () => void;
-  /** Whoever asks has to sign in first. */
+  /** Called when the user has to sign in first. */
   onRefused?: () => void;
 }
 
 export interface MountedFleet {
   setVisible: (visible: boolean) => void;
-  /** Numbers are written in another way now. */
+  /** Renders everything again, such as after a change of units. */
   invalidate: () => void;
   themeChanged: () => void;
   /** Shows what another address says. */
   show: (address: string) => void;
   /** Scrolls there as soon as there is something to see. */
   scrollTo: (top: number) => void;
-  /** Asks the server at once. */
+  /** Reads everything at once. */
   retry: () => void;
   dispose: () => void;
 }
 
-/** Ages go on without news. */
+/** Ages of data change even if no data arrives. */
 const TICK_MS = 5000;
-/** Who types is many addresses; browsers take few of them in a second. */
+/** Each typed letter changes the address; browsers accept only a few changes per second. */
 const ADDRESS_MS = 300;
 
 export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFleet {
   const loop = new FrameLoop(() => {
     view.render();
-    // What is asked for now takes time that the picture would have waited for.
+    // Requests are sent after the rendering, which would otherwise wait for them.
     reader.want(view.wishes());
   });
   const invalidate = (): void => loop.invalidate();
@@ -63,7 +65,7 @@ export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFle
   };
   const view: FleetView = new FleetView(reader, shownIn(options.address), {
     title: options.title,
-    actions: options.actions ?? [],
+    actions: options.actions ?? (() => []),
     opener: options.opener,
     invalidate,
     onShown: (shown) => {
@@ -87,7 +89,7 @@ export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFle
   host.append(view.element);
   update();
   invalidate();
-  // What Xids mean is loaded after the first picture.
+  // The meanings of Xids are loaded after the first rendering.
   void loadXids().then(invalidate, () => undefined);
   return {
     setVisible: (now) => {

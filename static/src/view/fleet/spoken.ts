@@ -1,69 +1,61 @@
-/** Tells whoever hears the page what a key has brought about, and when the state of the fleet changes. */
-
-import { h, setText } from '../../lib/dom';
 import { count } from '../../lib/format';
 import { trans } from '../../lib/translation';
-import type { HeadState } from './head';
+import type { FleetStatus } from './head';
 
-/** Who types is told of the result when they pause. */
+/** While somebody types, the result is announced only once they pause. */
 const PAUSE_MS = 600;
 
+/** What screen readers announce: changes of the fleet's status, and the results of keys. */
 export class Spoken {
-  readonly element = h('div', {
-    class: 'gpumon-visually-hidden',
-    role: 'status',
-    'aria-live': 'polite',
-  });
-  private last: HeadState | null = null;
+  text = '';
+  private status: FleetStatus | null = null;
   private matches: number | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private isExpected = false;
-  private text = '';
+  private isSelectedByKeys = false;
 
-  say(text: string): void {
-    setText(this.element, text);
-  }
+  constructor(private readonly changed: () => void) {}
 
-  state(state: HeadState): void {
-    if (state !== this.last) {
-      this.last = state;
-      this.say(
-        {
-          loading: trans.__('Fleet: loading'),
-          live: trans.__('Fleet: up to date'),
-          partial: trans.__('Fleet: some of it could not be read'),
-          updating: trans.__('Fleet: updating'),
-          outdated: trans.__('Fleet: outdated'),
-          error: trans.__('Fleet: no answer'),
-        }[state],
-      );
+  announceStatus(status: FleetStatus): void {
+    if (status !== this.status) {
+      this.status = status;
+      this.text = {
+        loading: trans.__('Fleet: loading'),
+        live: trans.__('Fleet: up to date'),
+        partial: trans.__('Fleet: some of it could not be read'),
+        updating: trans.__('Fleet: updating'),
+        outdated: trans.__('Fleet: outdated'),
+        error: trans.__('Fleet: no answer'),
+      }[status];
     }
   }
 
-  /** `null` without a filter. */
-  matching(gpus: number | null): void {
+  /** Announces how many GPUs match; `null` without a filter. */
+  announceMatches(gpus: number | null): void {
     if (gpus !== this.matches) {
       this.matches = gpus;
       clearTimeout(this.timer);
       this.timer = setTimeout(() => {
         if (gpus !== null) {
-          this.say(trans._n('%1 GPU matches', '%2 GPUs match', gpus, count(gpus)));
+          this.text = trans._n('%1 GPU matches', '%2 GPUs match', gpus, count(gpus));
+          this.changed();
         }
       }, PAUSE_MS);
     }
   }
 
-  /** What is selected next was selected by keys. */
-  expectSelection(isExpected: boolean): void {
-    this.isExpected = isExpected;
+  expectSelection(byKeys: boolean): void {
+    this.isSelectedByKeys = byKeys;
   }
 
-  /** Values change by themselves, and are told only once for each selection. */
-  selected(text: (() => string) | null): void {
-    if (this.isExpected) {
-      this.isExpected = false;
-      this.text = text?.() ?? trans.__('None selected');
-      this.say(this.text);
+  /** Announces a row that keys selected, once: its values change by themselves. */
+  announceSelection(text: () => string): void {
+    if (this.isSelectedByKeys) {
+      this.isSelectedByKeys = false;
+      this.text = text();
     }
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
   }
 }

@@ -1,6 +1,6 @@
-/** Where the cells of a heat map are: those of a node side by side, as large as the room allows. */
+/** The layout of a heat map: the cells of a node side by side, as large as the room allows. */
 
-/** A node as it is drawn: its place, and its rows. */
+/** A node of the map: its place among all nodes, and its rows. */
 export interface MapNode {
   node: number;
   rows: ArrayLike<number>;
@@ -8,7 +8,7 @@ export interface MapNode {
 
 export interface Layout {
   nodes: readonly MapNode[];
-  /** The length of a cell's sides, and what lies between two of a node. */
+  /** The length of a cell's sides, and the gap between two cells of a node. */
   cell: number;
   gap: number;
   /** Cells of a node side by side, and one above the other. */
@@ -40,7 +40,7 @@ const LABEL_PX = 15;
 /** Names of fewer letters are not cut. */
 const LABEL_WIDTH_PX = 92;
 
-/** The largest cells with which all fits into `height`; the smallest, where nothing does. */
+/** Returns the layout with the largest cells that fit into `height`; the smallest, if none fit. */
 export function layoutOf(nodes: readonly MapNode[], width: number, height: number): Layout {
   const most = nodes.reduce((cells, { rows }) => Math.max(cells, rows.length), 1);
   let layout = sized(nodes, most, width, CELL_MOST);
@@ -50,7 +50,7 @@ export function layoutOf(nodes: readonly MapNode[], width: number, height: numbe
   return layout;
 }
 
-/** The corner of a cell. */
+/** Returns the corner of a cell. */
 export function cornerOf(layout: Layout, { tile, slot }: CellPlace): [x: number, y: number] {
   const { across, cell, gap, columns, tileWidth, tileHeight, label } = layout;
   const x = (tile % columns) * tileWidth + (slot % across) * (cell + gap);
@@ -59,7 +59,7 @@ export function cornerOf(layout: Layout, { tile, slot }: CellPlace): [x: number,
   return [x, y];
 }
 
-/** The cell at a point; `null` between nodes. What lies between two cells of a node belongs to the first. */
+/** Returns the cell at a point; `null` between nodes. The gap between two cells belongs to the first. */
 export function cellAt(layout: Layout, x: number, y: number): CellPlace | null {
   const { across, down, cell, gap, columns, tileWidth, tileHeight, label, nodes } = layout;
   const column = Math.floor(x / tileWidth);
@@ -72,7 +72,7 @@ export function cellAt(layout: Layout, x: number, y: number): CellPlace | null {
   return isInside && slot < (nodes[tile]?.rows.length ?? 0) ? { tile, slot } : null;
 }
 
-/** The nearest cell in a direction; the same where there is none. */
+/** Returns the nearest cell in a direction; the same cell if there is none. */
 export function neighbor(layout: Layout, from: CellPlace, direction: Direction): CellPlace {
   const { across, down, columns, nodes } = layout;
   const lines = Math.ceil(nodes.length / columns) * down;
@@ -98,7 +98,7 @@ function sized(nodes: readonly MapNode[], most: number, width: number, cell: num
   const across = most <= 4 ? most : most <= 8 ? 4 : 8;
   const down = Math.ceil(most / across);
   const label = cell >= LABELLED ? LABEL_PX : 0;
-  // Cells that stand alone need no more room between them than those of a node.
+  // Nodes of one cell need no more room between them than the cells of a node.
   const apart = most === 1 && label === 0 ? gap : Math.max(3, Math.round(cell * 0.5));
   const tileWidth = Math.max(across * (cell + gap) - gap, label === 0 ? 0 : LABEL_WIDTH_PX) + apart;
   const tileHeight = down * (cell + gap) - gap + apart + label;

@@ -1,20 +1,21 @@
-/** Draws a heat map: cells of one look after the other, since changing a color costs more than a cell. */
+/** Draws a heat map look by look, because a change of color costs more than a cell. */
 
 import type { Palette } from '../../palette';
 import { cornerOf, type Layout } from './layout';
-import { LOOK, STEPS } from './scale';
+import { LOOK, STEPS, type StateColors } from './scale';
 
 export interface MapPicture {
   layout: Layout;
   /** How each row is drawn. */
   looks: Uint8Array;
-  /** Rows that do not match what is looked for, beside others of their node that do; `null` without a filter. */
+  /** 1 for each row that matches the filter; `null` without a filter. */
   shown: Uint8Array | null;
   /** Rows with a critical condition. */
   severe: (row: number) => boolean;
   /** Names of nodes, where there is room. */
   nameOf: (node: number) => string;
   ramp: readonly string[];
+  states: StateColors;
   palette: Palette;
   px: number;
 }
@@ -25,7 +26,7 @@ export function paintMap(ctx: Context, picture: MapPicture): void {
   const { layout, looks, shown, px } = picture;
   ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
   const byLook = Array.from(
-    { length: LOOK.calm + 1 },
+    { length: LOOK.busy + 1 },
     (): { x: number; y: number; row: number }[] => [],
   );
   const others: { x: number; y: number }[] = [];
@@ -58,7 +59,7 @@ function paintLook(
   if (cells.length === 0) {
     return;
   }
-  const { palette, ramp } = picture;
+  const { palette, ramp, states } = picture;
   const fill = (color: string | CanvasPattern, height = size): void => {
     ctx.fillStyle = color;
     for (const { x, y } of cells) {
@@ -79,18 +80,22 @@ function paintLook(
     );
   } else {
     fill(calm);
-    // The worse, the fuller: colors alone need not be told apart.
+    // The worse, the fuller, so that cells differ by more than color.
     if (look === LOOK.notice) {
       fill(palette.levels.notice, Math.max(1, Math.round(size * 0.34)));
     } else if (look === LOOK.warning) {
       fill(palette.levels.warning, Math.max(2, Math.round(size * 0.67)));
     } else if (look === LOOK.critical) {
       fill(palette.levels.critical);
+    } else if (look === LOOK.idle) {
+      fill(states.idle, Math.max(2, Math.round(size * 0.6)));
+    } else if (look === LOOK.free || look === LOOK.busy) {
+      fill(look === LOOK.free ? states.free : states.busy);
     }
   }
 }
 
-/** Others of a node are told from those with little: they are empty. */
+/** GPUs that do not match are empty frames. */
 function paintEmpty(
   ctx: Context,
   { palette, px }: MapPicture,
@@ -105,7 +110,7 @@ function paintEmpty(
   }
 }
 
-/** What does not respond is crossed out. */
+/** Crosses out GPUs that do not respond. */
 function paintCrosses(ctx: Context, { palette, px }: MapPicture, cells: Cells, size: number): void {
   const edge = Math.max(1, size * 0.24);
   ctx.strokeStyle = palette.card;
@@ -120,7 +125,7 @@ function paintCrosses(ctx: Context, { palette, px }: MapPicture, cells: Cells, s
   ctx.stroke();
 }
 
-/** A critical condition shows on every color: its corner is cut. */
+/** Cuts the corner of GPUs with a critical condition, whatever the color of the cell. */
 function paintMarks(
   ctx: Context,
   picture: MapPicture,
@@ -164,7 +169,7 @@ function paintNames(ctx: Context, { layout, palette, px, nameOf }: MapPicture): 
   });
 }
 
-/** The end of a name tells more than its beginning, which nodes have in common. */
+/** Cuts the start of a name, because nodes differ at its end. */
 function fitting(ctx: Context, name: string, room: number): string {
   if (ctx.measureText(name).width <= room) {
     return name;

@@ -1,11 +1,11 @@
-/** The colors of cells: one hue for each meaning, the darker or the lighter the more, so that no hues need be told apart. */
+/** The colors of cells. A metric has one hue that gets darker or lighter with the value; states have one each. */
 
 import { levelOf } from '../../../model/fleet/describe';
-import { LOOKS, shareOf, type FleetMetric } from '../../../model/fleet/metric';
+import { isMeasured, shareOf, type FleetMetric } from '../../../model/fleet/metric';
 import type { Columns } from '../../../model/fleet/columns';
 import { colorOf, type Palette } from '../../palette';
 
-/** As many steps are told apart. */
+/** The number of steps that can be distinguished. */
 export const STEPS = 20;
 
 /** How a cell is drawn, as a number: a step of the scale, or one of these. */
@@ -17,14 +17,17 @@ export const LOOK = {
   warning: STEPS + 4,
   critical: STEPS + 5,
   calm: STEPS + 6,
+  free: STEPS + 7,
+  idle: STEPS + 8,
+  busy: STEPS + 9,
 } as const;
 
-/** The marks of conditions in the corner of a cell, whatever its color tells. */
-export const SEVERE = 3;
+/** The colors of states, from the style sheet. */
+export type StateColors = Record<'free' | 'idle' | 'busy', string>;
 
 type Rgb = readonly [red: number, green: number, blue: number];
 
-/** The colors of all steps. `parse` makes numbers of what the style sheet says. */
+/** The colors of all steps. `parse` returns the parts of a color of the style sheet. */
 export function rampOf(
   palette: Palette,
   metric: FleetMetric,
@@ -32,11 +35,9 @@ export function rampOf(
 ): string[] {
   const card = parse(palette.card);
   const isDark = lightness(card) < 0.5;
-  const color = parse(
-    metric === 'conditions' ? palette.muted : colorOf(palette, LOOKS[metric].color),
-  );
+  const color = parse(isMeasured(metric) ? colorOf(palette, metric) : palette.muted);
   const low = mixed(card, color, isDark ? 0.16 : 0.14);
-  // The last third goes beyond the color itself: the fullest are told from the rather full.
+  // The last third goes beyond the color itself, so that high values differ as well.
   const high = mixed(color, isDark ? [255, 255, 255] : [10, 14, 30], isDark ? 0.42 : 0.45);
   return Array.from({ length: STEPS }, (_, step) => {
     const share = step / (STEPS - 1);
@@ -44,6 +45,12 @@ export function rampOf(
       share < 0.66 ? mixed(low, color, share / 0.66) : mixed(color, high, (share - 0.66) / 0.34);
     return `rgb(${at.map(Math.round).join()})`;
   });
+}
+
+export function stateColors(element: Element): StateColors {
+  const style = getComputedStyle(element);
+  const color = (name: string): string => style.getPropertyValue(`--_${name}`).trim() || '#888';
+  return { free: color('free'), idle: color('idle'), busy: color('busy') };
 }
 
 /** How a row is drawn. */
@@ -58,6 +65,9 @@ export function lookOf(columns: Columns, metric: FleetMetric, row: number): numb
   if (metric === 'conditions') {
     const level = levelOf(columns.severity[row] ?? 0);
     return level === 'none' ? LOOK.calm : LOOK[level];
+  }
+  if (!isMeasured(metric)) {
+    return state === undefined || state === 'unknown' ? LOOK.missing : LOOK[state];
   }
   const share = shareOf(columns, metric, row);
   return Number.isNaN(share) ? LOOK.missing : Math.round(share * (STEPS - 1));

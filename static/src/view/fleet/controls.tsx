@@ -1,0 +1,223 @@
+import type { ComponentChild } from 'preact';
+import { useRef } from 'preact/hooks';
+
+import { count, duration } from '../../lib/format';
+import { table, trans } from '../../lib/translation';
+import { filterWords } from '../../model/fleet/filter';
+import { METRICS, metricLabel } from '../../model/fleet/metric';
+import type { SortKey } from '../../model/fleet/order';
+import {
+  RANGES,
+  VIEWS,
+  type FleetShown,
+  type FleetViewName,
+  type RangeName,
+} from '../../model/fleet/state';
+
+const LABELS = table((): Record<FleetViewName, string> => ({
+  map: trans.__('Map'),
+  nodes: trans.__('Nodes'),
+  gpus: trans.__('GPUs'),
+  users: trans.__('Users'),
+  jobs: trans.__('Jobs'),
+  notebooks: trans.__('Notebooks'),
+  namespaces: trans.__('Namespaces'),
+  free: trans.__('Find free GPUs'),
+  events: trans.__('Events'),
+}));
+
+/** The orders of the map; tables are sorted by their columns. */
+const SORTS = table((): Partial<Record<SortKey, string>> => ({
+  worst: trans.__('Worst first'),
+  name: trans.__('By name'),
+  utilization: trans.__('Highest utilization'),
+  memory: trans.__('Most memory used'),
+  power: trans.__('Highest power'),
+  temperature: trans.__('Hottest'),
+  idle: trans.__('Longest idle'),
+}));
+
+export interface ControlsProps {
+  /** The id that tabs and their panel share. */
+  id: string;
+  shown: FleetShown;
+  byGpu: boolean;
+  /** How many GPUs match, of how many; `null` without a filter. */
+  matching: readonly [number, number] | null;
+  /** What is wrong with the filter. */
+  mistakes: readonly string[];
+  change: (changes: Partial<FleetShown>) => void;
+  /** Moves the focus from the filter to what was found. */
+  onLeaveFilter: () => void;
+}
+
+/** The choice of a view, a metric, an order, a time range and a filter. */
+export function Controls(props: ControlsProps): ComponentChild {
+  const { shown, matching, mistakes, change } = props;
+  const ranges = Object.keys(RANGES) as RangeName[];
+  const { key } = shown.sort;
+  return (
+    <div class="gpumon-fleet-controls">
+      <div class="gpumon-fleet-line">
+        <Tabs {...props} />
+        <Choice
+          label={trans.__('Time range')}
+          all={ranges}
+          chosen={shown.range}
+          textOf={(range) => duration(RANGES[range] * 1000)}
+          onChange={(range) => change({ range })}
+        />
+      </div>
+      <div class="gpumon-fleet-line">
+        <div class="gpumon-fleet-search" role="search">
+          <FilterField {...props} />
+          {matching !== null && (
+            <span class="gpumon-fleet-count" data-testid="gpumon-fleet-count">
+              {trans.__('%1 of %2', count(matching[0]), count(matching[1]))}
+            </span>
+          )}
+        </div>
+        {shown.view === 'map' && (
+          <>
+            <Choice
+              label={trans.__('Metric')}
+              all={METRICS}
+              chosen={shown.metric}
+              textOf={metricLabel}
+              onChange={(metric) => change({ metric })}
+            />
+            <select
+              class="gpumon-fleet-select"
+              aria-label={trans.__('Order')}
+              // An order that only a table has is none of these.
+              value={key in SORTS() ? key : ''}
+              onChange={({ currentTarget: { value } }) =>
+                change({ sort: { key: value as SortKey, reversed: false } })
+              }
+            >
+              {Object.entries(SORTS()).map(([sort, text]) => (
+                <option key={sort} value={sort}>
+                  {text}
+                </option>
+              ))}
+            </select>
+          </>
+        )}
+      </div>
+      {mistakes.length > 0 && (
+        <p class="gpumon-fleet-mistake" role="alert">
+          {mistakes.join(' ')}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Tabs({ id, shown, byGpu, change }: ControlsProps): ComponentChild {
+  const views = VIEWS.filter((view) => byGpu || view !== 'gpus');
+  // A filter from another view, such as a user, would hide GPUs that are free.
+  const showView = (view: FleetViewName): void =>
+    change(view === 'free' && shown.view !== 'free' ? { view, filter: '' } : { view });
+  return (
+    <div
+      class="gpumon-fleet-tabs"
+      role="tablist"
+      aria-label={trans.__('Views')}
+      onKeyDown={(event) => {
+        const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+        const place = (views.indexOf(shown.view) + step + views.length) % views.length;
+        const tab = event.currentTarget.children[place];
+        if (step !== 0 && tab instanceof HTMLElement) {
+          event.preventDefault();
+          tab.click();
+          tab.focus();
+        }
+      }}
+    >
+      {views.map((view) => (
+        <button
+          type="button"
+          key={view}
+          class="gpumon-fleet-tab"
+          role="tab"
+          id={`${id}-tab-${view}`}
+          aria-controls={`${id}-panel`}
+          aria-selected={view === shown.view}
+          tabIndex={view === shown.view ? 0 : -1}
+          data-view={view}
+          onClick={() => showView(view)}
+        >
+          {LABELS()[view]}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): ComponentChild {
+  const words = useRef(filterWords());
+  return (
+    <>
+      <input
+        class="gpumon-fleet-filter"
+        type="search"
+        list={`${id}-words`}
+        placeholder={trans.__('Filter by node, GPU, user, job…')}
+        aria-label={trans.__('Filter GPUs')}
+        aria-keyshortcuts="/"
+        autocomplete="off"
+        spellcheck={false}
+        title={trans.__(
+          'Words that all have to match: names of nodes, GPUs, users, jobs and namespaces; busy, idle, free, held, lost, critical, hot; user:ana, job:88123; memory>80GiB, power<100W; a minus before a word excludes.',
+        )}
+        value={shown.filter}
+        onInput={({ currentTarget }) => change({ filter: currentTarget.value })}
+        onKeyDown={(event) => {
+          const { key, currentTarget } = event;
+          if (key === 'Enter' || (key === 'Escape' && currentTarget.value === '')) {
+            event.preventDefault();
+            event.stopPropagation();
+            onLeaveFilter();
+          }
+        }}
+      />
+      <datalist id={`${id}-words`}>
+        {words.current.map((word) => (
+          <option key={word} value={word} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+/** Buttons of which one is chosen. */
+function Choice<T extends string>({
+  label,
+  all,
+  chosen,
+  textOf,
+  onChange,
+}: {
+  label: string;
+  all: readonly T[];
+  chosen: T;
+  textOf: (one: T) => string;
+  onChange: (one: T) => void;
+}): ComponentChild {
+  return (
+    <div class="gpumon-fleet-group" role="group" aria-label={label}>
+      {all.map((one) => (
+        <button
+          type="button"
+          key={one}
+          class="gpumon-fleet-chip"
+          data-chip={one}
+          aria-pressed={one === chosen}
+          onClick={() => onChange(one)}
+        >
+          {textOf(one)}
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,129 @@
+import type { ComponentChild } from 'preact';
+import { useMemo } from 'preact/hooks';
+
+import { count, dateAndTime, since } from '../../lib/format';
+import { plainText, sentences } from '../../lib/text';
+import { trans } from '../../lib/translation';
+import { xidTexts } from '../../model/fleet/describe';
+import type { FleetEvent } from '../../wire';
+import { Name, type Scene } from './scene';
+import { nodeCell, stateCell, textCell } from './table/cells';
+import { Table } from './table/table';
+
+/** Xids after which a GPU is lost, or its memory cannot be trusted. */
+const SEVERE: readonly (number | null)[] = [48, 74, 79, 94, 95, 119, 120];
+
+/** Driver errors, lost GPUs and unreachable nodes, with what to do about them. */
+export function Events(scene: Scene): ComponentChild {
+  const { columns, nodes, matches, answers, now_ms, isNarrow } = scene;
+  const { value, why, isLoading } = answers.events;
+  const { name } = columns.fleet.nodes;
+  const places = useMemo(() => new Map(name.map((one, place) => [one, place])), [name]);
+  const events = useMemo(() => {
+    const shown = new Set(nodes);
+    const all = value?.events ?? [];
+    return matches === null ? all : all.filter(({ node }) => shown.has(places.get(node) ?? -1));
+  }, [value, matches, nodes, places]);
+  const isCut = value !== null && value.events_total > value.events.length;
+  return (
+    <div class="gpumon-fleet-events" aria-busy={isLoading}>
+      <div class="gpumon-fleet-caption">
+        <h2>
+          {value === null ? trans.__('Events') : trans.__('Since %1', dateAndTime(value.from_ms))}
+        </h2>
+        <p class="gpumon-fleet-note">
+          {sentences([
+            why,
+            ...(value?.problems ?? []),
+            isCut
+              ? trans.__(
+                  'The newest %1 of %2 are listed.',
+                  count(value.events.length),
+                  count(value.events_total),
+                )
+              : null,
+          ])}
+        </p>
+      </div>
+      {events.length > 0 ? (
+        <Table
+          id="gpumon-fleet-events"
+          name={trans.__('Events')}
+          rows={events}
+          columns={[
+            {
+              label: trans.__('Last'),
+              width: 176,
+              cell: ({ lasts, last_ms }) =>
+                textCell(lasts ? trans.__('now') : since(last_ms, now_ms)),
+            },
+            {
+              label: trans.__('GPU'),
+              width: 190,
+              cell: ({ node, gpu }) => {
+                const rest = gpu === null ? '' : ` / ${gpu}`;
+                const place = places.get(node);
+                // Nodes that are gone have events, too.
+                return place === undefined
+                  ? { content: <Name text={plainText(node, 120)} rest={rest} /> }
+                  : nodeCell(scene, place, rest);
+              },
+            },
+            {
+              label: trans.__('Times'),
+              isNumber: true,
+              width: 64,
+              cell: (event) => (event.count > 1 ? count(event.count) : ''),
+            },
+            {
+              label: trans.__('What'),
+              isLong: true,
+              cell: (event) => {
+                const { text, advice } = textsOf(event);
+                const isSevere = event.lasts || SEVERE.includes(event.xid);
+                return stateCell(
+                  text,
+                  isSevere ? 'critical' : 'warning',
+                  `${text} ${advice}`.trim(),
+                );
+              },
+            },
+            {
+              label: trans.__('Fix'),
+              isWide: true,
+              cell: (event) => textCell(textsOf(event).advice),
+            },
+          ]}
+          hasTwoLines={isNarrow}
+        />
+      ) : (
+        <p class="gpumon-empty gpumon-fleet-empty">
+          {value === null
+            ? (why ?? trans.__('Loading'))
+            : value.events.length > 0
+              ? trans.__('Nothing matches this filter.')
+              : trans.__('No driver errors and no lost GPUs in this time.')}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function textsOf({ kind, xid }: FleetEvent): { text: string; advice: string } {
+  switch (kind) {
+    case 'xid':
+      return xid === null ? { text: trans.__('Driver error'), advice: '' } : xidTexts(xid);
+    case 'gpu_not_responding':
+      return {
+        text: trans.__('GPU not responding'),
+        advice: trans.__(
+          'Open the node to see whether it is lost or hangs; reboot the machine if it stays so.',
+        ),
+      };
+    case 'node_unreachable':
+      return {
+        text: trans.__('Node unreachable'),
+        advice: trans.__('Check that the machine is up, and that its metrics can be reached.'),
+      };
+  }
+}

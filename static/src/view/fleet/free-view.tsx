@@ -1,0 +1,165 @@
+import type { ComponentChild } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+
+import { count, memorySize } from '../../lib/format';
+import { trans } from '../../lib/translation';
+import { freeNodes, nearestNode, nearestText } from '../../model/fleet/free';
+import { withoutVendor } from '../../model/gpu';
+import type { Scene } from './scene';
+import { modelCell, nodeCell, textCell } from './table/cells';
+import { Table } from './table/table';
+
+const GIB = 1024 ** 3;
+
+/** Finds nodes with so many free GPUs of a model, with so much memory. */
+export function FreeView(scene: Scene): ComponentChild {
+  const { columns, shown, matches, change, isNarrow } = scene;
+  const { wanted } = shown;
+  const found = useMemo(() => freeNodes(columns, wanted, matches), [columns, wanted, matches]);
+  const unfiltered = matches === null ? found : freeNodes(columns, wanted, null);
+  const nearest = found.length > 0 ? null : nearestNode(columns, wanted, matches);
+  const missing = columns.fleet.missing.processes;
+  const set = (changes: Partial<typeof wanted>): void =>
+    change({ wanted: { ...wanted, ...changes } });
+  return (
+    <div class="gpumon-free">
+      <form class="gpumon-free-form" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          <NumberField value={wanted.gpus} min={1} max={1024} onChange={(gpus) => set({ gpus })} />
+          {trans.__('free GPUs')}
+        </label>
+        <select
+          class="gpumon-fleet-select"
+          aria-label={trans.__('Model')}
+          data-testid="gpumon-fleet-model"
+          value={wanted.model ?? ''}
+          onChange={({ currentTarget: { value } }) => set({ model: value === '' ? null : value })}
+        >
+          <option value="">{trans.__('of any model')}</option>
+          {[...new Set(columns.models)].map((model) => (
+            <option key={model} value={model}>
+              {withoutVendor(model)}
+            </option>
+          ))}
+        </select>
+        <label>
+          {trans.__('with at least')}
+          <NumberField
+            value={Math.round(wanted.memory_bytes / GIB)}
+            min={0}
+            max={4096}
+            onChange={(gib) => set({ memory_bytes: gib * GIB })}
+          />
+          {trans.__('GiB each')}
+        </label>
+        <span>{trans.__('on one node')}</span>
+      </form>
+      <p class="gpumon-free-answer" role="status" data-testid="gpumon-fleet-free">
+        {answerText(found.length, unfiltered.length)}
+      </p>
+      {nearest !== null && (
+        <p class="gpumon-free-nearest" role="status" data-testid="gpumon-fleet-nearest">
+          {trans.__('Nearest: %1', nearestText(columns, nearest))}
+        </p>
+      )}
+      {(!columns.byGpu || missing !== undefined) && (
+        <p class="gpumon-fleet-note">
+          {columns.byGpu
+            ? trans.__(
+                'Processes are unknown (%1): idle GPUs with less than 1 GiB in use count as free.',
+                missing,
+              )
+            : trans.__(
+                'This fleet has readings by node: a node counts if none of its GPUs is held.',
+              )}
+        </p>
+      )}
+      {(found.length > 0 || nearest !== null) && (
+        <Table
+          id="gpumon-fleet-free-nodes"
+          name={trans.__('Nodes with free GPUs')}
+          rows={nearest === null ? found : [nearest]}
+          columns={[
+            { label: trans.__('Node'), cell: ({ node }) => nodeCell(scene, node) },
+            {
+              label: trans.__('Free GPUs'),
+              isNumber: true,
+              width: 110,
+              cell: ({ free, node }) =>
+                trans.__('%1 of %2', count(free), count(columns.fleet.nodes.gpus[node] ?? free)),
+            },
+            { label: trans.__('Model'), cell: ({ model }) => modelCell(model) },
+            {
+              label: trans.__('Memory of each'),
+              isNumber: true,
+              width: 130,
+              cell: ({ memory_bytes }) =>
+                textCell(Number.isNaN(memory_bytes) ? null : memorySize(memory_bytes)),
+            },
+            {
+              label: trans.__('Indices'),
+              cell: ({ rows }) =>
+                columns.byGpu ? rows.map((row) => columns.index[row] ?? 0).join(', ') : '',
+            },
+          ]}
+          hasTwoLines={isNarrow}
+        />
+      )}
+    </div>
+  );
+}
+
+/** A whole number; the text that somebody is typing stays as it is. */
+function NumberField({
+  value,
+  min,
+  max,
+  onChange,
+}: {
+  value: number;
+  min: number;
+  max: number;
+  onChange: (value: number) => void;
+}): ComponentChild {
+  const [typed, setTyped] = useState<{ text: string; isValid: boolean } | null>(null);
+  return (
+    <input
+      type="number"
+      min={min}
+      max={max}
+      step={1}
+      required
+      inputMode="numeric"
+      aria-invalid={typed?.isValid === false || undefined}
+      value={typed?.text ?? String(value)}
+      onInput={({ currentTarget }) => {
+        const isValid = currentTarget.checkValidity();
+        setTyped({ text: currentTarget.value, isValid });
+        if (isValid) {
+          onChange(Number(currentTarget.value));
+        }
+      }}
+      onBlur={() => setTyped(null)}
+    />
+  );
+}
+
+/** Says how many nodes have the GPUs free. `unfiltered` is the number without the filter. */
+function answerText(found: number, unfiltered: number): string {
+  if (found > 0) {
+    return trans._n(
+      '%1 node has them free, the tightest fit first.',
+      '%2 nodes have them free, the tightest fit first.',
+      found,
+      count(found),
+    );
+  }
+  return unfiltered === 0
+    ? trans.__('No node has them free.')
+    : trans._n(
+        'No node that matches the filter has them free; %1 node has without the filter.',
+        'No node that matches the filter has them free; %2 nodes have without the filter.',
+        unfiltered,
+        count(unfiltered),
+      );
+}

@@ -1,0 +1,280 @@
+import type { ComponentChild, CSSProperties } from 'preact';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+
+import { observeWidth } from '../../../lib/screen';
+import { trans } from '../../../lib/translation';
+import { CRITICAL } from '../../../model/fleet/columns';
+import { stateText } from '../../../model/fleet/describe';
+import {
+  isMeasured,
+  LOOKS,
+  metricLabel,
+  readingText,
+  scaleEnds,
+  missingText,
+} from '../../../model/fleet/metric';
+import { RowName, type Scene } from '../scene';
+import {
+  cellAt,
+  cornerOf,
+  layoutOf,
+  neighbor,
+  type CellPlace,
+  type Direction,
+  type Layout,
+} from './layout';
+import { paintMap } from './paint';
+import { lookOf, rampOf, stateColors } from './scale';
+
+const DIRECTIONS: Partial<Record<string, Direction>> = {
+  ArrowLeft: 'left',
+  ArrowRight: 'right',
+  ArrowUp: 'up',
+  ArrowDown: 'down',
+};
+/** Keys that move by ten rows of cells. */
+const PAGES: typeof DIRECTIONS = { PageUp: 'up', PageDown: 'down' };
+const PAGE = 10;
+/** All cells should fit into this height, so that they are seen at once. */
+const HEIGHT_LEAST_PX = 420;
+const HEIGHT_MOST_PX = 1000;
+/** The height of everything above and below the map. */
+const OTHERS_PX = 340;
+const HEIGHT_NARROW_PX = 900;
+const NARROW_PX = 560;
+
+export interface HeatMapProps extends Scene {
+  /** The row under the pointer; `null` for none. */
+  pointed: number | null;
+  onPoint: (row: number | null) => void;
+}
+
+/** All GPUs at once, a cell each, on a canvas; pointer and keys move from one to the next. */
+export function HeatMap(props: HeatMapProps): ComponentChild {
+  const { columns, nodes, shown, matches, selected, palette, pointed, onPoint, select } = props;
+  const { metric } = shown;
+  const map = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(
+    () => (map.current === null ? undefined : observeWidth(map.current, setWidth)),
+    [],
+  );
+  const layout = useMemo(() => {
+    const tiles = Array.from(nodes, (node) => ({ node, rows: columns.rowsOf(node) }));
+    const room = Math.max(HEIGHT_LEAST_PX, window.innerHeight - OTHERS_PX);
+    const height = width < NARROW_PX ? HEIGHT_NARROW_PX : Math.min(HEIGHT_MOST_PX, room);
+    return width === 0 ? null : layoutOf(tiles, width, height);
+  }, [columns, nodes, width]);
+  const px = Math.max(1, globalThis.devicePixelRatio || 1);
+  useLayoutEffect(() => {
+    const context = canvas.current?.getContext('2d') ?? null;
+    if (layout === null || map.current === null || context === null) {
+      return;
+    }
+    context.canvas.width = Math.round(layout.width * px);
+    context.canvas.height = Math.max(1, Math.round(layout.height * px));
+    paintMap(context, {
+      layout,
+      looks: Uint8Array.from({ length: columns.count }, (_, row) => lookOf(columns, metric, row)),
+      shown: matches,
+      severe: (row) => (columns.severity[row] ?? 0) >= CRITICAL,
+      nameOf: (node) => columns.nodeNames[node] ?? '',
+      ramp: rampOf(palette, metric, (css) => parsed(context, css)),
+      states: stateColors(map.current),
+      palette,
+      px,
+    });
+  }, [columns, metric, matches, layout, palette, px]);
+
+  const rowOf = (place: CellPlace | null): number | null =>
+    place === null ? null : (layout?.nodes[place.tile]?.rows[place.slot] ?? null);
+  const rowAt = ({ clientX, clientY, currentTarget }: MouseEvent): number | null => {
+    const { left, top } = (currentTarget as Element).getBoundingClientRect();
+    return layout === null ? null : rowOf(cellAt(layout, clientX - left, clientY - top));
+  };
+  const placeOf = (row: number | null): CellPlace | null => {
+    const tile = layout?.nodes.findIndex(({ node }) => node === columns.node[row ?? -1]) ?? -1;
+    const slot = Array.from(layout?.nodes[tile]?.rows ?? []).indexOf(row ?? -1);
+    return slot < 0 ? null : { tile, slot };
+  };
+  const moveTo = (place: CellPlace): void => {
+    const row = rowOf(place);
+    if (row !== null) {
+      select(row, true);
+    }
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const { key } = event;
+    if (layout === null || event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const from = placeOf(selected);
+    const direction = DIRECTIONS[key] ?? PAGES[key];
+    const tile = layout.nodes.length - 1;
+    if (direction !== undefined) {
+      let place = from ?? { tile: 0, slot: 0 };
+      const steps = from === null ? 0 : key in PAGES ? PAGE : 1;
+      for (let step = 0; step < steps; step += 1) {
+        place = neighbor(layout, place, direction);
+      }
+      moveTo(place);
+    } else if (key === 'Home') {
+      moveTo({ tile: 0, slot: 0 });
+    } else if (key === 'End') {
+      moveTo({ tile, slot: (layout.nodes[tile]?.rows.length ?? 1) - 1 });
+    } else if (key === 'Enter' && selected !== null) {
+      props.openNode(columns.node[selected] ?? 0);
+    } else if (key === 'Escape' && selected !== null) {
+      select(null, true);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const name = columns.byGpu ? trans.__('Heat map of GPUs') : trans.__('Heat map of nodes');
+  const tip = placeOf(pointed);
+  return (
+    <>
+      <div
+        ref={map}
+        class="gpumon-map"
+        data-testid="gpumon-fleet-map"
+        role="application"
+        tabIndex={0}
+        aria-label={trans.__('%1: %2', name, metricLabel(metric))}
+        aria-description={trans.__(
+          'Arrow keys move from one to the next, Enter opens the node, Escape clears the selection.',
+        )}
+        style={{ height: layout === null ? undefined : `${layout.height}px` }}
+        onPointerMove={(event) => onPoint(rowAt(event))}
+        onPointerLeave={() => onPoint(null)}
+        onClick={(event) => select(rowAt(event), false)}
+        onDblClick={(event) => {
+          const row = rowAt(event);
+          if (row !== null) {
+            props.openNode(columns.node[row] ?? 0);
+          }
+        }}
+        onKeyDown={onKeyDown}
+        onFocus={({ currentTarget }) => {
+          if (selected === null && currentTarget.matches(':focus-visible')) {
+            moveTo({ tile: 0, slot: 0 });
+          }
+        }}
+      >
+        <canvas ref={canvas} aria-hidden="true" />
+        <Ring layout={layout} place={tip} class="gpumon-map-pointed" />
+        <Ring layout={layout} place={placeOf(selected)} />
+        {layout !== null && tip !== null && pointed !== null && (
+          <div class="gpumon-map-tip" aria-hidden="true" style={tipStyle(layout, tip)}>
+            <strong>
+              <RowName columns={columns} row={pointed} />
+            </strong>
+            <span>{valueText(props, pointed)}</span>
+          </div>
+        )}
+      </div>
+      <Legend {...props} />
+    </>
+  );
+}
+
+/** A frame around a cell. */
+function Ring({
+  layout,
+  place,
+  class: className = '',
+}: {
+  layout: Layout | null;
+  place: CellPlace | null;
+  class?: string;
+}): ComponentChild {
+  if (layout === null || place === null) {
+    return null;
+  }
+  const [x, y] = cornerOf(layout, place);
+  const size = `${layout.cell + 6}px`;
+  return (
+    <span
+      class={`gpumon-map-ring ${className}`}
+      aria-hidden="true"
+      style={{ transform: `translate(${x - 3}px, ${y - 3}px)`, width: size, height: size }}
+    />
+  );
+}
+
+/** Next to the cell, on the side with more room. */
+function tipStyle(layout: Layout, place: CellPlace): CSSProperties {
+  const [x, y] = cornerOf(layout, place);
+  return {
+    top: `${y - 8}px`,
+    ...(x > layout.width * 0.6
+      ? { right: `${layout.width - x + 8}px` }
+      : { left: `${x + layout.cell + 8}px` }),
+  };
+}
+
+/** The reading of a row that the map shows, or else its state. */
+function valueText({ columns, shown: { metric } }: Scene, row: number): string {
+  return isMeasured(metric) && !Number.isNaN(columns.readings[LOOKS[metric].value][row] ?? NaN)
+    ? readingText(columns, metric, row)
+    : stateText(columns, row).text;
+}
+
+/** What the colors of the map mean. */
+function Legend({ columns, shown: { metric } }: Scene): ComponentChild {
+  const [low, high] = isMeasured(metric) ? scaleEnds(metric) : [];
+  const missing = missingText(columns, metric);
+  const lost = { lost: trans.__('Not responding'), unknown: trans.__('Node unreachable') };
+  const looks: Record<string, string> =
+    metric === 'conditions'
+      ? {
+          calm: trans.__('None'),
+          notice: trans.__('Notice'),
+          warning: trans.__('Warning'),
+          critical: trans.__('Critical'),
+          ...lost,
+        }
+      : metric === 'state'
+        ? {
+            free: trans.__('Free'),
+            idle: trans.__('Idle, but held'),
+            busy: trans.__('In use'),
+            ...lost,
+            missing: trans.__('Unknown'),
+          }
+        : {
+            severe: trans.__('Critical condition'),
+            missing:
+              missing === undefined ? trans.__('No reading') : trans.__('No reading: %1', missing),
+            ...lost,
+          };
+  return (
+    <div class="gpumon-fleet-legend" aria-hidden="true">
+      {isMeasured(metric) && (
+        <span class="gpumon-fleet-sign-of">
+          <span>{low}</span>
+          <span class="gpumon-fleet-ramp" style={{ '--_color': `var(--gpumon-${metric})` }} />
+          <span>{high}</span>
+        </span>
+      )}
+      {Object.entries(looks).map(([look, text]) => (
+        <span key={look} class="gpumon-fleet-sign-of">
+          <span class="gpumon-fleet-sign" data-look={look} />
+          <span>{text}</span>
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/** The parts of a color; a canvas understands every way to write one. */
+function parsed(ctx: CanvasRenderingContext2D, css: string): [number, number, number] {
+  ctx.fillStyle = '#888888';
+  ctx.fillStyle = css;
+  const text = ctx.fillStyle;
+  const part = (at: number): number => Number.parseInt(text.slice(at, at + 2), 16);
+  return text.startsWith('#') ? [part(1), part(3), part(5)] : [136, 136, 136];
+}

@@ -1,0 +1,97 @@
+import type { ComponentChild } from 'preact';
+import { useMemo } from 'preact/hooks';
+
+import { wholeAxis } from '../../chart/axis';
+import type { ChartContent } from '../../chart/content';
+import { units } from '../../lib/units';
+import { memoryUnit, powerUnit } from '../../model/fleet/units';
+import type { Color } from '../../model/metric';
+import { PERCENT, UNITS, type Unit } from '../../model/unit';
+import type { FleetHistory } from '../../wire';
+import { ChartCanvas } from '../chart-canvas';
+import { colorOf, type Palette } from '../palette';
+
+/** A gap of more steps than this is left empty. */
+const GAP_STEPS = 2.5;
+
+/** One reading over time. */
+interface TrendKind {
+  id: string;
+  /** The id of the limit. */
+  limit?: string;
+  color: Color;
+  /** Returns the unit for the highest value. */
+  unitFor: (most: number) => Unit;
+}
+
+export const TRENDS = {
+  utilization: {
+    id: 'utilization.gpu_percent',
+    color: 'utilization',
+    unitFor: () => PERCENT,
+  },
+  memory: {
+    id: 'memory.used_bytes',
+    limit: 'memory.total_bytes',
+    color: 'memory',
+    unitFor: memoryUnit,
+  },
+  power: { id: 'power.draw_watts', color: 'power', unitFor: powerUnit },
+  held: { id: 'gpus_held', limit: 'gpus', color: 'utilization', unitFor: () => UNITS.count },
+} satisfies Record<string, TrendKind>;
+
+export interface TrendProps {
+  kind: TrendKind;
+  /** `null` until it is read. */
+  history: FleetHistory | null;
+  palette: Palette;
+}
+
+/** A reading of all nodes, or of one, over the chosen range; it keeps its room without values. */
+export function Trend({ kind, history, palette }: TrendProps): ComponentChild {
+  const content = useMemo(
+    () => (history === null ? null : contentOf(history, kind, palette)),
+    [history, kind, palette, units()],
+  );
+  return content === null ? (
+    <div class="gpumon-fleet-trend" />
+  ) : (
+    <ChartCanvas class="gpumon-fleet-trend" content={content} />
+  );
+}
+
+/** Returns the values of a reading; `null` if none is known. */
+export function valuesOf(
+  history: FleetHistory | null,
+  id: string,
+): readonly (number | null)[] | null {
+  const values = history?.series.find((series) => series.id === id)?.values;
+  return values?.some((value) => value !== null) === true ? values : null;
+}
+
+function contentOf(
+  history: FleetHistory,
+  { id, limit: limitId = '', color, unitFor }: TrendKind,
+  palette: Palette,
+): ChartContent | null {
+  const values = valuesOf(history, id);
+  const [from_ms, second_ms] = history.at_ms;
+  const to_ms = history.at_ms.at(-1);
+  if (values === null || from_ms === undefined || second_ms === undefined || to_ms === undefined) {
+    return null;
+  }
+  const window = {
+    times_ms: Float64Array.from(history.at_ms),
+    revision: to_ms,
+    from_ms,
+    to_ms,
+    gap_ms: GAP_STEPS * (second_ms - from_ms),
+  };
+  const lines = [
+    { values: Float64Array.from(values, (value) => value ?? NaN), color: colorOf(palette, color) },
+  ];
+  const limit = valuesOf(history, limitId)?.findLast((value) => value !== null) ?? null;
+  const unit = unitFor(Math.max(limit ?? 0, ...values.map((value) => value ?? 0)));
+  const [floor, ceiling] = wholeAxis(unit, limit, lines, window);
+  return { axis: unit, style: palette, window, lines, floor, ceiling, at_ms: null };
+}
