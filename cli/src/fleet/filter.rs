@@ -3,7 +3,7 @@
 
 use gpumon_fleet::{
     Rows,
-    model::{FleetOwner, GpuState, OwnerKind},
+    model::{FleetOwner, GpuState, NodeHealth, OwnerKind},
 };
 
 use super::{comparison::Comparison, text::condition};
@@ -24,6 +24,7 @@ struct Word {
 #[derive(Debug, Clone)]
 enum Test {
     State(&'static [GpuState]),
+    Critical,
     Compared(Comparison),
     In(Place, String),
     Anywhere(String),
@@ -132,6 +133,9 @@ impl Word {
         if let Some(comparison) = Comparison::parse(compared)? {
             return with(Test::Compared(comparison));
         }
+        if word == "critical" {
+            return with(Test::Critical);
+        }
         if let Some((_, states)) = STATES.iter().find(|(name, _)| *name == word) {
             return with(Test::State(states));
         }
@@ -182,6 +186,7 @@ impl Test {
     fn matches(&self, rows: &Rows<'_>, row: usize, fit: Fit) -> bool {
         match self {
             Self::State(states) => states.contains(&rows.state(row)),
+            Self::Critical => is_critical(rows, row),
             Self::Compared(comparison) => comparison.matches(rows, row),
             Self::In(Place::Condition, text) => has_condition(rows, row, text),
             Self::In(place, text) => place.names(rows, row).any(|name| fit.matches(name, text)),
@@ -234,6 +239,19 @@ fn names_of(owner: &FleetOwner) -> [Option<&str>; 3] {
         Some(&owner.id),
         owner.namespace.as_deref(),
     ]
+}
+
+/// Returns `true` if a GPU does not respond or has a critical condition.
+fn is_critical(rows: &Rows<'_>, row: usize) -> bool {
+    let health = rows.fleet.nodes.health.get(rows.node_place(row));
+    let is_node_down = health.is_some_and(|health| *health != NodeHealth::Up);
+    let is_gone = match rows.state(row) {
+        GpuState::Lost => true,
+        GpuState::Unknown => is_node_down,
+        _ => false,
+    };
+    let worst = rows.list_conditions(row).first();
+    is_gone || worst.is_some_and(|worst| worst.severity >= 3)
 }
 
 fn has_condition(rows: &Rows<'_>, row: usize, text: &str) -> bool {

@@ -30,7 +30,7 @@ use crate::{
 /// that the node's own `gpumon serve` shows.
 ///
 /// With --table, --gpus, --users, --json or --free, the fleet is printed once instead. Words behind them choose GPUs: busy,
-/// idle, free, held, lost, hot; part of a name of a node, GPU, user or job; node:NAME, gpu:NAME, user:NAME, job:ID,
+/// idle, free, held, lost, critical, hot; part of a name of a node, GPU, user or job; node:NAME, gpu:NAME, user:NAME, job:ID,
 /// notebook:ID, namespace:NAME, condition:NAME; memory>80GiB, left>20GiB, utilization<10%, power>500W, temperature>70,
 /// idle>1h. All words have to match; ! before one excludes.
 #[derive(Debug, clap::Args)]
