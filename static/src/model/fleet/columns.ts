@@ -71,6 +71,44 @@ export interface Columns extends Measures {
 }
 
 const NONE: readonly never[] = [];
+const NO_SUMS: FleetSums = {
+  gpus: [],
+  states: {},
+  rank: [],
+  readings: {},
+  reporting: {},
+  idle_holding_s: [],
+};
+
+/** The fleet until it is read. */
+export const NO_FLEET: Fleet = {
+  at_ms: 0,
+  source: { kind: 'hosts', name: '' },
+  state: 'loading',
+  problems: [],
+  refresh_s: 0,
+  resolution: 'gpu',
+  nodes: { name: [], health: [], reasons: {}, gpus: [], unopenable: {} },
+  gpus: {
+    node: [],
+    index: [],
+    model: [],
+    models: [],
+    health: [],
+    readings: {},
+    processes: [],
+    idle_holding_s: [],
+    state: [],
+    rank: [],
+    unlisted: [],
+  },
+  owners: [],
+  holds: [],
+  conditions: [],
+  sums: NO_SUMS,
+  totals: NO_SUMS,
+  missing: {},
+};
 
 export function columnsOf(fleet: Fleet): Columns {
   const { gpus, nodes } = fleet;

@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { fleetOf, withSums } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
 import type { FleetOwner, FleetUsage, GpuState } from '../../wire';
-import { columnsOf, rowName } from './columns';
+import { columnsOf, rowName, type Columns } from './columns';
 import { parseFilter } from './filter';
-import { freeNodes } from './free';
+import { freeNodes, nearestNode, nearestText } from './free';
 import { nodeOrder, rowOrder, WORST_FIRST } from './order';
 import { ownerRows, ownersMatching, sortedOwners, sumRows, type Grouping } from './owners';
 import { addressOf, shownIn, USUAL } from './state';
-import { concernsOf, totalsOf } from './totals';
+import { concernsOf, criticalGpus, totalsOf, totalText } from './totals';
 
 const GIB = 1024 ** 3;
 const fleet = fleetOf({ nodes: 1000, gpus: 8, at_ms: NOW });
@@ -221,6 +221,21 @@ describe('sums', () => {
     expect(totalsOf(byNode, new Uint8Array(100).fill(1)).gpus).toEqual([800]);
   });
 
+  it('of critical GPUs are those that a filter finds', () => {
+    expect(criticalGpus(columns)).toBe(rowsOf('critical').length);
+    expect(rowsOf('critical').length).toBeGreaterThan(rowsOf('lost').length);
+  });
+
+  it('have their unit and their limit', () => {
+    const totals = totalsOf(columns, null);
+    const text = (metric: 'memory' | 'temperature', isShort: boolean): string =>
+      totalText(totals, metric, { isShort }).replaceAll('\u00a0', ' ');
+    expect(text('memory', false)).toMatch(/^≥ \d+ \/ \d+ TiB$/);
+    expect(text('memory', true)).toMatch(/^≥ \d+ TiB$/);
+    expect(text('temperature', false)).toMatch(/^up to \d+ °C$/);
+    expect(text('temperature', true)).toMatch(/^\d+ °C$/);
+  });
+
   it('of what is wrong begin with the worst', () => {
     const concerns = concernsOf(columns);
     expect(concerns[0]?.severity).toBe(3);
@@ -231,7 +246,7 @@ describe('sums', () => {
   });
 });
 
-it('free GPUs are found on one node, the tightest fit first', () => {
+it('free GPUs list the tightest node first', () => {
   const found = freeNodes(columns, { gpus: 4, memory_bytes: 80 * GIB, model: null }, null);
   expect(found.length).toBeGreaterThan(5);
   for (const { rows, node } of found) {
@@ -244,6 +259,58 @@ it('free GPUs are found on one node, the tightest fit first', () => {
   const sizes = found.map(({ rows }) => rows.length);
   expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
   expect(freeNodes(columns, { gpus: 9, memory_bytes: 0, model: null }, null)).toEqual([]);
+});
+
+describe('the nearest node', () => {
+  const job = (id: string, user: string | null = 'ana'): FleetOwner => ({
+    user,
+    kind: 'slurm_job',
+    id,
+    namespace: null,
+  });
+  /** One node with four free GPUs, and four that these owners hold, by their places. */
+  const nodeWith = (owners: FleetOwner[], holders: number[], held: GpuState = 'idle'): Columns => {
+    const one = fleetOf({ nodes: 1, gpus: 8, at_ms: NOW, nameOf: () => 'node0004' });
+    const state = one.gpus.state.map((_, row): GpuState => (row < 4 ? 'free' : held));
+    const holds = holders.map((owner, i) => ({ gpu: 4 + i, owner }));
+    return columnsOf({ ...one, gpus: { ...one.gpus, state }, owners, holds });
+  };
+  const answer = (all: Columns, gpus: number, model: string | null = null): string | null => {
+    const nearest = nearestNode(all, { gpus, memory_bytes: 0, model }, null);
+    return nearest && nearestText(all, nearest);
+  };
+
+  it('names the idle job that holds the others', () => {
+    expect(answer(nodeWith([job('4711')], [0, 0, 0, 0]), 8)).toBe(
+      '4 of 8 free on node0004; 8 if the idle Slurm job 4711 (ana) ends',
+    );
+  });
+
+  it('names as few jobs as are needed', () => {
+    const jobs = nodeWith([job('1'), job('2', null)], [0, 1, 1, 1]);
+    expect(answer(jobs, 6)).toBe('4 of 8 free on node0004; 7 if the idle Slurm job 2 ends');
+    expect(answer(jobs, 8)).toBe(
+      '4 of 8 free on node0004; 8 if the idle Slurm job 2, Slurm job 1 (ana) end',
+    );
+  });
+
+  it('ignores jobs that are busy elsewhere', () => {
+    const busy = nodeWith([job('1')], [0, 0, 0, 0]);
+    const state = busy.fleet.gpus.state.map((one, row) => (row === 7 ? 'busy' : one));
+    const all = columnsOf({ ...busy.fleet, gpus: { ...busy.fleet.gpus, state } });
+    expect(answer(all, 8)).toBe('4 of 8 free on node0004');
+    expect(answer(nodeWith([job('1')], [], 'idle'), 8)).toBe('4 of 8 free on node0004');
+  });
+
+  it('is none without GPUs of the model', () => {
+    expect(answer(nodeWith([job('1')], [0]), 8, 'NVIDIA B200')).toBeNull();
+    const found = freeNodes(
+      columns,
+      { gpus: 1, memory_bytes: 0, model: 'NVIDIA A100-SXM4-40GB' },
+      null,
+    );
+    expect(new Set(found.map(({ model }) => model))).toEqual(new Set(['NVIDIA A100-SXM4-40GB']));
+  });
 });
 
 function usageWith(changes: Partial<FleetUsage>): FleetUsage {

@@ -18,7 +18,7 @@ export type FleetMetric = (typeof METRICS)[number];
 export const MEASURED = ['utilization', 'memory', 'power', 'temperature'] as const;
 export type Measured = (typeof MEASURED)[number];
 
-/** The ends of the color scale: the temperature of an idle board, and that at which boards slow down. */
+/** The ends of the color scale: an idle board, and a board that slows down. */
 const COOL_CELSIUS = 25;
 const HOT_CELSIUS = 90;
 

@@ -3,7 +3,7 @@
 import { DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { FIELDS, isCritical, type Columns, type Readings, type Sums } from './columns';
-import { atLeast, LOOKS, readingText, type Measured } from './metric';
+import { atLeast, LOOKS, valueText, type Measured } from './metric';
 import { memoryUnit, powerUnit } from './units';
 
 export interface Totals extends Sums {
@@ -37,14 +37,20 @@ export function isPartial({ gpus, reporting }: Sums, reading: keyof Readings): b
   return (reporting[FIELDS[reading]]?.[0] ?? 0) < (gpus[0] ?? 0);
 }
 
-/** A reading of all GPUs together: `≥ 3.1 / 11.2 TiB`, `up to 84 °C`. */
-export function totalText(totals: Totals, metric: Measured): string {
+/** A reading of all GPUs together: `≥ 3.1 / 11.2 TiB`, `up to 84 °C`; in short, `≥ 3.1 TiB`. */
+export function totalText(
+  totals: Totals,
+  metric: Measured,
+  { isShort }: { isShort: boolean },
+): string {
   const { value, limit, unit } = LOOKS[metric];
+  const [reading = NaN] = totals.readings[value];
   const [most = NaN] = totals.readings[limit ?? value];
-  const units = { memory: memoryUnit, power: powerUnit, utilization: null, temperature: null };
-  const text = readingText(totals, metric, 0, units[metric]?.(most) ?? unit);
+  const sized =
+    metric === 'memory' ? memoryUnit(most) : metric === 'power' ? powerUnit(most) : unit;
+  const text = valueText(sized, reading, isShort || limit === null ? NaN : most);
   if (metric === 'temperature') {
-    return text === DASH ? text : trans.__('up to %1', text);
+    return isShort || text === DASH ? text : trans.__('up to %1', text);
   }
   return atLeast(text, metric !== 'utilization' && isPartial(totals, value));
 }

@@ -1,18 +1,12 @@
 import type { ComponentChild } from 'preact';
-import { useRef } from 'preact/hooks';
 
 import { count, duration } from '../../lib/format';
 import { table, trans } from '../../lib/translation';
 import { filterWords } from '../../model/fleet/filter';
 import { METRICS, metricLabel } from '../../model/fleet/metric';
 import type { SortKey } from '../../model/fleet/order';
-import {
-  RANGES,
-  VIEWS,
-  type FleetShown,
-  type FleetViewName,
-  type RangeName,
-} from '../../model/fleet/state';
+import { RANGES, VIEWS, type FleetViewName, type RangeName } from '../../model/fleet/state';
+import type { Scene } from './scene';
 
 const LABELS = table((): Record<FleetViewName, string> => ({
   map: trans.__('Map'),
@@ -37,24 +31,14 @@ const SORTS = table((): Partial<Record<SortKey, string>> => ({
   idle: trans.__('Longest idle'),
 }));
 
-export interface ControlsProps {
-  /** The id that tabs and their panel share. */
-  id: string;
-  shown: FleetShown;
-  byGpu: boolean;
-  /** How many GPUs match, of how many; `null` without a filter. */
-  matching: readonly [number, number] | null;
-  /** What is wrong with the filter. */
-  mistakes: readonly string[];
-  change: (changes: Partial<FleetShown>) => void;
+export interface ControlsProps extends Scene {
   /** Moves the focus from the filter to what was found. */
   onLeaveFilter: () => void;
 }
 
 /** The choice of a view, a metric, an order, a time range and a filter. */
 export function Controls(props: ControlsProps): ComponentChild {
-  const { shown, matching, mistakes, change } = props;
-  const ranges = Object.keys(RANGES) as RangeName[];
+  const { shown, isKnown, matches, totals, all, mistakes, change } = props;
   const { key } = shown.sort;
   return (
     <div class="gpumon-fleet-controls">
@@ -62,7 +46,7 @@ export function Controls(props: ControlsProps): ComponentChild {
         <Tabs {...props} />
         <Choice
           label={trans.__('Time range')}
-          all={ranges}
+          all={Object.keys(RANGES) as RangeName[]}
           chosen={shown.range}
           textOf={(range) => duration(RANGES[range] * 1000)}
           onChange={(range) => change({ range })}
@@ -71,9 +55,9 @@ export function Controls(props: ControlsProps): ComponentChild {
       <div class="gpumon-fleet-line">
         <div class="gpumon-fleet-search" role="search">
           <FilterField {...props} />
-          {matching !== null && (
+          {isKnown && matches !== null && (
             <span class="gpumon-fleet-count" data-testid="gpumon-fleet-count">
-              {trans.__('%1 of %2', count(matching[0]), count(matching[1]))}
+              {trans.__('%1 of %2', count(totals.gpus[0] ?? 0), count(all.gpus[0] ?? 0))}
             </span>
           )}
         </div>
@@ -113,8 +97,8 @@ export function Controls(props: ControlsProps): ComponentChild {
   );
 }
 
-function Tabs({ id, shown, byGpu, change }: ControlsProps): ComponentChild {
-  const views = VIEWS.filter((view) => byGpu || view !== 'gpus');
+function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
+  const views = VIEWS.filter((view) => columns.byGpu || view !== 'gpus');
   // A filter from another view, such as a user, would hide GPUs that are free.
   const showView = (view: FleetViewName): void =>
     change(view === 'free' && shown.view !== 'free' ? { view, filter: '' } : { view });
@@ -155,7 +139,6 @@ function Tabs({ id, shown, byGpu, change }: ControlsProps): ComponentChild {
 }
 
 function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): ComponentChild {
-  const words = useRef(filterWords());
   return (
     <>
       <input
@@ -182,7 +165,7 @@ function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): Compo
         }}
       />
       <datalist id={`${id}-words`}>
-        {words.current.map((word) => (
+        {filterWords().map((word) => (
           <option key={word} value={word} />
         ))}
       </datalist>
@@ -190,7 +173,7 @@ function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): Compo
   );
 }
 
-/** Buttons of which one is chosen. */
+/** A group of buttons with one that is chosen. */
 function Choice<T extends string>({
   label,
   all,
@@ -211,7 +194,6 @@ function Choice<T extends string>({
           type="button"
           key={one}
           class="gpumon-fleet-chip"
-          data-chip={one}
           aria-pressed={one === chosen}
           onClick={() => onChange(one)}
         >

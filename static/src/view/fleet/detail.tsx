@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks';
 
 import { count, DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
-import { columnsOf, modelOf, type Measures } from '../../model/fleet/columns';
+import { columnsOf, modelOf } from '../../model/fleet/columns';
 import {
   conditionText,
   conditionTitle,
@@ -11,33 +11,32 @@ import {
   ownerText,
   stateText,
 } from '../../model/fleet/describe';
-import {
-  MEASURED,
-  metricLabel,
-  missingText,
-  readingText,
-  shareOf,
-  type Measured,
-} from '../../model/fleet/metric';
-import type { Answered } from '../../model/fleet/reader';
+import { MEASURED, metricLabel, missingText, readingText, shareOf } from '../../model/fleet/metric';
 import { totalText } from '../../model/fleet/totals';
-import type { Fleet } from '../../wire';
 import { closedReason, Name, NodeLink, RowName, type Scene } from './scene';
-import { Meter, State } from './table/cells';
+import { Meter, State } from './table';
 import { Trend, TRENDS, valuesOf } from './trend';
 
-/** How many owners or conditions are listed; the others are counted. */
+/** How many owners or conditions are listed; further owners are counted. */
 const LISTED_MOST = 3;
 
-export interface DetailProps extends Scene {
-  /** The row under the pointer, or else the selected row; `null` for all rows that match. */
-  row: number | null;
-}
-
-/** Everything that is known of a GPU or of a node; the sums of all if none is chosen. */
-export function Detail(props: DetailProps): ComponentChild {
-  const { columns, row, selected, answers, select } = props;
+/** All readings of a GPU or a node; the sums of all that match if none is chosen. */
+export function Detail(scene: Scene): ComponentChild {
+  const { columns, totals, matches, selected, pointed, select } = scene;
+  const row = pointed ?? selected;
   const isSelected = row !== null && row === selected;
+  const [gpus = 0] = totals.gpus;
+  const model = row === null ? null : modelOf(columns, row);
+  const { text, reason, level } =
+    row === null
+      ? { text: trans.__('Point at a GPU for its details'), reason: '', level: 'none' }
+      : stateText(columns, row);
+  // The state shows already that a GPU is idle while it is held.
+  const conditions = columns
+    .conditionsOf(row ?? -1)
+    .filter(({ kind }) => kind !== 'held_idle' || level !== 'notice')
+    .sort((a, b) => b.severity - a.severity)
+    .slice(0, LISTED_MOST);
   return (
     <section
       class="gpumon-fleet-detail"
@@ -45,7 +44,19 @@ export function Detail(props: DetailProps): ComponentChild {
       data-row={row ?? undefined}
       aria-label={trans.__('Details')}
     >
-      {row === null ? <AllDetail {...props} /> : <RowDetail {...props} row={row} />}
+      <h2 class="gpumon-detail-name">
+        {row !== null ? (
+          <RowName columns={columns} row={row} />
+        ) : matches === null ? (
+          trans.__('All GPUs')
+        ) : (
+          trans.__('All that match')
+        )}
+      </h2>
+      <p class="gpumon-detail-model">
+        {row === null ? trans._n('%1 GPU', '%2 GPUs', gpus, count(gpus)) : (model ?? DASH)}
+      </p>
+      {row !== null && <Opening {...scene} node={columns.node[row] ?? 0} />}
       {isSelected && (
         <button
           type="button"
@@ -57,163 +68,102 @@ export function Detail(props: DetailProps): ComponentChild {
           ×
         </button>
       )}
-      {isSelected && !columns.byGpu && <NodeGpus answered={answers.node} />}
-      <Trends {...props} isOfNode={isSelected} />
-    </section>
-  );
-}
-
-function AllDetail({ columns, totals, matches }: Scene): ComponentChild {
-  const [gpus = 0] = totals.gpus;
-  const { users } = totals;
-  return (
-    <>
-      <h2 class="gpumon-detail-name">
-        {matches === null ? trans.__('All GPUs') : trans.__('All that match')}
-      </h2>
-      <p class="gpumon-detail-model">{trans._n('%1 GPU', '%2 GPUs', gpus, count(gpus))}</p>
-      <p class="gpumon-detail-state" data-level="none">
-        <State text={trans.__('Point at a GPU for its details')} level="none" />
-      </p>
-      <Readings
-        measures={totals}
-        row={0}
-        textOf={(metric) => totalText(totals, metric)}
-        missingOf={(metric) => missingText(columns, metric)}
-        hasMeter={(metric) => metric !== 'temperature'}
-      />
-      <HeldBy>
-        <li>
-          {columns.fleet.missing.owners ?? trans._n('%1 user', '%2 users', users, count(users))}
-        </li>
-      </HeldBy>
-    </>
-  );
-}
-
-function RowDetail(scene: Scene & { row: number }): ComponentChild {
-  const { columns, row } = scene;
-  const { missing } = columns.fleet;
-  const node = columns.node[row] ?? 0;
-  const { text, reason, level } = stateText(columns, row);
-  const model = modelOf(columns, row);
-  const closed = closedReason(columns, node);
-  const owners = [
-    ...new Set(columns.ownersOf(row).flatMap((place) => columns.owner(place) ?? [])),
-  ].map(ownerText);
-  const listed = owners.length > LISTED_MOST ? owners.slice(0, LISTED_MOST - 1) : owners;
-  const processes = columns.processes[row] ?? NaN;
-  const unnamed =
-    processes > 0
-      ? trans._n('%1 process', '%2 processes', processes, count(processes))
-      : processes === 0
-        ? trans.__('nobody')
-        : (missing.owners ?? missing.processes ?? DASH);
-  // The state says already that a GPU is idle while it is held.
-  const conditions = columns
-    .conditionsOf(row)
-    .filter(({ kind }) => kind !== 'held_idle' || columns.state[row] !== 'idle')
-    .sort((a, b) => b.severity - a.severity)
-    .slice(0, LISTED_MOST);
-  return (
-    <>
-      <h2 class="gpumon-detail-name">
-        <RowName columns={columns} row={row} />
-      </h2>
-      <p class="gpumon-detail-model" title={model ?? undefined}>
-        {model ?? DASH}
-      </p>
-      <span class="gpumon-detail-open">
-        {closed === null ? (
-          <NodeLink scene={scene} node={node} class="gpumon-detail-link">
-            {trans.__('Open node')}
-          </NodeLink>
-        ) : (
-          trans.__('Cannot be opened: %1', closed)
-        )}
-      </span>
       <p class="gpumon-detail-state" data-level={level}>
         <State text={reason === '' ? text : `${text}: ${reason}`} level={level} />
       </p>
-      <Readings
-        measures={columns}
-        row={row}
-        textOf={(metric) => readingText(columns, metric, row)}
-        missingOf={(metric) => missingText(columns, metric)}
-        hasMeter={() => true}
-      />
-      <HeldBy>
-        {owners.length === 0 && <li>{unnamed}</li>}
-        {listed.map((owner) => (
-          <li key={owner}>
-            <Name text={owner} />
-          </li>
-        ))}
-        {owners.length > listed.length && (
-          <li>{trans.__('and %1 more', count(owners.length - listed.length))}</li>
-        )}
-      </HeldBy>
+      <dl class="gpumon-detail-rows">
+        {MEASURED.map((metric) => {
+          const value =
+            row === null
+              ? totalText(totals, metric, { isShort: false })
+              : readingText(columns, metric, row);
+          const share =
+            row !== null
+              ? shareOf(columns, metric, row)
+              : metric === 'temperature'
+                ? NaN
+                : shareOf(totals, metric, 0);
+          const why = missingText(columns, metric) ?? trans.__('no reading');
+          return (
+            <div key={metric} title={value === DASH ? why : undefined}>
+              <dt>{metricLabel(metric)}</dt>
+              <dd>
+                <Meter share={share} color={metric} />
+                <span class="gpumon-detail-value">{value}</span>
+              </dd>
+            </div>
+          );
+        })}
+        <div>
+          <dt>{trans.__('Held by')}</dt>
+          <dd>
+            <ul>
+              {holdersOf(scene, row).map((holder) => (
+                <li key={holder}>
+                  <Name text={holder} />
+                </li>
+              ))}
+            </ul>
+          </dd>
+        </div>
+      </dl>
       <ul class="gpumon-detail-conditions">
         {conditions.map(({ kind, severity }) => (
-          <li key={kind} data-level={levelOf(severity)} title={conditionTitle(kind) || undefined}>
+          <li key={kind} data-level={levelOf(severity)} title={conditionTitle(kind)}>
             <State text={conditionText(kind)} level={levelOf(severity)} />
           </li>
         ))}
       </ul>
-    </>
+      {isSelected && !columns.byGpu && <NodeGpus {...scene} />}
+      <Trends {...scene} node={isSelected ? (columns.node[row] ?? 0) : null} />
+    </section>
   );
 }
 
-function HeldBy({ children }: { children: ComponentChild }): ComponentChild {
+/** The link to a node, or why it cannot be opened. */
+function Opening({ node, ...scene }: Scene & { node: number }): ComponentChild {
+  const closed = closedReason(scene.columns, node);
   return (
-    <dl class="gpumon-detail-rows">
-      <div>
-        <dt>{trans.__('Held by')}</dt>
-        <dd>
-          <ul>{children}</ul>
-        </dd>
-      </div>
-    </dl>
+    <span class="gpumon-detail-open">
+      {closed === null ? (
+        <NodeLink scene={scene} node={node} class="gpumon-chip">
+          {trans.__('Open node')}
+        </NodeLink>
+      ) : (
+        trans.__('Cannot be opened: %1', closed)
+      )}
+    </span>
   );
 }
 
-function Readings({
-  measures,
-  row,
-  textOf,
-  missingOf,
-  hasMeter,
-}: {
-  measures: Measures;
-  row: number;
-  textOf: (metric: Measured) => string;
-  missingOf: (metric: Measured) => string | undefined;
-  hasMeter: (metric: Measured) => boolean;
-}): ComponentChild {
-  return (
-    <dl class="gpumon-detail-rows">
-      {MEASURED.map((metric) => {
-        const text = textOf(metric);
-        const title = text === DASH ? (missingOf(metric) ?? trans.__('no reading')) : undefined;
-        return (
-          <div key={metric} data-reading-of={metric} title={title}>
-            <dt>{metricLabel(metric)}</dt>
-            <dd>
-              <Meter
-                share={hasMeter(metric) ? shareOf(measures, metric, row) : NaN}
-                color={metric}
-              />
-              <span class="gpumon-detail-value">{text}</span>
-            </dd>
-          </div>
-        );
-      })}
-    </dl>
-  );
+/** Returns the owners of a row, or the number of users of all that match. */
+function holdersOf({ columns, totals }: Scene, row: number | null): string[] {
+  const { missing } = columns.fleet;
+  if (row === null) {
+    const { users } = totals;
+    return [missing.owners ?? trans._n('%1 user', '%2 users', users, count(users))];
+  }
+  const owners = columns.ownersOf(row).flatMap((place) => columns.owner(place) ?? []);
+  const texts = [...new Set(owners.map(ownerText))];
+  const processes = columns.processes[row] ?? NaN;
+  if (texts.length === 0) {
+    return [
+      processes > 0
+        ? trans._n('%1 process', '%2 processes', processes, count(processes))
+        : processes === 0
+          ? trans.__('nobody')
+          : (missing.owners ?? missing.processes ?? DASH),
+    ];
+  }
+  const more = texts.length - LISTED_MOST + 1;
+  return more > 1
+    ? [...texts.slice(0, LISTED_MOST - 1), trans.__('and %1 more', count(more))]
+    : texts;
 }
 
 /** The GPUs of the selected node, if the fleet lists nodes only. */
-function NodeGpus({ answered: { value, why } }: { answered: Answered<Fleet> }): ComponentChild {
+function NodeGpus({ answers }: Scene): ComponentChild {
+  const { value, why } = answers.node;
   const columns = useMemo(() => (value === null ? null : columnsOf(value)), [value]);
   return columns === null ? (
     <p class="gpumon-empty">{why ?? trans.__('Loading')}</p>
@@ -232,26 +182,22 @@ function NodeGpus({ answered: { value, why } }: { answered: Answered<Fleet> }): 
 }
 
 /** The past of the selected node, or of all GPUs. */
-function Trends({
-  columns,
-  row,
-  answers,
-  range,
-  palette,
-  isOfNode,
-}: DetailProps & { isOfNode: boolean }): ComponentChild {
-  const { value, why } = isOfNode ? answers.nodeHistory : answers.history;
-  const kinds = [TRENDS.utilization, TRENDS.memory, TRENDS.power];
-  const isEmpty = value !== null && kinds.every(({ id }) => valuesOf(value, id) === null);
+function Trends({ node, ...scene }: Scene & { node: number | null }): ComponentChild {
+  const { columns, answers, range } = scene;
+  const { value, why } = node === null ? answers.history : answers.nodeHistory;
+  const kinds = ['utilization', 'memory', 'power'] as const;
+  const isEmpty =
+    value !== null && kinds.every((kind) => valuesOf(value, TRENDS[kind].id) === null);
   const note = why ?? (isEmpty ? trans.__('No history of this time.') : null);
-  const name = columns.nodeNames[columns.node[row ?? -1] ?? -1] ?? '';
   return (
     <div class="gpumon-detail-trends">
       <p class="gpumon-detail-caption">
-        {isOfNode ? trans.__('%1, last %2', name, range) : trans.__('All GPUs, last %1', range)}
+        {node === null
+          ? trans.__('All GPUs, last %1', range)
+          : trans.__('%1, last %2', columns.nodeNames[node], range)}
       </p>
       {note === null ? (
-        kinds.map((kind) => <Trend key={kind.id} kind={kind} history={value} palette={palette} />)
+        kinds.map((kind) => <Trend key={kind} kind={kind} scene={scene} history={value} />)
       ) : (
         <p class="gpumon-empty">{note}</p>
       )}

@@ -7,8 +7,7 @@ import { trans } from '../../lib/translation';
 import { xidTexts } from '../../model/fleet/describe';
 import type { FleetEvent } from '../../wire';
 import { Name, type Scene } from './scene';
-import { nodeCell, stateCell, textCell } from './table/cells';
-import { Table } from './table/table';
+import { Listing, nodeCell, stateCell, Table, textCell } from './table';
 
 /** Xids after which a GPU is lost, or its memory cannot be trusted. */
 const SEVERE: readonly (number | null)[] = [48, 74, 79, 94, 95, 119, 120];
@@ -26,26 +25,30 @@ export function Events(scene: Scene): ComponentChild {
   }, [value, matches, nodes, places]);
   const isCut = value !== null && value.events_total > value.events.length;
   return (
-    <div class="gpumon-fleet-events" aria-busy={isLoading}>
-      <div class="gpumon-fleet-caption">
-        <h2>
-          {value === null ? trans.__('Events') : trans.__('Since %1', dateAndTime(value.from_ms))}
-        </h2>
-        <p class="gpumon-fleet-note">
-          {sentences([
-            why,
-            ...(value?.problems ?? []),
-            isCut
-              ? trans.__(
-                  'The newest %1 of %2 are listed.',
-                  count(value.events.length),
-                  count(value.events_total),
-                )
-              : null,
-          ])}
-        </p>
-      </div>
-      {events.length > 0 ? (
+    <Listing
+      class="gpumon-fleet-events"
+      title={value === null ? trans.__('Events') : trans.__('Since %1', dateAndTime(value.from_ms))}
+      note={sentences([
+        why,
+        ...(value?.problems ?? []),
+        isCut
+          ? trans.__(
+              'The newest %1 of %2 are listed.',
+              count(value.events.length),
+              count(value.events_total),
+            )
+          : null,
+      ])}
+      isLoading={isLoading}
+      empty={
+        value === null
+          ? (why ?? trans.__('Loading'))
+          : value.events.length > 0
+            ? trans.__('Nothing matches this filter.')
+            : trans.__('No driver errors and no lost GPUs in this time.')
+      }
+    >
+      {events.length === 0 ? null : (
         <Table
           id="gpumon-fleet-events"
           name={trans.__('Events')}
@@ -71,13 +74,13 @@ export function Events(scene: Scene): ComponentChild {
             },
             {
               label: trans.__('Times'),
-              isNumber: true,
+              kind: 'number',
               width: 64,
               cell: (event) => (event.count > 1 ? count(event.count) : ''),
             },
             {
               label: trans.__('What'),
-              isLong: true,
+              kind: 'long',
               cell: (event) => {
                 const { text, advice } = textsOf(event);
                 const isSevere = event.lasts || SEVERE.includes(event.xid);
@@ -90,22 +93,14 @@ export function Events(scene: Scene): ComponentChild {
             },
             {
               label: trans.__('Fix'),
-              isWide: true,
+              kind: 'wide',
               cell: (event) => textCell(textsOf(event).advice),
             },
           ]}
-          hasTwoLines={isNarrow}
+          isNarrow={isNarrow}
         />
-      ) : (
-        <p class="gpumon-empty gpumon-fleet-empty">
-          {value === null
-            ? (why ?? trans.__('Loading'))
-            : value.events.length > 0
-              ? trans.__('Nothing matches this filter.')
-              : trans.__('No driver errors and no lost GPUs in this time.')}
-        </p>
       )}
-    </div>
+    </Listing>
   );
 }
 

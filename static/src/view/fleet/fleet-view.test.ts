@@ -40,6 +40,8 @@ async function mount(address = ''): Promise<void> {
 
 beforeEach(() => {
   allOnScreen();
+  // jsdom does not scroll.
+  Element.prototype.scrollIntoView = vi.fn();
   vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue(null);
   vi.useFakeTimers();
   vi.setSystemTime(NOW);
@@ -93,7 +95,7 @@ const rows = (table: string): HTMLElement[] =>
   );
 
 /** The cells of the column with this head. */
-function cells(table: string, head: string): HTMLElement[] {
+function findCells(table: string, head: string): HTMLElement[] {
   const place = [...find(`[data-testid=${table}] thead tr`).children].findIndex(
     ({ textContent }) => textContent === head,
   );
@@ -124,7 +126,7 @@ describe('the summary', () => {
     await mount('view=gpus');
     expect(text('[data-tile=power] .gpumon-tile-value')).toBe('–');
     expect(find('[data-tile=power]').title).toBe('not exported');
-    const [cell] = cells('gpumon-fleet-gpus', 'Power');
+    const [cell] = findCells('gpumon-fleet-gpus', 'Power');
     expect(cell?.textContent).toBe('–');
     expect(cell?.title).toBe('not exported');
   });
@@ -186,7 +188,7 @@ describe('the table of GPUs', () => {
     const sort = async (): Promise<number[]> => {
       head?.querySelector('button')?.click();
       await settle();
-      return cells('gpumon-fleet-gpus', 'Temperature').map(({ textContent }) =>
+      return findCells('gpumon-fleet-gpus', 'Temperature').map(({ textContent }) =>
         Number.parseInt(textContent, 10),
       );
     };
@@ -302,6 +304,75 @@ it('free GPUs ignore filters of other views', async () => {
   expect(text('[data-testid=gpumon-fleet-free]')).toMatch(
     /No node that matches the filter has them free; \d+ nodes have without the filter/,
   );
+});
+
+it('free GPUs of a model have a nearest answer', async () => {
+  await mount('view=free&gpus=9');
+  const model = find('[data-testid=gpumon-fleet-model]') as HTMLSelectElement;
+  expect([...model.options].map(({ text: name }) => name)).toEqual([
+    'of any model',
+    'H200',
+    'H100 80GB HBM3',
+    'A100-SXM4-40GB',
+  ]);
+  model.value = 'NVIDIA H200';
+  model.dispatchEvent(new Event('change', { bubbles: true }));
+  await settle();
+  expect(addresses.at(-1)).toBe('view=free&gpus=9&model=NVIDIA+H200');
+  expect(text('[data-testid=gpumon-fleet-nearest]')).toMatch(
+    /^Nearest: \d of 8 free on node-\d{4}/,
+  );
+  expect(findCells('gpumon-fleet-free-nodes', 'Model').map(({ title }) => title)).toEqual([
+    'NVIDIA H200',
+  ]);
+});
+
+it('critical GPUs are counted in the head', async () => {
+  fleet = fleetOf({ nodes: 200, gpus: 8, at_ms: NOW });
+  await mount('view=gpus');
+  const chip = find('[data-testid=gpumon-fleet-critical]');
+  const [many = ''] = /\d+/.exec(chip.textContent) ?? [];
+  chip.click();
+  await settle();
+  expect(addresses.at(-1)).toBe('view=gpus&filter=critical');
+  expect(text('[data-testid=gpumon-fleet-count]')).toBe(`${many} of 1,600`);
+  const pressed = [...host.querySelectorAll('[aria-pressed=true]')].map(
+    ({ textContent }) => textContent,
+  );
+  expect(pressed).toContain(`${many} critical`);
+  expect(pressed).toContain(`Critical: All critical${many}`);
+  for (const cell of findCells('gpumon-fleet-gpus', 'State')) {
+    expect(cell.dataset.level).toBe('critical');
+  }
+});
+
+it('states have names in the legend', async () => {
+  await mount('metric=state');
+  expect([...find('.gpumon-fleet-legend').children].map(({ textContent }) => textContent)).toEqual(
+    expect.arrayContaining(['Free', 'Idle, but held', 'In use', 'Not responding']) as string[],
+  );
+  expect(text('[aria-label=Metric] [aria-pressed=true]')).toBe('State');
+});
+
+it('tables have sums of all that match', async () => {
+  await mount('view=gpus&filter=node-0007');
+  const sums = [...find('[data-testid=gpumon-fleet-gpus] tfoot tr').children].map(
+    ({ textContent }) => textContent,
+  );
+  expect(sums[0]).toBe('Total: 8');
+  expect(sums[5]?.replace('\u00a0', ' ')).toMatch(/^[\d,.]+ GiB$/);
+  mounted.show('view=nodes');
+  await settle();
+  expect(text('[data-testid=gpumon-fleet-nodes] tfoot td')).toBe('Total: 40');
+});
+
+it('numbers at the end of names are apart', async () => {
+  await mount('view=gpus&filter=node-0007');
+  const [name] = findCells('gpumon-fleet-gpus', 'GPU');
+  expect([...(name?.querySelectorAll('bdi') ?? [])].map(({ textContent }) => textContent)).toEqual([
+    'node-',
+    expect.stringMatching(/^0007 \/ \d$/),
+  ]);
 });
 
 it('unmatched events are not called absent', async () => {

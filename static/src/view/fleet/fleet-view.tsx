@@ -1,18 +1,16 @@
 import type { ComponentChild } from 'preact';
 
 import { h } from '../../lib/dom';
-import { duration } from '../../lib/format';
+import { count, duration } from '../../lib/format';
 import { remembered } from '../../lib/remembered';
 import { adoptStyle } from '../../lib/style';
 import { trans } from '../../lib/translation';
-import { columnsOf, rowName, type Columns } from '../../model/fleet/columns';
+import { NO_FLEET, rowName, type Columns } from '../../model/fleet/columns';
 import { spokenRow } from '../../model/fleet/describe';
-import { parseFilter, toggledWord, type Filter } from '../../model/fleet/filter';
+import { toggledWord } from '../../model/fleet/filter';
 import { isMeasured, readingText } from '../../model/fleet/metric';
-import { nodeOrder } from '../../model/fleet/order';
 import type { Reader, Wishes } from '../../model/fleet/reader';
 import { RANGES, type FleetShown, type Place } from '../../model/fleet/state';
-import { concernsOf, criticalGpus, totalsOf } from '../../model/fleet/totals';
 import { ComponentView } from '../component-view';
 import type { HeadAction } from '../head-action';
 import style from '../style/fleet.css?inline';
@@ -20,12 +18,10 @@ import { Controls } from './controls';
 import { Detail } from './detail';
 import { Events } from './events';
 import { FreeView } from './free-view';
-import { FleetHead, statusOf } from './head';
+import { Concerns, FleetHead, statusOf, statusText, Summary, type FleetStatus } from './head';
 import { HeatMap } from './map/heat-map';
-import { closedReason, type NodeOpener, type Scene } from './scene';
-import { Spoken } from './spoken';
-import { Concerns, Summary } from './summary';
-import { GpuTable, NodeTable } from './table/tables';
+import { RowTable } from './rows';
+import { closedReason, foundIn, knownOf, type NodeOpener, type Scene } from './scene';
 import { Usage } from './usage';
 
 export interface FleetViewOptions {
@@ -39,15 +35,16 @@ export interface FleetViewOptions {
   invalidate: () => void;
 }
 
-/** From these widths on there is room for one line of controls, and for all columns of a table. */
+/** From this width on there is room for controls side by side, and for rows with one line. */
 const WIDE_PX = 720;
-const TABLES_PX = 1090;
 /** From these widths on there is room for details next to a view; other views have no details. */
 const DETAILS_PX: Partial<Record<FleetShown['view'], number>> = {
   map: 940,
-  nodes: TABLES_PX + 340,
-  gpus: TABLES_PX + 340,
+  nodes: 1600,
+  gpus: 1600,
 };
+/** While somebody types, the result is announced only once they pause. */
+const PAUSE_MS = 600;
 
 let views = 0;
 
@@ -57,22 +54,8 @@ export class FleetView extends ComponentView {
   private readonly spoken: Spoken;
   private pointed: number | null = null;
   private scrollTo: number | null = null;
-  private readonly columns = remembered(columnsOf);
-  private readonly filter = remembered(parseFilter);
-  private readonly matched = remembered((filter: Filter, columns: Columns) =>
-    filter.match(columns),
-  );
-  private readonly order = remembered(nodeOrder);
-  private readonly nodesShown = remembered(
-    (order: Uint32Array, columns: Columns, matches: Uint8Array | null) =>
-      matches === null
-        ? order
-        : order.filter((node) => columns.rowsOf(node).some((row) => matches[row] === 1)),
-  );
-  private readonly totals = remembered(totalsOf);
-  private readonly allTotals = remembered((columns: Columns) => totalsOf(columns, null));
-  private readonly concerns = remembered(concernsOf);
-  private readonly critical = remembered(criticalGpus);
+  private readonly known = remembered(knownOf);
+  private readonly found = remembered(foundIn);
   private readonly rowAt = remembered(rowOfPlace);
 
   constructor(
@@ -80,93 +63,60 @@ export class FleetView extends ComponentView {
     private shown: FleetShown,
     private readonly options: FleetViewOptions,
   ) {
-    super(
-      h('div', {
-        class: 'gpumon gpumon-fleet-view',
-        tabindex: '-1',
-        'data-testid': 'gpumon-fleet',
-      }),
-      options.invalidate,
-    );
+    const attributes = { class: 'gpumon gpumon-fleet-view', tabindex: '-1' };
+    super(h('div', { ...attributes, 'data-testid': 'gpumon-fleet' }), options.invalidate);
     adoptStyle(style);
     this.spoken = new Spoken(options.invalidate);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
   }
 
   protected override content(): ComponentChild {
-    const { reader, shown, width_px, options, spoken, choose, change } = this;
-    const { answers } = reader;
-    const now_ms = Date.now();
-    const palette = this.currentPalette();
-    const status = statusOf(answers);
-    const { view, filter } = shown;
-    const isWide = width_px >= WIDE_PX;
+    const { reader, shown, width_px, options, spoken, id } = this;
+    const { view } = shown;
+    const status = statusOf(reader.answers);
+    const scene = this.makeScene();
+    const { columns, selected, matches, totals } = scene;
     this.setAttributes({
       'data-state': status,
       'data-view': view,
-      'data-layout': isWide ? 'wide' : 'compact',
+      'data-layout': scene.isNarrow ? 'compact' : 'wide',
       'data-details': width_px >= (DETAILS_PX[view] ?? Infinity) ? 'wide' : 'compact',
     });
-    spoken.announceStatus(status);
-    const columns = this.known();
-    const range = duration(RANGES[shown.range] * 1000);
-    const { mistakes } = this.filter(filter);
-    const scene = columns === null ? null : this.scene(columns, now_ms, range, palette);
-    const all = columns === null ? null : this.allTotals(columns);
-    const critical = columns === null ? 0 : this.critical(columns);
-    const [gpus = 0] = scene?.totals.gpus ?? [];
-    const matching = (scene?.matches ?? null) === null ? null : gpus;
-    if (scene !== null) {
-      const { selected } = scene;
-      spoken.announceMatches(matching);
-      spoken.announceSelection(() =>
-        selected === null ? trans.__('None selected') : spokenText(scene, selected),
-      );
+    spoken.announceStatus(status, statusText(status, scene));
+    if (scene.isKnown) {
+      spoken.announceMatches(matches === null ? null : (totals.gpus[0] ?? 0));
+      spoken.announceSelection(() => {
+        const { metric } = shown;
+        return selected === null
+          ? trans.__('None selected')
+          : spokenRow(
+              columns,
+              selected,
+              isMeasured(metric) ? [readingText(columns, metric, selected)] : [],
+            );
+      });
       this.restoreScroll();
     }
     return (
       <>
         <FleetHead
+          {...scene}
           title={options.title}
           status={status}
-          answers={answers}
-          now_ms={now_ms}
-          critical={critical}
-          filter={filter}
           actions={options.actions()}
-          choose={choose}
           onRetry={() => reader.retry()}
         />
         {status !== 'error' && (
           <div class="gpumon-fleet-body">
-            <Summary
-              all={all}
-              answers={answers}
-              filter={filter}
-              range={range}
-              palette={palette}
-              choose={choose}
-            />
-            <Controls
-              id={this.id}
-              shown={shown}
-              byGpu={columns?.byGpu ?? true}
-              matching={matching === null ? null : [matching, all?.gpus[0] ?? 0]}
-              mistakes={mistakes}
-              change={change}
-              onLeaveFilter={() => this.focusContent()}
-            />
+            <Summary {...scene} />
+            <Controls {...scene} onLeaveFilter={() => this.focusContent()} />
             <div
               class="gpumon-fleet-panel"
-              id={`${this.id}-panel`}
+              id={`${id}-panel`}
               role="tabpanel"
-              aria-labelledby={`${this.id}-tab-${view}`}
+              aria-labelledby={`${id}-tab-${view}`}
             >
-              {scene === null ? (
-                <div class="gpumon-fleet-skeleton" aria-hidden="true" />
-              ) : (
-                this.panel(scene, critical)
-              )}
+              <Panel {...scene} />
             </div>
           </div>
         )}
@@ -177,7 +127,7 @@ export class FleetView extends ComponentView {
     );
   }
 
-  /** Shows what another address says. */
+  /** Shows the view of another address. */
   show(shown: FleetShown): void {
     this.shown = shown;
     this.invalidate();
@@ -189,7 +139,7 @@ export class FleetView extends ComponentView {
     this.invalidate();
   }
 
-  /** What is shown besides the fleet itself. */
+  /** Returns the data that the view shows besides the fleet itself. */
   wishes(): Wishes {
     const { range, view, selected } = this.shown;
     return {
@@ -205,119 +155,44 @@ export class FleetView extends ComponentView {
     super.dispose();
   }
 
-  private scene(columns: Columns, now_ms: number, range: string, palette: Scene['palette']): Scene {
-    const { shown, options, reader, choose, change } = this;
-    const matches = this.matched(this.filter(shown.filter), columns);
+  private makeScene(): Scene {
+    const { shown, options, pointed } = this;
+    const { answers } = this.reader;
+    const { value } = answers.fleet;
+    const isKnown = value !== null && value.state !== 'loading';
+    const known = this.known(isKnown ? value : NO_FLEET);
+    const { columns } = known;
+    const change = (changes: Partial<FleetShown>): void => this.change(changes);
     return {
-      columns,
+      ...known,
+      ...this.found(columns, shown.filter, shown.sort),
+      id: this.id,
       shown,
-      matches,
-      nodes: this.nodesShown(this.order(columns, shown.sort), columns, matches),
-      totals: this.totals(columns, matches),
-      selected: this.rowAt(columns, shown.selected),
-      answers: reader.answers,
-      now_ms,
-      range,
-      palette,
+      isKnown,
+      answers,
+      now_ms: Date.now(),
+      range: duration(RANGES[shown.range] * 1000),
+      palette: this.currentPalette(),
       isNarrow: this.width_px < WIDE_PX,
+      selected: this.rowAt(columns, shown.selected),
+      pointed: shown.view === 'map' && (pointed ?? Infinity) < columns.count ? pointed : null,
       opener: options.opener,
-      choose,
       change,
+      choose: (word) => change({ filter: toggledWord(this.shown.filter, word) }),
       select: (row, byKeys) => {
         this.spoken.expectSelection(byKeys);
         change({ selected: row === null ? null : placeOfRow(columns, row) });
+      },
+      point: (row) => {
+        if (row !== this.pointed) {
+          this.pointed = row;
+          this.invalidate();
+        }
       },
       openNode: (node) => this.openNode(columns, node),
       leave: options.onLeave,
     };
   }
-
-  private panel(scene: Scene, critical: number): ComponentChild {
-    const { columns, shown, selected, nodes, choose } = scene;
-    const { view, filter } = shown;
-    if (DETAILS_PX[view] === undefined) {
-      return <div class="gpumon-fleet-main">{this.view(scene)}</div>;
-    }
-    const pointed =
-      view === 'map' && (this.pointed ?? Infinity) < columns.count ? this.pointed : null;
-    return (
-      <>
-        <div class="gpumon-fleet-main">
-          <Concerns
-            concerns={this.concerns(columns)}
-            critical={critical}
-            filter={filter}
-            missing={columns.fleet.missing.conditions}
-            choose={choose}
-          />
-          {nodes.length > 0 ? (
-            this.view(scene)
-          ) : (
-            <div class="gpumon-fleet-nothing" data-testid="gpumon-fleet-nothing">
-              <p>{trans.__('Nothing matches this filter.')}</p>
-              <button
-                type="button"
-                class="gpumon-chip"
-                onClick={() => scene.change({ filter: '' })}
-              >
-                {trans.__('Clear filter')}
-              </button>
-            </div>
-          )}
-        </div>
-        <aside class="gpumon-fleet-side" aria-label={trans.__('Details')}>
-          <Detail {...scene} row={pointed ?? selected} />
-        </aside>
-      </>
-    );
-  }
-
-  private view(scene: Scene): ComponentChild {
-    const { view } = scene.shown;
-    switch (view) {
-      case 'map':
-        return (
-          <HeatMap
-            {...scene}
-            pointed={this.pointed}
-            onPoint={(row) => {
-              if (row !== this.pointed) {
-                this.pointed = row;
-                this.invalidate();
-              }
-            }}
-          />
-        );
-      case 'free':
-        return <FreeView {...scene} />;
-      case 'events':
-        return <Events {...scene} />;
-      case 'nodes':
-      case 'gpus':
-        // Some fleets list nodes only.
-        return view === 'gpus' && scene.columns.byGpu ? (
-          <GpuTable {...scene} />
-        ) : (
-          <NodeTable {...scene} />
-        );
-      default:
-        return <Usage {...scene} grouping={view} />;
-    }
-  }
-
-  private known(): Columns | null {
-    const { value } = this.reader.answers.fleet;
-    return value === null || value.state === 'loading' ? null : this.columns(value);
-  }
-
-  private readonly change = (changes: Partial<FleetShown>): void => {
-    this.shown = { ...this.shown, ...changes };
-    this.options.onShown(this.shown);
-    this.invalidate();
-  };
-
-  private readonly choose = (word: string): void =>
-    this.change({ filter: toggledWord(this.shown.filter, word) });
 
   private openNode(columns: Columns, node: number): void {
     const reason = closedReason(columns, node);
@@ -331,10 +206,16 @@ export class FleetView extends ComponentView {
     }
   }
 
+  private change(changes: Partial<FleetShown>): void {
+    this.shown = { ...this.shown, ...changes };
+    this.options.onShown(this.shown);
+    this.invalidate();
+  }
+
   private onKey(event: KeyboardEvent): void {
-    const { target, key, ctrlKey, metaKey, altKey } = event;
+    const { target, key } = event;
     const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
-    if (ctrlKey || metaKey || altKey || isTyping) {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping) {
       return;
     }
     if (key === '/') {
@@ -343,15 +224,11 @@ export class FleetView extends ComponentView {
       filter?.focus();
       filter?.select();
     } else if (key === 'Escape') {
-      if (this.shown.selected !== null) {
-        this.change({ selected: null });
-      } else if (this.shown.filter !== '') {
-        this.change({ filter: '' });
-      }
+      this.change(this.shown.selected === null ? { filter: '' } : { selected: null });
     }
   }
 
-  /** Moves the focus to what the last letters of the filter found, which may not be rendered yet. */
+  /** Moves the focus to the rows that the filter found, which may not be rendered yet. */
   private focusContent(): void {
     this.render();
     const found = this.element.querySelector<HTMLElement>('.gpumon-fleet-main > [tabindex="0"]');
@@ -359,12 +236,61 @@ export class FleetView extends ComponentView {
   }
 
   private restoreScroll(): void {
-    if (this.scrollTo !== null) {
-      const top = this.scrollTo;
-      this.scrollTo = null;
+    const top = this.scrollTo;
+    this.scrollTo = null;
+    if (top !== null) {
       // The rows and the map have their heights with the next frame.
       requestAnimationFrame(() => window.scrollTo({ top, behavior: 'instant' }));
     }
+  }
+}
+
+/** The chosen view, and the details of a GPU next to it. */
+function Panel(scene: Scene): ComponentChild {
+  const { view } = scene.shown;
+  if (!scene.isKnown) {
+    return <div class="gpumon-fleet-skeleton" aria-hidden="true" />;
+  }
+  const hasDetails = DETAILS_PX[view] !== undefined;
+  return (
+    <>
+      <div class="gpumon-fleet-main">
+        {hasDetails && <Concerns {...scene} />}
+        {hasDetails && scene.nodes.length === 0 ? (
+          <div class="gpumon-fleet-nothing" data-testid="gpumon-fleet-nothing">
+            <p>{trans.__('Nothing matches this filter.')}</p>
+            <button type="button" class="gpumon-chip" onClick={() => scene.change({ filter: '' })}>
+              {trans.__('Clear filter')}
+            </button>
+          </div>
+        ) : (
+          <Chosen {...scene} />
+        )}
+      </div>
+      {hasDetails && (
+        <aside class="gpumon-fleet-side" aria-label={trans.__('Details')}>
+          <Detail {...scene} />
+        </aside>
+      )}
+    </>
+  );
+}
+
+function Chosen(scene: Scene): ComponentChild {
+  const { view } = scene.shown;
+  switch (view) {
+    case 'map':
+      return <HeatMap {...scene} />;
+    case 'nodes':
+    case 'gpus':
+      // Some fleets list nodes only.
+      return <RowTable {...scene} byNode={view === 'nodes' || !scene.columns.byGpu} />;
+    case 'free':
+      return <FreeView {...scene} />;
+    case 'events':
+      return <Events {...scene} />;
+    default:
+      return <Usage {...scene} grouping={view} />;
   }
 }
 
@@ -380,6 +306,50 @@ function placeOfRow(columns: Columns, row: number): Place {
   return { node, gpu: columns.byGpu ? (columns.index[row] ?? 0) : null };
 }
 
-function spokenText({ columns, shown: { metric } }: Scene, row: number): string {
-  return spokenRow(columns, row, isMeasured(metric) ? [readingText(columns, metric, row)] : []);
+/** The text for screen readers: changes of the fleet's status, and the results of keys. */
+class Spoken {
+  text = '';
+  private status: FleetStatus | null = null;
+  private matches: number | null = null;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private isSelectedByKeys = false;
+
+  constructor(private readonly changed: () => void) {}
+
+  announceStatus(status: FleetStatus, text: string): void {
+    if (status !== this.status) {
+      this.status = status;
+      this.text = trans.__('Fleet: %1', text);
+    }
+  }
+
+  /** Announces how many GPUs match; `null` without a filter. */
+  announceMatches(gpus: number | null): void {
+    if (gpus !== this.matches) {
+      this.matches = gpus;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => {
+        if (gpus !== null) {
+          this.text = trans._n('%1 GPU matches', '%2 GPUs match', gpus, count(gpus));
+          this.changed();
+        }
+      }, PAUSE_MS);
+    }
+  }
+
+  expectSelection(byKeys: boolean): void {
+    this.isSelectedByKeys = byKeys;
+  }
+
+  /** Announces a row that keys selected, once: its values change by themselves. */
+  announceSelection(text: () => string): void {
+    if (this.isSelectedByKeys) {
+      this.isSelectedByKeys = false;
+      this.text = text();
+    }
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
+  }
 }

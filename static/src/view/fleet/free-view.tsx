@@ -6,8 +6,7 @@ import { trans } from '../../lib/translation';
 import { freeNodes, nearestNode, nearestText } from '../../model/fleet/free';
 import { withoutVendor } from '../../model/gpu';
 import type { Scene } from './scene';
-import { modelCell, nodeCell, textCell } from './table/cells';
-import { Table } from './table/table';
+import { modelCell, nodeCell, Table, textCell } from './table';
 
 const GIB = 1024 ** 3;
 
@@ -58,7 +57,7 @@ export function FreeView(scene: Scene): ComponentChild {
         {answerText(found.length, unfiltered.length)}
       </p>
       {nearest !== null && (
-        <p class="gpumon-free-nearest" role="status" data-testid="gpumon-fleet-nearest">
+        <p role="status" data-testid="gpumon-fleet-nearest">
           {trans.__('Nearest: %1', nearestText(columns, nearest))}
         </p>
       )}
@@ -83,7 +82,7 @@ export function FreeView(scene: Scene): ComponentChild {
             { label: trans.__('Node'), cell: ({ node }) => nodeCell(scene, node) },
             {
               label: trans.__('Free GPUs'),
-              isNumber: true,
+              kind: 'number',
               width: 110,
               cell: ({ free, node }) =>
                 trans.__('%1 of %2', count(free), count(columns.fleet.nodes.gpus[node] ?? free)),
@@ -91,7 +90,7 @@ export function FreeView(scene: Scene): ComponentChild {
             { label: trans.__('Model'), cell: ({ model }) => modelCell(model) },
             {
               label: trans.__('Memory of each'),
-              isNumber: true,
+              kind: 'number',
               width: 130,
               cell: ({ memory_bytes }) =>
                 textCell(Number.isNaN(memory_bytes) ? null : memorySize(memory_bytes)),
@@ -102,7 +101,7 @@ export function FreeView(scene: Scene): ComponentChild {
                 columns.byGpu ? rows.map((row) => columns.index[row] ?? 0).join(', ') : '',
             },
           ]}
-          hasTwoLines={isNarrow}
+          isNarrow={isNarrow}
         />
       )}
     </div>
@@ -144,7 +143,7 @@ function NumberField({
   );
 }
 
-/** Says how many nodes have the GPUs free. `unfiltered` is the number without the filter. */
+/** Describes how many nodes have the GPUs free. `unfiltered` is the number without the filter. */
 function answerText(found: number, unfiltered: number): string {
   if (found > 0) {
     return trans._n(

@@ -1,15 +1,24 @@
 import type { ComponentChild } from 'preact';
 
-import { count, duration, since } from '../../lib/format';
-import { plainText } from '../../lib/text';
+import { count, DASH, duration, percent, since } from '../../lib/format';
+import { plainText, sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
+import type { Level } from '../../model/describe';
+import { withCost } from '../../model/energy-price';
+import { conditionText, conditionTitle, levelOf } from '../../model/fleet/describe';
 import { hasWord } from '../../model/fleet/filter';
+import { atLeast, valueText } from '../../model/fleet/metric';
 import { isUpdating, problemsOf, type FleetAnswers } from '../../model/fleet/reader';
-import type { Fleet, FleetState } from '../../wire';
+import { isPartial } from '../../model/fleet/totals';
+import { energyUnitOf, powerUnit } from '../../model/fleet/units';
+import type { Fleet, FleetState, GpuState } from '../../wire';
 import { HeadActions, type HeadAction } from '../head-action';
 import { SeverityIcon } from '../severity-icon';
+import type { Scene } from './scene';
+import { State } from './table';
+import { Trend } from './trend';
 
-/** What is known of the fleet. */
+/** The status of the data. */
 export type FleetStatus = 'loading' | 'live' | 'partial' | 'updating' | 'outdated' | 'error';
 
 const LEVELS: Record<FleetStatus, string> = {
@@ -22,30 +31,25 @@ const LEVELS: Record<FleetStatus, string> = {
 };
 const PROBLEM_LENGTH = 600;
 
-export interface FleetHeadProps {
+export interface FleetHeadProps extends Scene {
   title: string;
   status: FleetStatus;
-  answers: FleetAnswers;
-  now_ms: number;
-  /** The number of critical GPUs. */
-  critical: number;
-  filter: string;
   actions: readonly HeadAction[];
-  choose: (word: string) => void;
   onRetry: () => void;
 }
 
 /** The head of a fleet: whether the data is current, critical GPUs, and the source. */
 export function FleetHead(props: FleetHeadProps): ComponentChild {
-  const { title, status, answers, now_ms, critical, filter, actions, choose } = props;
-  const fleet = answers.fleet.value;
+  const { status, answers, critical, shown, choose } = props;
+  const { value } = answers.fleet;
+  const word = trans.__('critical');
   return (
     <>
       <div class="gpumon-head gpumon-fleet-head">
         <div class="gpumon-head-row">
           <span class="gpumon-status" data-testid="gpumon-fleet-status" data-level={LEVELS[status]}>
             <span class="gpumon-dot" aria-hidden="true" />
-            <span class="gpumon-status-text">{statusText(status, fleet, now_ms)}</span>
+            <span class="gpumon-status-text">{statusText(status, props)}</span>
           </span>
           {critical > 0 && (
             <button
@@ -53,17 +57,17 @@ export function FleetHead(props: FleetHeadProps): ComponentChild {
               class="gpumon-chip gpumon-head-alert"
               data-testid="gpumon-fleet-critical"
               data-level="critical"
-              aria-pressed={hasWord(filter, trans.__('critical'))}
+              aria-pressed={hasWord(shown.filter, word)}
               title={trans.__('Show only these GPUs')}
-              onClick={() => choose(trans.__('critical'))}
+              onClick={() => choose(word)}
             >
               <SeverityIcon />
               {trans.__('%1 critical', count(critical))}
             </button>
           )}
-          <h1 class="gpumon-title">{title}</h1>
-          <span class="gpumon-platform gpumon-wide">{fleet !== null && sourceText(fleet)}</span>
-          <HeadActions actions={actions} />
+          <h1 class="gpumon-title">{props.title}</h1>
+          <span class="gpumon-platform gpumon-wide">{value !== null && sourceText(value)}</span>
+          <HeadActions actions={props.actions} />
         </div>
       </div>
       {['partial', 'outdated', 'error'].includes(status) && <FleetNotice {...props} />}
@@ -71,14 +75,14 @@ export function FleetHead(props: FleetHeadProps): ComponentChild {
   );
 }
 
-/** What could not be read, and why. */
+/** A notice with the reasons for missing data. */
 function FleetNotice({ status, answers, now_ms, onRetry }: FleetHeadProps): ComponentChild {
   const { value, why } = answers.fleet;
   const problems = value === null ? [why ?? ''] : problemsOf(answers);
   const at_ms = value?.at_ms ?? now_ms;
   return (
     <section
-      class="gpumon-notice gpumon-fleet-notice"
+      class="gpumon-notice"
       data-testid="gpumon-fleet-notice"
       data-level={status === 'error' ? 'critical' : 'warning'}
     >
@@ -122,20 +126,172 @@ function sourceText({ source }: Fleet): string {
   return source.kind === 'hosts' ? trans.__('%1, over ssh', name) : trans.__('from %1', name);
 }
 
-function statusText(status: FleetStatus, fleet: Fleet | null, now_ms: number): string {
-  const at_ms = fleet?.at_ms ?? now_ms;
-  switch (status) {
-    case 'loading':
-      return trans.__('Loading');
-    case 'error':
-      return trans.__('No answer');
-    case 'updating':
-      return trans.__('read at %1, updating', since(at_ms, now_ms));
-    case 'outdated':
-      return trans.__('outdated for %1', duration(now_ms - at_ms));
-    case 'partial':
-      return trans.__('incomplete, read at %1', since(at_ms, now_ms));
-    case 'live':
-      return trans.__('read at %1, every %2 s', since(at_ms, now_ms), count(fleet?.refresh_s ?? 0));
-  }
+/** Whether the data is current, and when it was read. */
+export function statusText(status: FleetStatus, { answers, now_ms }: Scene): string {
+  const { at_ms = now_ms, refresh_s = 0 } = answers.fleet.value ?? {};
+  const at = since(at_ms, now_ms);
+  return {
+    loading: trans.__('Loading'),
+    error: trans.__('No answer'),
+    updating: trans.__('read at %1, updating', at),
+    outdated: trans.__('outdated for %1', duration(now_ms - at_ms)),
+    partial: trans.__('incomplete, read at %1', at),
+    live: trans.__('read at %1, every %2 s', at, count(refresh_s)),
+  }[status];
+}
+
+/** Only the worst conditions are listed. */
+const CONCERNS_MOST = 12;
+
+interface TileProps {
+  id: string;
+  label: string;
+  /** `null` until it is known. */
+  value: string | null;
+  /** The unit, or a share. */
+  rest?: string | undefined;
+  title?: string | null;
+  /** The word of the filter; with it, the tile is a button. */
+  word?: string;
+  level?: Level;
+  trend?: 'held' | 'power';
+}
+
+/** The fleet in a line of numbers; those that count GPUs filter by them. */
+export function Summary(scene: Scene): ComponentChild {
+  const { all, isKnown, answers, shown, range, choose, columns } = scene;
+  const { nodes, missing } = columns.fleet;
+  const [gpus = 0] = all.gpus;
+  const many = (state: GpuState): number => all.states[state]?.[0] ?? 0;
+  const lost = many('lost') + many('unknown');
+  const [watts = NaN] = all.readings.power;
+  const isPowerPartial = isPartial(all, 'power');
+  const { value: usage, why, isLoading } = answers.usage;
+  const joules = usage?.energy_joules ?? NaN;
+  const isUsagePartial = usage?.state === 'partial';
+  const isPending = isLoading || (usage === null && why === null);
+  const [power = DASH, powerName = ''] = valueText(powerUnit(watts), watts).split('\u00a0');
+  const [energy = DASH, unit] = valueText(energyUnitOf(joules), joules).split('\u00a0');
+  const inState = (id: GpuState, label: string, word: string): TileProps => ({
+    id,
+    label,
+    value: count(many(id)),
+    rest: gpus === 0 ? '' : percent((many(id) / gpus) * 100),
+    word,
+  });
+  const tiles: TileProps[] = [
+    {
+      id: 'gpus',
+      label: trans.__('GPUs'),
+      value: count(gpus),
+      rest: trans._n('on %1 node', 'on %2 nodes', nodes.name.length, count(nodes.name.length)),
+    },
+    { ...inState('busy', trans.__('In use'), trans.__('busy')), trend: 'held' },
+    inState('free', trans.__('Free'), trans.__('free')),
+    {
+      ...inState('idle', trans.__('Idle, but held'), trans.__('idle')),
+      title: trans.__('Somebody holds memory of them, and no kernel has run for minutes.'),
+    },
+    {
+      id: 'lost',
+      label: trans.__('Not responding'),
+      value: count(lost),
+      word: trans.__('lost'),
+      title: trans.__('GPUs that are lost or hang, and those of unreachable nodes.'),
+      level: lost > 0 ? 'critical' : 'none',
+    },
+    {
+      id: 'power',
+      label: trans.__('Power'),
+      value: atLeast(power, isPowerPartial),
+      rest: powerName,
+      title:
+        missing['power.draw_watts'] ??
+        (isPowerPartial ? trans.__('Some GPUs do not report their power.') : null),
+      trend: 'power',
+    },
+    {
+      id: 'energy',
+      label: trans.__('Energy'),
+      value: unit === undefined && isPending ? null : atLeast(energy, isUsagePartial),
+      rest: unit && trans.__('%1 in %2', withCost(unit, joules, isUsagePartial), range),
+      title: unit === undefined ? why : isUsagePartial ? sentences(usage.problems) : null,
+    },
+  ];
+  return (
+    <div class="gpumon-tiles" role="group" aria-label={trans.__('Summary')}>
+      {tiles.map(({ id, label, value, rest, title, word, level, trend }) => {
+        const isThere = isKnown && value !== null;
+        const attributes = {
+          class: 'gpumon-tile',
+          'data-tile': id,
+          'data-level': level,
+          'data-pending': isThere ? undefined : '',
+          title: title ?? undefined,
+        };
+        const content = (
+          <>
+            <span class="gpumon-tile-label">{label}</span>
+            <span class="gpumon-tile-number">
+              <span class="gpumon-tile-value">{isThere ? value : DASH}</span>
+              <span class="gpumon-tile-rest">{isThere && rest}</span>
+            </span>
+            {trend && <Trend kind={trend} scene={scene} history={answers.history.value} />}
+          </>
+        );
+        return word === undefined ? (
+          <div key={id} {...attributes}>
+            {content}
+          </div>
+        ) : (
+          <button
+            type="button"
+            key={id}
+            {...attributes}
+            aria-pressed={hasWord(shown.filter, word)}
+            onClick={() => choose(word)}
+          >
+            {content}
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+/** The conditions with the number of their GPUs; each filters by its GPUs. */
+export function Concerns({ concerns, critical, columns, shown, choose }: Scene): ComponentChild {
+  const chips = concerns.slice(0, CONCERNS_MOST).map((concern) => ({
+    ...concern,
+    text: conditionText(concern.kind),
+    title: conditionTitle(concern.kind),
+    word: `condition:${concern.kind.split(/[\s,]+/)[0] ?? ''}`,
+  }));
+  const [text, word] = [trans.__('All critical'), trans.__('critical')];
+  const all = { kind: '', severity: 3, count: critical, text, title: '', word };
+  return (
+    <section class="gpumon-fleet-concerns" aria-labelledby="gpumon-fleet-concerns">
+      <h2 id="gpumon-fleet-concerns">{trans.__('Conditions')}</h2>
+      <ul>
+        {(critical > 0 ? [all, ...chips] : chips).map((chip) => (
+          <li key={chip.kind}>
+            <button
+              type="button"
+              class="gpumon-chip"
+              data-level={levelOf(chip.severity)}
+              aria-pressed={hasWord(shown.filter, chip.word)}
+              title={chip.title}
+              onClick={() => choose(chip.word)}
+            >
+              <State text={chip.text} level={levelOf(chip.severity)} />
+              <strong>{count(chip.count)}</strong>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {chips.length === 0 && (
+        <p class="gpumon-empty">{columns.fleet.missing.conditions ?? trans.__('None')}</p>
+      )}
+    </section>
+  );
 }

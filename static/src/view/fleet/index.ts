@@ -17,7 +17,7 @@ export interface FleetOptions {
   /** More actions in the head; called with each rendering. */
   actions?: () => readonly HeadAction[];
   opener: NodeOpener;
-  /** The part of an address that says what to show. */
+  /** The part of an address with the view and its choices. */
   address: string;
   /** Called when something else is shown; `address` brings it back. */
   onAddress: (address: string) => void;

@@ -2,10 +2,13 @@ import type { ComponentChild } from 'preact';
 
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { rowName, type Columns } from '../../model/fleet/columns';
+import { columnsOf, rowName, type Columns } from '../../model/fleet/columns';
+import { parseFilter } from '../../model/fleet/filter';
+import { nodeOrder, type Sort } from '../../model/fleet/order';
 import type { FleetAnswers } from '../../model/fleet/reader';
 import type { FleetShown } from '../../model/fleet/state';
-import type { Totals } from '../../model/fleet/totals';
+import { concernsOf, criticalGpus, totalsOf } from '../../model/fleet/totals';
+import type { Fleet } from '../../wire';
 import type { Palette } from '../palette';
 
 export interface NodeOpener {
@@ -16,33 +19,64 @@ export interface NodeOpener {
 }
 
 /** What the parts of the view show of a fleet, and how they change it. */
-export interface Scene {
-  columns: Columns;
+export interface Scene extends ReturnType<typeof knownOf>, ReturnType<typeof foundIn> {
+  /** The id of the view, which begins the ids of its elements. */
+  id: string;
   shown: FleetShown;
-  /** 1 for each row that matches the filter; `null` without a filter. */
-  matches: Uint8Array | null;
-  /** The nodes with rows that match, in their order. */
-  nodes: Uint32Array;
-  /** The sums of the rows that match. */
-  totals: Totals;
-  /** The selected row; `null` if none is. */
-  selected: number | null;
+  /** Whether the fleet has been read; until then, it is empty. */
+  isKnown: boolean;
   answers: FleetAnswers;
   now_ms: number;
   /** The time range as text. */
   range: string;
   palette: Palette;
-  /** Whether rows of tables have two lines, in a narrow view. */
+  /** Whether rows of tables have two lines. */
   isNarrow: boolean;
+  /** The selected row, and the row under the pointer; `null` for none. */
+  selected: number | null;
+  pointed: number | null;
   opener: NodeOpener;
   change: (changes: Partial<FleetShown>) => void;
   /** Adds a word to the filter, or removes it. */
   choose: (word: string) => void;
   /** Selects a row; by keys, it is announced. */
   select: (row: number | null, byKeys: boolean) => void;
+  point: (row: number | null) => void;
   openNode: (node: number) => void;
   /** Called before a link opens a node. */
   leave: () => void;
+}
+
+/** Adds up a fleet. */
+export function knownOf(fleet: Fleet) {
+  const columns = columnsOf(fleet);
+  return {
+    columns,
+    /** The sums of all GPUs. */
+    all: totalsOf(columns, null),
+    concerns: concernsOf(columns),
+    /** The number of critical GPUs. */
+    critical: criticalGpus(columns),
+  };
+}
+
+/** Returns the part of a fleet that matches a filter. */
+export function foundIn(columns: Columns, filter: string, sort: Sort) {
+  const { match, mistakes } = parseFilter(filter);
+  const matches = match(columns);
+  const nodes = nodeOrder(columns, sort).filter(
+    (node) => matches === null || columns.rowsOf(node).some((row) => matches[row] === 1),
+  );
+  return {
+    /** 1 for each row that matches; `null` without a filter. */
+    matches,
+    /** What is wrong with the filter. */
+    mistakes,
+    /** The nodes with rows that match, in their order. */
+    nodes,
+    /** The sums of the rows that match. */
+    totals: totalsOf(columns, matches),
+  };
 }
 
 /** The part of an address that is a node's page; `null` if no address can name the node. */
@@ -68,27 +102,29 @@ export function closedReason({ fleet }: Columns, node: number): string | null {
   return reason === undefined ? null : plainText(reason);
 }
 
-export interface NodeLinkProps {
+/** A link to a node's page; a click with a modifier opens it elsewhere, as with any other link. */
+export function NodeLink({
+  scene: { columns, opener, leave, openNode },
+  node,
+  ...rest
+}: {
   scene: Scene;
   node: number;
   class: string;
   children: ComponentChild;
-}
-
-/** A link to a node's page; a click with a modifier opens it elsewhere, as with any other link. */
-export function NodeLink({ scene, node, ...rest }: NodeLinkProps): ComponentChild {
-  const { columns, opener, leave, openNode } = scene;
+}): ComponentChild {
   return (
     <a
       {...rest}
       href={opener.hrefOf(columns.fleet.nodes.name[node] ?? '')}
       onClick={(event) => {
-        const { button, ctrlKey, metaKey, shiftKey, altKey } = event;
-        if (button === 0 && !ctrlKey && !metaKey && !shiftKey && !altKey) {
+        if (
+          event.button + Number(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey)
+        ) {
+          leave();
+        } else {
           event.preventDefault();
           openNode(node);
-        } else {
-          leave();
         }
       }}
     />
@@ -101,7 +137,7 @@ export function Name({ text, rest = '' }: { text: string; rest?: string }): Comp
   return (
     <span class="gpumon-fleet-name">
       <bdi>{text.slice(0, text.length - number.length)}</bdi>
-      <bdi>{`${number}${rest}`}</bdi>
+      <bdi>{number + rest}</bdi>
     </span>
   );
 }

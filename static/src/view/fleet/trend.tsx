@@ -10,6 +10,7 @@ import { PERCENT, UNITS, type Unit } from '../../model/unit';
 import type { FleetHistory } from '../../wire';
 import { ChartCanvas } from '../chart-canvas';
 import { colorOf, type Palette } from '../palette';
+import type { Scene } from './scene';
 
 /** A gap of more steps than this is left empty. */
 const GAP_STEPS = 2.5;
@@ -40,15 +41,17 @@ export const TRENDS = {
   held: { id: 'gpus_held', limit: 'gpus', color: 'utilization', unitFor: () => UNITS.count },
 } satisfies Record<string, TrendKind>;
 
-export interface TrendProps {
-  kind: TrendKind;
+/** A reading of all nodes, or of one, over the chosen range; it keeps its room without values. */
+export function Trend({
+  kind,
+  scene: { palette },
+  history,
+}: {
+  kind: keyof typeof TRENDS;
+  scene: Scene;
   /** `null` until it is read. */
   history: FleetHistory | null;
-  palette: Palette;
-}
-
-/** A reading of all nodes, or of one, over the chosen range; it keeps its room without values. */
-export function Trend({ kind, history, palette }: TrendProps): ComponentChild {
+}): ComponentChild {
   const content = useMemo(
     () => (history === null ? null : contentOf(history, kind, palette)),
     [history, kind, palette, units()],
@@ -62,18 +65,19 @@ export function Trend({ kind, history, palette }: TrendProps): ComponentChild {
 
 /** Returns the values of a reading; `null` if none is known. */
 export function valuesOf(
-  history: FleetHistory | null,
-  id: string,
+  history: FleetHistory,
+  id: string | undefined,
 ): readonly (number | null)[] | null {
-  const values = history?.series.find((series) => series.id === id)?.values;
+  const values = history.series.find((series) => series.id === id)?.values;
   return values?.some((value) => value !== null) === true ? values : null;
 }
 
 function contentOf(
   history: FleetHistory,
-  { id, limit: limitId = '', color, unitFor }: TrendKind,
+  kind: keyof typeof TRENDS,
   palette: Palette,
 ): ChartContent | null {
+  const { id, limit: limitId, color, unitFor }: TrendKind = TRENDS[kind];
   const values = valuesOf(history, id);
   const [from_ms, second_ms] = history.at_ms;
   const to_ms = history.at_ms.at(-1);

@@ -22,8 +22,7 @@ import { sortedBy } from '../../model/fleet/state';
 import { energyUnitOf } from '../../model/fleet/units';
 import type { FleetUsage } from '../../wire';
 import { Name, type Scene } from './scene';
-import { meterCell, textCell } from './table/cells';
-import { Table, type Cell, type Column } from './table/table';
+import { Listing, meterCell, Table, textCell, type Cell, type Column } from './table';
 
 /** If usage ended longer ago than this, its end is shown. */
 const RECENT_MS = 120_000;
@@ -45,14 +44,20 @@ export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
   const table = columnsFor(rows, isOfJobs, (word) => change({ view: 'map', filter: word }));
   const sums = sumRows(usage.value, grouping, rows, filter);
   return (
-    <div class="gpumon-fleet-owners" aria-busy={usage.isLoading}>
-      <div class="gpumon-fleet-caption">
-        <h2>{trans.__('Last %1', range)}</h2>
-        <p class="gpumon-fleet-note">{noteOf(usage, grouping, now_ms)}</p>
-      </div>
-      {rows.length + sums.length > 0 ? (
+    <Listing
+      class="gpumon-fleet-owners"
+      title={trans.__('Last %1', range)}
+      note={noteOf(usage, grouping, now_ms)}
+      isLoading={usage.isLoading}
+      empty={
+        all.length > 0
+          ? trans.__('Nothing matches this filter.')
+          : emptyText(grouping, usage, columns)
+      }
+    >
+      {rows.length + sums.length === 0 ? null : (
         <Table
-          key={isOfJobs ? 'jobs' : 'users'}
+          key={isOfJobs}
           id={isOfJobs ? 'gpumon-fleet-jobs' : 'gpumon-fleet-users'}
           name={trans.__('Usage')}
           columns={table}
@@ -60,16 +65,10 @@ export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
           sort={sort}
           onSort={(key) => change({ owners: sortedBy(sort, key) })}
           sums={sums.map((sum) => table.map(({ cell }) => cell(sum)))}
-          hasTwoLines={props.isNarrow}
+          isNarrow={props.isNarrow}
         />
-      ) : (
-        <p class="gpumon-empty gpumon-fleet-empty">
-          {all.length > 0
-            ? trans.__('Nothing matches this filter.')
-            : emptyText(grouping, usage, columns)}
-        </p>
       )}
-    </div>
+    </Listing>
   );
 }
 
@@ -98,7 +97,7 @@ function columnsFor(
       sort: 'gpu_hours',
       label: trans.__('GPU-hours'),
       title: trans.__('Time in which GPUs were held, summed over GPUs'),
-      isNumber: true,
+      kind: 'number',
       width: 150,
       cell: (row) =>
         meterCell(
@@ -111,7 +110,7 @@ function columnsFor(
       sort: 'active',
       label: trans.__('Active'),
       title: trans.__('Share of that time in which kernels ran'),
-      isNumber: true,
+      kind: 'number',
       width: 84,
       cell: ({ active_s, gpu_s: held_s }) =>
         textCell(held_s > 0 && !Number.isNaN(active_s) ? percent((active_s / held_s) * 100) : null),
@@ -120,8 +119,7 @@ function columnsFor(
       sort: 'held_idle',
       label: trans.__('Held, idle'),
       title: trans.__('GPU-hours in which no kernel ran'),
-      isNumber: true,
-      isWide: true,
+      kind: 'number-wide',
       width: 96,
       cell: (row) => {
         const text = hours(heldIdle(row));
@@ -131,7 +129,7 @@ function columnsFor(
     {
       sort: 'energy',
       label: trans.__('Energy'),
-      isNumber: true,
+      kind: 'number',
       width: 150,
       cell: (row) => {
         const { energy_joules: used, isLowerBound } = row;
@@ -147,7 +145,7 @@ function columnsFor(
     {
       sort: 'gpus',
       label: trans.__('GPUs now'),
-      isNumber: true,
+      kind: 'number',
       width: 92,
       cell: ({ gpus }) => many(gpus),
     },
@@ -155,8 +153,7 @@ function columnsFor(
       sort: 'idle',
       label: trans.__('Idle now'),
       title: trans.__('GPUs that are held now, and have been idle for minutes'),
-      isNumber: true,
-      isWide: isOfJobs,
+      kind: isOfJobs ? 'number-wide' : 'number',
       width: 84,
       cell: ({ idle }) => ({
         content: idle === 0 ? '' : <span class="gpumon-table-idle">{count(idle)}</span>,
@@ -164,8 +161,7 @@ function columnsFor(
     },
     {
       label: trans.__('Nodes now'),
-      isNumber: true,
-      isWide: true,
+      kind: 'number-wide',
       width: 96,
       cell: ({ nodes }) => many(nodes),
     },

@@ -1,13 +1,13 @@
 import type { ComponentChild, CSSProperties } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
+import { DASH } from '../../../lib/format';
 import { observeWidth } from '../../../lib/screen';
 import { trans } from '../../../lib/translation';
 import { CRITICAL } from '../../../model/fleet/columns';
 import { stateText } from '../../../model/fleet/describe';
 import {
   isMeasured,
-  LOOKS,
   metricLabel,
   readingText,
   scaleEnds,
@@ -23,8 +23,7 @@ import {
   type Direction,
   type Layout,
 } from './layout';
-import { paintMap } from './paint';
-import { lookOf, rampOf, stateColors } from './scale';
+import { lookOf, paintMap, rampOf, stateColors } from './paint';
 
 const DIRECTIONS: Partial<Record<string, Direction>> = {
   ArrowLeft: 'left',
@@ -43,16 +42,10 @@ const OTHERS_PX = 340;
 const HEIGHT_NARROW_PX = 900;
 const NARROW_PX = 560;
 
-export interface HeatMapProps extends Scene {
-  /** The row under the pointer; `null` for none. */
-  pointed: number | null;
-  onPoint: (row: number | null) => void;
-}
-
 /** All GPUs at once, a cell each, on a canvas; pointer and keys move from one to the next. */
-export function HeatMap(props: HeatMapProps): ComponentChild {
-  const { columns, nodes, shown, matches, selected, palette, pointed, onPoint, select } = props;
-  const { metric } = shown;
+export function HeatMap(scene: Scene): ComponentChild {
+  const { columns, nodes, matches, selected, palette, pointed, point, select, openNode } = scene;
+  const { metric } = scene.shown;
   const map = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
@@ -124,7 +117,7 @@ export function HeatMap(props: HeatMapProps): ComponentChild {
     } else if (key === 'End') {
       moveTo({ tile, slot: (layout.nodes[tile]?.rows.length ?? 1) - 1 });
     } else if (key === 'Enter' && selected !== null) {
-      props.openNode(columns.node[selected] ?? 0);
+      openNode(columns.node[selected] ?? 0);
     } else if (key === 'Escape' && selected !== null) {
       select(null, true);
     } else {
@@ -132,6 +125,16 @@ export function HeatMap(props: HeatMapProps): ComponentChild {
     }
     event.preventDefault();
     event.stopPropagation();
+  };
+  /** A frame around a cell. */
+  const ring = (place: CellPlace | null, className = ''): ComponentChild => {
+    if (layout === null || place === null) {
+      return null;
+    }
+    const [x, y] = cornerOf(layout, place);
+    const size = `${layout.cell + 6}px`;
+    const style = { transform: `translate(${x - 3}px, ${y - 3}px)`, width: size, height: size };
+    return <span class={`gpumon-map-ring ${className}`} aria-hidden="true" style={style} />;
   };
   const name = columns.byGpu ? trans.__('Heat map of GPUs') : trans.__('Heat map of nodes');
   const tip = placeOf(pointed);
@@ -148,13 +151,13 @@ export function HeatMap(props: HeatMapProps): ComponentChild {
           'Arrow keys move from one to the next, Enter opens the node, Escape clears the selection.',
         )}
         style={{ height: layout === null ? undefined : `${layout.height}px` }}
-        onPointerMove={(event) => onPoint(rowAt(event))}
-        onPointerLeave={() => onPoint(null)}
+        onPointerMove={(event) => point(rowAt(event))}
+        onPointerLeave={() => point(null)}
         onClick={(event) => select(rowAt(event), false)}
         onDblClick={(event) => {
           const row = rowAt(event);
           if (row !== null) {
-            props.openNode(columns.node[row] ?? 0);
+            openNode(columns.node[row] ?? 0);
           }
         }}
         onKeyDown={onKeyDown}
@@ -165,43 +168,19 @@ export function HeatMap(props: HeatMapProps): ComponentChild {
         }}
       >
         <canvas ref={canvas} aria-hidden="true" />
-        <Ring layout={layout} place={tip} class="gpumon-map-pointed" />
-        <Ring layout={layout} place={placeOf(selected)} />
+        {ring(tip, 'gpumon-map-pointed')}
+        {ring(placeOf(selected))}
         {layout !== null && tip !== null && pointed !== null && (
           <div class="gpumon-map-tip" aria-hidden="true" style={tipStyle(layout, tip)}>
             <strong>
               <RowName columns={columns} row={pointed} />
             </strong>
-            <span>{valueText(props, pointed)}</span>
+            <span>{valueText(scene, pointed)}</span>
           </div>
         )}
       </div>
-      <Legend {...props} />
+      <Legend {...scene} />
     </>
-  );
-}
-
-/** A frame around a cell. */
-function Ring({
-  layout,
-  place,
-  class: className = '',
-}: {
-  layout: Layout | null;
-  place: CellPlace | null;
-  class?: string;
-}): ComponentChild {
-  if (layout === null || place === null) {
-    return null;
-  }
-  const [x, y] = cornerOf(layout, place);
-  const size = `${layout.cell + 6}px`;
-  return (
-    <span
-      class={`gpumon-map-ring ${className}`}
-      aria-hidden="true"
-      style={{ transform: `translate(${x - 3}px, ${y - 3}px)`, width: size, height: size }}
-    />
   );
 }
 
@@ -218,9 +197,8 @@ function tipStyle(layout: Layout, place: CellPlace): CSSProperties {
 
 /** The reading of a row that the map shows, or else its state. */
 function valueText({ columns, shown: { metric } }: Scene, row: number): string {
-  return isMeasured(metric) && !Number.isNaN(columns.readings[LOOKS[metric].value][row] ?? NaN)
-    ? readingText(columns, metric, row)
-    : stateText(columns, row).text;
+  const text = isMeasured(metric) ? readingText(columns, metric, row) : DASH;
+  return text === DASH ? stateText(columns, row).text : text;
 }
 
 /** What the colors of the map mean. */

@@ -1,8 +1,90 @@
-/** Draws a heat map look by look, because a change of color costs more than a cell. */
+/**
+ * Draws a heat map look by look, because a change of color costs more than a cell. A metric has one
+ * hue that gets darker or lighter with the value; states have one hue each.
+ */
 
-import type { Palette } from '../../palette';
+import type { Columns } from '../../../model/fleet/columns';
+import { levelOf } from '../../../model/fleet/describe';
+import { isMeasured, shareOf, type FleetMetric } from '../../../model/fleet/metric';
+import { colorOf, type Palette } from '../../palette';
 import { cornerOf, type Layout } from './layout';
-import { LOOK, STEPS, type StateColors } from './scale';
+
+/** The number of steps that can be distinguished. */
+export const STEPS = 20;
+
+/** How a cell is drawn, as a number: a step of the scale, or one of these. */
+export const LOOK = {
+  missing: STEPS,
+  unknown: STEPS + 1,
+  lost: STEPS + 2,
+  notice: STEPS + 3,
+  warning: STEPS + 4,
+  critical: STEPS + 5,
+  calm: STEPS + 6,
+  free: STEPS + 7,
+  idle: STEPS + 8,
+  busy: STEPS + 9,
+} as const;
+
+/** The colors of states, from the style sheet. */
+export type StateColors = Record<'free' | 'idle' | 'busy', string>;
+
+type Rgb = readonly [red: number, green: number, blue: number];
+
+/** The colors of all steps. `parse` returns the parts of a color of the style sheet. */
+export function rampOf(
+  palette: Palette,
+  metric: FleetMetric,
+  parse: (css: string) => Rgb,
+): string[] {
+  const card = parse(palette.card);
+  const isDark = lightness(card) < 0.5;
+  const color = parse(isMeasured(metric) ? colorOf(palette, metric) : palette.muted);
+  const low = mixed(card, color, isDark ? 0.16 : 0.14);
+  // The last third goes beyond the color itself, so that high values differ as well.
+  const high = mixed(color, isDark ? [255, 255, 255] : [10, 14, 30], isDark ? 0.42 : 0.45);
+  return Array.from({ length: STEPS }, (_, step) => {
+    const share = step / (STEPS - 1);
+    const at =
+      share < 0.66 ? mixed(low, color, share / 0.66) : mixed(color, high, (share - 0.66) / 0.34);
+    return `rgb(${at.map(Math.round).join()})`;
+  });
+}
+
+export function stateColors(element: Element): StateColors {
+  const style = getComputedStyle(element);
+  const color = (name: string): string => style.getPropertyValue(`--_${name}`).trim() || '#888';
+  return { free: color('free'), idle: color('idle'), busy: color('busy') };
+}
+
+/** How a row is drawn. */
+export function lookOf(columns: Columns, metric: FleetMetric, row: number): number {
+  const state = columns.state[row];
+  if (state === 'lost') {
+    return LOOK.lost;
+  }
+  if (state === 'unknown' && columns.fleet.gpus.health[row] !== 'ok') {
+    return LOOK.unknown;
+  }
+  if (metric === 'conditions') {
+    const level = levelOf(columns.severity[row] ?? 0);
+    return level === 'none' ? LOOK.calm : LOOK[level];
+  }
+  if (!isMeasured(metric)) {
+    return state === undefined || state === 'unknown' ? LOOK.missing : LOOK[state];
+  }
+  const share = shareOf(columns, metric, row);
+  return Number.isNaN(share) ? LOOK.missing : Math.round(share * (STEPS - 1));
+}
+
+function mixed(from: Rgb, to: Rgb, share: number): Rgb {
+  const part = (i: 0 | 1 | 2): number => from[i] + (to[i] - from[i]) * share;
+  return [part(0), part(1), part(2)];
+}
+
+function lightness([red, green, blue]: Rgb): number {
+  return (0.299 * red + 0.587 * green + 0.114 * blue) / 255;
+}
 
 export interface MapPicture {
   layout: Layout;
@@ -49,6 +131,7 @@ export function paintMap(ctx: Context, picture: MapPicture): void {
 
 type Cells = readonly { x: number; y: number; row: number }[];
 
+/** Draws cells of one look. The worse a state or condition, the fuller the cell. */
 function paintLook(
   ctx: Context,
   picture: MapPicture,
@@ -59,39 +142,37 @@ function paintLook(
   if (cells.length === 0) {
     return;
   }
-  const { palette, ramp, states } = picture;
-  const fill = (color: string | CanvasPattern, height = size): void => {
+  const { palette, ramp, states, px } = picture;
+  const { notice, warning, critical } = palette.levels;
+  const fill = (color: string | CanvasPattern, share = 1): void => {
+    const height = Math.max(1, Math.round(size * share));
     ctx.fillStyle = color;
     for (const { x, y } of cells) {
       ctx.fillRect(x, y + size - height, size, height);
     }
   };
-  const calm = ramp[0] ?? palette.grid;
-  if (look < STEPS) {
-    fill(ramp[look] ?? calm);
-  } else if (look === LOOK.lost) {
-    fill(palette.levels.critical);
-    paintCrosses(ctx, picture, cells, size);
-  } else if (look === LOOK.unknown || look === LOOK.missing) {
+  const fills: Record<number, [color: string, share?: number]> = {
+    [LOOK.lost]: [critical],
+    [LOOK.notice]: [notice, 0.34],
+    [LOOK.warning]: [warning, 0.67],
+    [LOOK.critical]: [critical],
+    [LOOK.free]: [states.free],
+    [LOOK.idle]: [states.idle, 0.6],
+    [LOOK.busy]: [states.busy],
+  };
+  if (look === LOOK.unknown || look === LOOK.missing) {
     fill(palette.grid);
-    fill(
-      hatching(ctx, look === LOOK.unknown ? palette.levels.critical : palette.muted, picture.px) ??
-        palette.grid,
-    );
+    const color = look === LOOK.unknown ? critical : palette.muted;
+    fill(hatching(ctx, color, px) ?? palette.grid);
   } else {
-    fill(calm);
-    // The worse, the fuller, so that cells differ by more than color.
-    if (look === LOOK.notice) {
-      fill(palette.levels.notice, Math.max(1, Math.round(size * 0.34)));
-    } else if (look === LOOK.warning) {
-      fill(palette.levels.warning, Math.max(2, Math.round(size * 0.67)));
-    } else if (look === LOOK.critical) {
-      fill(palette.levels.critical);
-    } else if (look === LOOK.idle) {
-      fill(states.idle, Math.max(2, Math.round(size * 0.6)));
-    } else if (look === LOOK.free || look === LOOK.busy) {
-      fill(look === LOOK.free ? states.free : states.busy);
+    fill(ramp[look] ?? ramp[0] ?? palette.grid);
+    const over = fills[look];
+    if (over !== undefined) {
+      fill(...over);
     }
+  }
+  if (look === LOOK.lost) {
+    paintCrosses(ctx, picture, cells, size);
   }
 }
 

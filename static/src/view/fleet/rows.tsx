@@ -1,0 +1,192 @@
+/** The tables of all GPUs and of all nodes. */
+
+import type { ComponentChild } from 'preact';
+import { useMemo } from 'preact/hooks';
+
+import { count, DASH, duration } from '../../lib/format';
+import { trans } from '../../lib/translation';
+import { modelOf, type Columns, type Measures } from '../../model/fleet/columns';
+import {
+  conditionText,
+  conditionTitle,
+  levelOf,
+  ownerText,
+  stateText,
+} from '../../model/fleet/describe';
+import {
+  metricLabel,
+  missingText,
+  readingText,
+  shareOf,
+  type Measured,
+} from '../../model/fleet/metric';
+import { rowOrder, type SortKey } from '../../model/fleet/order';
+import { sortedBy } from '../../model/fleet/state';
+import { totalText } from '../../model/fleet/totals';
+import type { GpuState } from '../../wire';
+import { Name, type Scene } from './scene';
+import { meterCell, modelCell, nodeCell, stateCell, Table, textCell } from './table';
+import type { Cell, Column } from './table';
+
+/** A column of rows by their places, with the cell of the sum of all. */
+type Summed = Column<number, SortKey> & { sum: Cell | string };
+
+/** A table of GPUs by their rows, or of nodes by their places, with a row of sums. */
+export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
+  const { byNode, columns, matches, nodes, totals, shown, selected, change } = scene;
+  const rows = useMemo(() => {
+    const order = byNode ? nodes : rowOrder(columns, shown.sort);
+    return byNode || matches === null ? order : order.filter((row) => matches[row] === 1);
+  }, [byNode, columns, nodes, shown.sort, matches]);
+  const measures = byNode ? columns.nodes : columns;
+  const rowsOf = (place: number): ArrayLike<number> => (byNode ? columns.rowsOf(place) : [place]);
+  const nodeOf = (place: number): number => (byNode ? place : (columns.node[place] ?? 0));
+  const [gpus = 0] = totals.gpus;
+  const measured = (metric: Measured, width: number, title: string): Summed => ({
+    sort: metric,
+    label: metricLabel(metric),
+    title: byNode ? title : undefined,
+    kind: 'number',
+    width,
+    cell: (place) => readingCell(scene, measures, metric, place),
+    sum: sumCell(scene, metric),
+  });
+  const inState = (state: GpuState, label: string): Summed => {
+    const many = (of = 0): string => (of === 0 ? '' : count(of));
+    return {
+      label,
+      kind: 'number-wide',
+      width: 84,
+      cell: (node) => many(columns.nodes.states[state]?.[node]),
+      sum: many(totals.states[state]?.[0]),
+    };
+  };
+  const idle: Summed = {
+    sort: 'idle',
+    label: trans.__('Idle for'),
+    title: trans.__('For how long no kernel has run while somebody holds memory'),
+    kind: 'number-wide',
+    width: 88,
+    cell: (row) => {
+      const idle_s = columns.idle_s[row] ?? NaN;
+      return Number.isNaN(idle_s) ? '' : duration(idle_s * 1000);
+    },
+    sum: '',
+  };
+  const table: Summed[] = [
+    {
+      sort: 'name',
+      label: byNode ? trans.__('Node') : trans.__('GPU'),
+      width: 136,
+      cell: (place) =>
+        nodeCell(scene, nodeOf(place), byNode ? '' : ` / ${columns.index[place] ?? 0}`),
+      sum: trans.__('Total: %1', count(rows.length)),
+    },
+    {
+      sort: byNode ? undefined : 'model',
+      label: byNode ? trans.__('GPUs') : trans.__('Model'),
+      kind: 'wide',
+      cell: (place) =>
+        modelCell(
+          modelOf(columns, rowsOf(place)[0] ?? -1),
+          byNode ? `${count(columns.nodes.gpus[place] ?? 0)} × ` : '',
+        ),
+      sum: byNode ? trans._n('%1 GPU', '%2 GPUs', gpus, count(gpus)) : '',
+    },
+    {
+      sort: 'worst',
+      label: byNode ? trans.__('Worst state') : trans.__('State'),
+      width: 168,
+      cell: (place) => worstCell(columns, Array.from(rowsOf(place)), byNode),
+      sum: trans.__('%1 in use', count(totals.states.busy?.[0] ?? 0)),
+    },
+    {
+      sort: byNode ? undefined : 'owner',
+      label: trans.__('Held by'),
+      cell: (place) => holdersCell(columns, Array.from(rowsOf(place))),
+      sum: trans._n('%1 user', '%2 users', totals.users, count(totals.users)),
+    },
+    measured('utilization', 104, trans.__('Average of the GPUs')),
+    measured('memory', byNode ? 138 : 126, trans.__('Sum of the GPUs')),
+    measured('power', byNode ? 138 : 104, trans.__('Sum of the GPUs')),
+    { ...measured('temperature', 96, trans.__('The hottest of the GPUs')), kind: 'number-wide' },
+    ...(byNode
+      ? [inState('free', trans.__('Free')), inState('idle', trans.__('Idle, held'))]
+      : [idle]),
+  ];
+  const place = selected !== null && byNode ? (columns.node[selected] ?? null) : selected;
+  return (
+    <Table
+      id={byNode ? 'gpumon-fleet-nodes' : 'gpumon-fleet-gpus'}
+      name={byNode ? trans.__('Nodes') : trans.__('GPUs')}
+      columns={table}
+      rows={rows}
+      isNarrow={scene.isNarrow}
+      sort={shown.sort}
+      onSort={(key) => change({ sort: sortedBy(shown.sort, key) })}
+      selected={place === null ? -1 : rows.indexOf(place)}
+      onSelect={(row) => scene.select(row === null ? null : (rowsOf(row)[0] ?? null), true)}
+      onOpen={(row) => scene.openNode(nodeOf(row))}
+      sums={[table.map(({ sum }) => sum)]}
+    />
+  );
+}
+
+function readingCell(
+  { columns }: Scene,
+  measures: Measures,
+  metric: Measured,
+  place: number,
+): Cell {
+  const text = readingText(measures, metric, place);
+  const title =
+    text === DASH ? (missingText(columns, metric) ?? trans.__('no reading')) : undefined;
+  return metric === 'utilization'
+    ? meterCell(text, shareOf(measures, metric, place), metric, title)
+    : { content: text, title };
+}
+
+/** The sum without its limit, which the hover text has. */
+function sumCell({ totals }: Scene, metric: Measured): Cell {
+  const text = totalText(totals, metric, { isShort: true });
+  const title = totalText(totals, metric, { isShort: false });
+  return metric === 'utilization'
+    ? meterCell(text, shareOf(totals, metric, 0), metric, title)
+    : { content: text, title };
+}
+
+/** Who holds rows: the first owner, and how many more there are. */
+function holdersCell(columns: Columns, rows: readonly number[]): Cell {
+  const places = new Set(rows.flatMap((row) => [...columns.ownersOf(row)]));
+  const owners = [...places].flatMap((place) => columns.owner(place) ?? []).map(ownerText);
+  const [first] = owners;
+  const { owners: missing } = columns.fleet.missing;
+  if (first === undefined) {
+    return textCell(missing === undefined ? '' : null, missing);
+  }
+  const more = owners.length > 1 ? ` +${count(owners.length - 1)}` : '';
+  return { content: <Name text={first} rest={more} />, title: owners.join('\n') };
+}
+
+/** The worst state or condition of rows, and how many are as bad. */
+function worstCell(columns: Columns, rows: readonly number[], byNode: boolean): Cell {
+  const times = (many: number): string => (byNode && many > 1 ? ` ×${count(many)}` : '');
+  const states = rows.map((row) => stateText(columns, row));
+  const gone = states.filter(({ level }) => level === 'critical');
+  const [state = states[0]] = gone;
+  const conditions = rows
+    .flatMap((row) => [...columns.conditionsOf(row)])
+    .sort((a, b) => b.severity - a.severity);
+  const [worst] = conditions;
+  const isState = worst === undefined || (!byNode && worst.kind === 'held_idle');
+  if (state !== undefined && (gone.length > 0 || (isState && !byNode))) {
+    const many = gone.length < rows.length ? gone.length : 1;
+    return stateCell(state.text + times(many), state.level, state.reason);
+  }
+  if (worst === undefined) {
+    return stateCell(trans.__('OK'), 'none');
+  }
+  const many = conditions.filter(({ kind }) => kind === worst.kind).length;
+  const text = conditionText(worst.kind) + times(many);
+  return stateCell(text, levelOf(worst.severity), conditionTitle(worst.kind));
+}

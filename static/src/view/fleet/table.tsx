@@ -1,0 +1,333 @@
+import type { ComponentChild } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+import { DASH } from '../../lib/format';
+import { trans } from '../../lib/translation';
+import type { Level } from '../../model/describe';
+import { withoutVendor } from '../../model/gpu';
+import { SeverityIcon, severityLabel } from '../severity-icon';
+import { closedReason, Name, NodeLink, type Scene } from './scene';
+
+/** The height of a row in pixels, with one line and with two. */
+const ROW_PX = { oneLine: 30, twoLines: 50 };
+/** Rows beyond the edges of the screen, so that fast scrolling shows no gaps. */
+const OVERSCAN = 12;
+/** The first and the last row in the page change in steps of so many. */
+const STEP = 8;
+/** How many rows there are without a layout, as in a test. */
+const UNSEEN = 40;
+
+/** What a cell shows, and attributes of its element. */
+export interface Cell {
+  content: ComponentChild;
+  title?: string | undefined;
+  level?: Level;
+}
+
+export interface Column<Row, Key extends string = never> {
+  /** The order that a click on the head chooses; without it, the column does not sort. */
+  sort?: Key | undefined;
+  label: string;
+  /** An explanation on hover. */
+  title?: string | undefined;
+  /**
+   * Numbers are aligned to the end, wide columns are left out in narrower views, and long ones have
+   * a line of their own in rows of several lines.
+   */
+  kind?: 'number' | 'wide' | 'number-wide' | 'long';
+  /** The most that the column takes, in pixels; the others share the rest. */
+  width?: number;
+  cell: (row: Row) => Cell | string;
+}
+
+/** What a list shows around its table. */
+export interface ListingProps {
+  class: string;
+  title: string;
+  note: string;
+  isLoading: boolean;
+  /** The text in place of an empty table. */
+  empty: string;
+  /** The table; `null` if it is empty. */
+  children: ComponentChild;
+}
+
+export function Listing(props: ListingProps): ComponentChild {
+  return (
+    <div class={props.class} aria-busy={props.isLoading}>
+      <div class="gpumon-fleet-caption">
+        <h2>{props.title}</h2>
+        <p class="gpumon-fleet-note">{props.note}</p>
+      </div>
+      {props.children ?? <p class="gpumon-empty gpumon-fleet-empty">{props.empty}</p>}
+    </div>
+  );
+}
+
+export interface TableProps<Row, Key extends string> {
+  id: string;
+  name: string;
+  columns: readonly Column<Row, Key>[];
+  rows: ArrayLike<Row>;
+  isNarrow: boolean;
+  sort?: { key: Key; reversed: boolean };
+  onSort?: (key: Key) => void;
+  /** The place of the selected row; -1 for none. */
+  selected?: number;
+  /** Makes rows selectable. */
+  onSelect?: (row: Row | null) => void;
+  onOpen?: (row: Row) => void;
+  /** The cells of sums, which stay below the other rows. */
+  sums?: readonly (readonly (Cell | string)[])[];
+}
+
+/**
+ * A table of any number of rows, of which only those on the screen are in the page. The page or an
+ * element around the table scrolls; its head and its sums stay visible.
+ */
+export function Table<Row, Key extends string>(props: TableProps<Row, Key>): ComponentChild {
+  const { id, columns, rows, sort, onSort, selected = -1, onSelect, onOpen, sums = [] } = props;
+  const table = useRef<HTMLTableElement>(null);
+  const mark = useRef<HTMLTableRowElement>(null);
+  const isMoved = useRef(false);
+  const row_px = props.isNarrow ? ROW_PX.twoLines : ROW_PX.oneLine;
+  const [[from, to], setRange] = useState([0, UNSEEN]);
+  const update = useRef<() => void>(() => undefined);
+  update.current = () => {
+    const { top = 0, height = 0 } = table.current?.getBoundingClientRect() ?? {};
+    if (height > 0) {
+      const first = Math.floor((-top / row_px - OVERSCAN) / STEP) * STEP;
+      const end = Math.ceil(((window.innerHeight - top) / row_px + OVERSCAN) / STEP) * STEP;
+      setRange((last) => (last[0] === first && last[1] === end ? last : [first, end]));
+    }
+  };
+  useLayoutEffect(() => {
+    update.current();
+    if (isMoved.current) {
+      isMoved.current = false;
+      mark.current?.scrollIntoView({ block: 'nearest' });
+    }
+  });
+  useLayoutEffect(() => {
+    const onScroll = (): void => update.current();
+    // Any element around the table can scroll.
+    document.addEventListener('scroll', onScroll, { capture: true, passive: true });
+    window.addEventListener('resize', onScroll);
+    return () => {
+      document.removeEventListener('scroll', onScroll, { capture: true });
+      window.removeEventListener('resize', onScroll);
+    };
+  }, []);
+  const end = Math.min(to, rows.length);
+  const first = Math.max(0, Math.min(from, end - 1));
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const { key, target } = event;
+    if (target !== table.current || event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const places: Partial<Record<string, number>> = {
+      ArrowDown: selected + 1,
+      ArrowUp: selected - 1,
+      PageDown: selected + 10,
+      PageUp: selected - 10,
+      Home: 0,
+      End: rows.length - 1,
+    };
+    const place = places[key];
+    const row = rows[selected];
+    if (place !== undefined) {
+      isMoved.current = true;
+      onSelect?.(rows[Math.min(rows.length - 1, Math.max(0, place))] ?? null);
+    } else if (key === 'Enter' && row !== undefined) {
+      onOpen?.(row);
+    } else if (key === 'Escape' && row !== undefined) {
+      onSelect?.(null);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const isGrid = onSelect !== undefined;
+  const lineOf = (cells: readonly (Cell | string)[]): ComponentChild =>
+    cells.map((cell, place) => {
+      const { content, title, level }: Cell = typeof cell === 'string' ? { content: cell } : cell;
+      return (
+        <td
+          key={place}
+          data-kind={columns[place]?.kind}
+          role={isGrid ? 'gridcell' : 'cell'}
+          data-level={level}
+          title={title}
+        >
+          {content}
+        </td>
+      );
+    });
+  return (
+    <table
+      ref={table}
+      class="gpumon-table"
+      data-testid={id}
+      aria-label={props.name}
+      aria-rowcount={rows.length + 1 + sums.length}
+      aria-activedescendant={selected >= first && selected < end ? `${id}-${selected}` : undefined}
+      role={isGrid ? 'grid' : 'table'}
+      tabIndex={isGrid ? 0 : undefined}
+      onKeyDown={isGrid ? onKeyDown : undefined}
+      style={{
+        '--_row': `${row_px}px`,
+        '--_wide': tracksOf(columns),
+        '--_narrow': tracksOf(columns.filter(({ kind = '' }) => !kind.includes('wide'))),
+      }}
+    >
+      <thead>
+        <tr role="row" aria-rowindex={1}>
+          {columns.map((column) => (
+            <th
+              key={column.label}
+              data-kind={column.kind}
+              role="columnheader"
+              title={column.title}
+              aria-sort={sortOf(column, sort)}
+            >
+              {column.sort === undefined ? (
+                column.label
+              ) : (
+                <button
+                  type="button"
+                  class="gpumon-table-sort"
+                  onClick={() => column.sort !== undefined && onSort?.(column.sort)}
+                >
+                  {column.label}
+                </button>
+              )}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody
+        style={{
+          paddingTop: `${first * row_px}px`,
+          paddingBottom: `${(rows.length - end) * row_px}px`,
+        }}
+      >
+        <tr
+          ref={mark}
+          class="gpumon-table-mark"
+          aria-hidden="true"
+          style={{ top: `${selected * row_px}px` }}
+        />
+        {Array.from({ length: end - first }, (_, i) => {
+          const place = first + i;
+          const row = rows[place] as Row;
+          return (
+            <tr
+              key={place}
+              id={`${id}-${place}`}
+              role="row"
+              aria-rowindex={place + 2}
+              aria-selected={isGrid ? place === selected : undefined}
+              onClick={() => onSelect?.(row)}
+              onDblClick={() => onOpen?.(row)}
+            >
+              {lineOf(columns.map(({ cell }) => cell(row)))}
+            </tr>
+          );
+        })}
+      </tbody>
+      {sums.length > 0 && (
+        <tfoot>
+          {sums.map((cells, place) => (
+            <tr key={place} role="row" aria-rowindex={rows.length + place + 2}>
+              {lineOf(cells)}
+            </tr>
+          ))}
+        </tfoot>
+      )}
+    </table>
+  );
+}
+
+/** The tracks of a grid: columns with a width shrink a little, and the others share the rest. */
+function tracksOf(columns: readonly Pick<Column<never>, 'width'>[]): string {
+  return columns
+    .map(({ width }) =>
+      width === undefined ? 'minmax(80px,1fr)' : `minmax(${width * 0.7}px,${width}px)`,
+    )
+    .join(' ');
+}
+
+/** How a column is sorted, for screen readers. Numbers start with the highest. */
+function sortOf(
+  { sort, kind = '' }: { sort?: string | undefined; kind?: string },
+  by: { key: string; reversed: boolean } | undefined,
+): 'none' | 'ascending' | 'descending' | undefined {
+  const isNumber = kind.startsWith('number');
+  const direction = isNumber === by?.reversed ? 'ascending' : 'descending';
+  return sort === undefined ? sort : sort === by?.key ? direction : 'none';
+}
+
+/** A text, or a dash with the reason for its absence. */
+export function textCell(text: string | null, missing?: string): Cell {
+  return text === null
+    ? { content: DASH, title: missing ?? trans.__('no reading') }
+    : { content: text, title: text };
+}
+
+/** The name of a GPU without its vendor. */
+export function modelCell(model: string | null, before = ''): Cell {
+  return { ...textCell(model && before + withoutVendor(model)), ...(model && { title: model }) };
+}
+
+/** The name of a node as a link, if the node can be opened. */
+export function nodeCell(scene: Scene, node: number, rest = ''): Cell {
+  const title = scene.columns.nodeNames[node] ?? '';
+  const reason = closedReason(scene.columns, node);
+  const name = <Name text={title} rest={rest} />;
+  if (reason !== null) {
+    return { content: name, title: trans.__('Cannot be opened: %1', reason) };
+  }
+  const content = (
+    <NodeLink scene={scene} node={node} class="gpumon-table-node">
+      {name}
+    </NodeLink>
+  );
+  return { content, title };
+}
+
+/** A state with the icon of its level. */
+export function stateCell(text: string, level: Level, title = ''): Cell {
+  return { content: <State text={text} level={level} />, level, title: title || text };
+}
+
+export function State({ text, level }: { text: string; level: string }): ComponentChild {
+  return (
+    <>
+      <SeverityIcon />
+      <span class="gpumon-visually-hidden">{severityLabel(level)}</span>
+      <span>{text}</span>
+    </>
+  );
+}
+
+/** A value after a bar of its share; NaN has no bar. */
+export function meterCell(text: string, share: number, color: string, title?: string): Cell {
+  const content = (
+    <span class="gpumon-table-measured">
+      <Meter share={share} color={color} />
+      <span>{text}</span>
+    </span>
+  );
+  return { content, title };
+}
+
+/** A bar of a share from 0 to 1; NaN leaves only its room. */
+export function Meter({ share, color }: { share: number; color: string }): ComponentChild {
+  const style = { width: `${share * 100}%`, '--_color': `var(--gpumon-${color})` };
+  return (
+    <span class="gpumon-fleet-meter" aria-hidden="true" data-empty={Number.isNaN(share)}>
+      <span style={style} />
+    </span>
+  );
+}
