@@ -221,7 +221,7 @@ describe('sums', () => {
     expect(totalsOf(byNode, new Uint8Array(100).fill(1)).gpus).toEqual([800]);
   });
 
-  it('of critical GPUs are those that a filter finds', () => {
+  it('of critical GPUs match the filter', () => {
     expect(criticalGpus(columns)).toBe(rowsOf('critical').length);
     expect(rowsOf('critical').length).toBeGreaterThan(rowsOf('lost').length);
   });

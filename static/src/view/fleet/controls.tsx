@@ -150,9 +150,13 @@ function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): Compo
         aria-keyshortcuts="/"
         autocomplete="off"
         spellcheck={false}
-        title={trans.__(
-          'Words that all have to match: names of nodes, GPUs, users, jobs and namespaces; busy, idle, free, held, lost, critical, hot; user:ana, job:88123; memory>80GiB, power<100W; a minus before a word excludes.',
-        )}
+        title={[
+          trans.__('All words have to match: names of nodes, GPUs, users, jobs and namespaces;'),
+          trans.__('busy, idle, free, held, lost, critical, hot;'),
+          trans.__(
+            'user:ana, job:88123; memory>80GiB, power<100W; a minus before a word excludes.',
+          ),
+        ].join('\n')}
         value={shown.filter}
         onInput={({ currentTarget }) => change({ filter: currentTarget.value })}
         onKeyDown={(event) => {

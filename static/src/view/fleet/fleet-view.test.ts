@@ -306,7 +306,7 @@ it('free GPUs ignore filters of other views', async () => {
   );
 });
 
-it('free GPUs of a model have a nearest answer', async () => {
+it('missing free GPUs have a nearest answer', async () => {
   await mount('view=free&gpus=9');
   const model = find('[data-testid=gpumon-fleet-model]') as HTMLSelectElement;
   expect([...model.options].map(({ text: name }) => name)).toEqual([

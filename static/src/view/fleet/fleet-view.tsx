@@ -9,6 +9,7 @@ import { NO_FLEET, rowName, type Columns } from '../../model/fleet/columns';
 import { spokenRow } from '../../model/fleet/describe';
 import { toggledWord } from '../../model/fleet/filter';
 import { isMeasured, readingText } from '../../model/fleet/metric';
+import { nodeOrder } from '../../model/fleet/order';
 import type { Reader, Wishes } from '../../model/fleet/reader';
 import { RANGES, type FleetShown, type Place } from '../../model/fleet/state';
 import { ComponentView } from '../component-view';
@@ -36,7 +37,7 @@ export interface FleetViewOptions {
 }
 
 /** From this width on there is room for controls side by side, and for rows with one line. */
-const WIDE_PX = 720;
+const WIDE_PX = 760;
 /** From these widths on there is room for details next to a view; other views have no details. */
 const DETAILS_PX: Partial<Record<FleetShown['view'], number>> = {
   map: 940,
@@ -55,6 +56,7 @@ export class FleetView extends ComponentView {
   private pointed: number | null = null;
   private scrollTo: number | null = null;
   private readonly known = remembered(knownOf);
+  private readonly order = remembered(nodeOrder);
   private readonly found = remembered(foundIn);
   private readonly rowAt = remembered(rowOfPlace);
 
@@ -140,7 +142,7 @@ export class FleetView extends ComponentView {
   }
 
   /** Returns the data that the view shows besides the fleet itself. */
-  wishes(): Wishes {
+  listWishes(): Wishes {
     const { range, view, selected } = this.shown;
     return {
       range_s: RANGES[range],
@@ -165,7 +167,7 @@ export class FleetView extends ComponentView {
     const change = (changes: Partial<FleetShown>): void => this.change(changes);
     return {
       ...known,
-      ...this.found(columns, shown.filter, shown.sort),
+      ...this.found(columns, this.order(columns, shown.sort), shown.filter),
       id: this.id,
       shown,
       isKnown,

@@ -50,7 +50,7 @@ export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFle
   const loop = new FrameLoop(() => {
     view.render();
     // Requests are sent after the rendering, which would otherwise wait for them.
-    reader.want(view.wishes());
+    reader.want(view.listWishes());
   });
   const invalidate = (): void => loop.invalidate();
   const reader = new Reader(options.request, invalidate, options.onRefused);

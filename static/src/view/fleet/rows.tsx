@@ -34,10 +34,14 @@ type Summed = Column<number, SortKey> & { sum: Cell | string };
 /** A table of GPUs by their rows, or of nodes by their places, with a row of sums. */
 export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
   const { byNode, columns, matches, nodes, totals, shown, selected, change } = scene;
-  const rows = useMemo(() => {
-    const order = byNode ? nodes : rowOrder(columns, shown.sort);
-    return byNode || matches === null ? order : order.filter((row) => matches[row] === 1);
-  }, [byNode, columns, nodes, shown.sort, matches]);
+  const order = useMemo(
+    () => (byNode ? null : rowOrder(columns, shown.sort)),
+    [byNode, columns, shown.sort],
+  );
+  const rows = useMemo(
+    () => order?.filter((row) => matches === null || matches[row] === 1) ?? nodes,
+    [order, matches, nodes],
+  );
   const measures = byNode ? columns.nodes : columns;
   const rowsOf = (place: number): ArrayLike<number> => (byNode ? columns.rowsOf(place) : [place]);
   const nodeOf = (place: number): number => (byNode ? place : (columns.node[place] ?? 0));
@@ -66,7 +70,7 @@ export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
     label: trans.__('Idle for'),
     title: trans.__('For how long no kernel has run while somebody holds memory'),
     kind: 'number-wide',
-    width: 88,
+    width: 98,
     cell: (row) => {
       const idle_s = columns.idle_s[row] ?? NaN;
       return Number.isNaN(idle_s) ? '' : duration(idle_s * 1000);
@@ -155,7 +159,7 @@ function sumCell({ totals }: Scene, metric: Measured): Cell {
     : { content: text, title };
 }
 
-/** Who holds rows: the first owner, and how many more there are. */
+/** The first owner of rows, and the number of further owners. */
 function holdersCell(columns: Columns, rows: readonly number[]): Cell {
   const places = new Set(rows.flatMap((row) => [...columns.ownersOf(row)]));
   const owners = [...places].flatMap((place) => columns.owner(place) ?? []).map(ownerText);

@@ -4,7 +4,6 @@ import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { columnsOf, rowName, type Columns } from '../../model/fleet/columns';
 import { parseFilter } from '../../model/fleet/filter';
-import { nodeOrder, type Sort } from '../../model/fleet/order';
 import type { FleetAnswers } from '../../model/fleet/reader';
 import type { FleetShown } from '../../model/fleet/state';
 import { concernsOf, criticalGpus, totalsOf } from '../../model/fleet/totals';
@@ -18,7 +17,7 @@ export interface NodeOpener {
   open: (node: string) => void;
 }
 
-/** What the parts of the view show of a fleet, and how they change it. */
+/** The data of a view's parts, and the functions that change it. */
 export interface Scene extends ReturnType<typeof knownOf>, ReturnType<typeof foundIn> {
   /** The id of the view, which begins the ids of its elements. */
   id: string;
@@ -61,16 +60,16 @@ export function knownOf(fleet: Fleet) {
 }
 
 /** Returns the part of a fleet that matches a filter. */
-export function foundIn(columns: Columns, filter: string, sort: Sort) {
+export function foundIn(columns: Columns, order: Uint32Array, filter: string) {
   const { match, mistakes } = parseFilter(filter);
   const matches = match(columns);
-  const nodes = nodeOrder(columns, sort).filter(
+  const nodes = order.filter(
     (node) => matches === null || columns.rowsOf(node).some((row) => matches[row] === 1),
   );
   return {
     /** 1 for each row that matches; `null` without a filter. */
     matches,
-    /** What is wrong with the filter. */
+    /** The errors of the filter. */
     mistakes,
     /** The nodes with rows that match, in their order. */
     nodes,

@@ -17,7 +17,7 @@ const STEP = 8;
 /** How many rows there are without a layout, as in a test. */
 const UNSEEN = 40;
 
-/** What a cell shows, and attributes of its element. */
+/** The content of a cell, and attributes of its element. */
 export interface Cell {
   content: ComponentChild;
   title?: string | undefined;
@@ -40,7 +40,7 @@ export interface Column<Row, Key extends string = never> {
   cell: (row: Row) => Cell | string;
 }
 
-/** What a list shows around its table. */
+/** The texts around a table. */
 export interface ListingProps {
   class: string;
   title: string;
@@ -82,8 +82,8 @@ export interface TableProps<Row, Key extends string> {
 }
 
 /**
- * A table of any number of rows, of which only those on the screen are in the page. The page or an
- * element around the table scrolls; its head and its sums stay visible.
+ * A table of any number of rows. Only rows on the screen are in the page, or in another element
+ * around the table that scrolls; the head and the sums stay visible.
  */
 export function Table<Row, Key extends string>(props: TableProps<Row, Key>): ComponentChild {
   const { id, columns, rows, sort, onSort, selected = -1, onSelect, onOpen, sums = [] } = props;
@@ -253,7 +253,7 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
 function tracksOf(columns: readonly Pick<Column<never>, 'width'>[]): string {
   return columns
     .map(({ width }) =>
-      width === undefined ? 'minmax(80px,1fr)' : `minmax(${width * 0.7}px,${width}px)`,
+      width === undefined ? 'minmax(60px,1fr)' : `minmax(${width * 0.85}px,${width}px)`,
     )
     .join(' ');
 }

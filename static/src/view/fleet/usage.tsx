@@ -27,7 +27,7 @@ import { Listing, meterCell, Table, textCell, type Cell, type Column } from './t
 /** If usage ended longer ago than this, its end is shown. */
 const RECENT_MS = 120_000;
 
-/** Who used how much in the chosen range, and what they hold now. */
+/** The usage of owners in the chosen range, and the GPUs that they hold now. */
 export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
   const { grouping, columns, answers, shown, range, now_ms, change } = props;
   const { usage } = answers;
@@ -101,7 +101,7 @@ function columnsFor(
       width: 150,
       cell: (row) =>
         meterCell(
-          atLeast(hours(row.gpu_s), row.isLowerBound),
+          atLeast(formatHours(row.gpu_s), row.isLowerBound),
           share(row, row.gpu_s, gpu_s),
           'utilization',
         ),
@@ -122,7 +122,7 @@ function columnsFor(
       kind: 'number-wide',
       width: 96,
       cell: (row) => {
-        const text = hours(heldIdle(row));
+        const text = formatHours(heldIdle(row));
         return textCell(text === DASH ? null : atLeast(text, row.isLowerBound));
       },
     },
@@ -189,7 +189,7 @@ function ownerCell({ name, word, gpus }: OwnerRow, choose: (word: string) => voi
   };
 }
 
-function hours(seconds: number): string {
+function formatHours(seconds: number): string {
   return Number.isNaN(seconds) ? DASH : significant(seconds / 3600);
 }
 
@@ -203,11 +203,13 @@ function noteOf({ value, why }: Answered<FleetUsage>, grouping: Grouping, now_ms
     ...problems,
     grouping === 'jobs' && unlisted.owners > 0
       ? trans.__(
-          'The jobs with most GPU time are listed; %1 more are only in the sums. A filter finds none of these.',
+          'Only the jobs with most GPU time are listed; %1 more are only in the sums.',
           count(unlisted.owners),
         )
       : null,
-    unheld_gpu_s === null ? null : trans.__('Held by nobody: %1 GPU-hours.', hours(unheld_gpu_s)),
+    unheld_gpu_s === null
+      ? null
+      : trans.__('Held by nobody: %1 GPU-hours.', formatHours(unheld_gpu_s)),
   ]);
 }
 

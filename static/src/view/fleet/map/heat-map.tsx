@@ -73,7 +73,7 @@ export function HeatMap(scene: Scene): ComponentChild {
       shown: matches,
       severe: (row) => (columns.severity[row] ?? 0) >= CRITICAL,
       nameOf: (node) => columns.nodeNames[node] ?? '',
-      ramp: rampOf(palette, metric, (css) => parsed(context, css)),
+      ramp: rampOf(palette, metric, (css) => parseColor(context, css)),
       states: stateColors(map.current),
       palette,
       px,
@@ -148,7 +148,7 @@ export function HeatMap(scene: Scene): ComponentChild {
         tabIndex={0}
         aria-label={trans.__('%1: %2', name, metricLabel(metric))}
         aria-description={trans.__(
-          'Arrow keys move from one to the next, Enter opens the node, Escape clears the selection.',
+          'Arrow keys select another cell, Enter opens the node, Escape clears the selection.',
         )}
         style={{ height: layout === null ? undefined : `${layout.height}px` }}
         onPointerMove={(event) => point(rowAt(event))}
@@ -201,7 +201,7 @@ function valueText({ columns, shown: { metric } }: Scene, row: number): string {
   return text === DASH ? stateText(columns, row).text : text;
 }
 
-/** What the colors of the map mean. */
+/** The meanings of the map's colors. */
 function Legend({ columns, shown: { metric } }: Scene): ComponentChild {
   const [low, high] = isMeasured(metric) ? scaleEnds(metric) : [];
   const missing = missingText(columns, metric);
@@ -249,7 +249,7 @@ function Legend({ columns, shown: { metric } }: Scene): ComponentChild {
 }
 
 /** The parts of a color; a canvas understands every way to write one. */
-function parsed(ctx: CanvasRenderingContext2D, css: string): [number, number, number] {
+function parseColor(ctx: CanvasRenderingContext2D, css: string): [number, number, number] {
   ctx.fillStyle = '#888888';
   ctx.fillStyle = css;
   const text = ctx.fillStyle;

@@ -59,7 +59,7 @@ export function cornerOf(layout: Layout, { tile, slot }: CellPlace): [x: number,
   return [x, y];
 }
 
-/** Returns the cell at a point; `null` between nodes. The gap between two cells belongs to the first. */
+/** Returns the cell at a point, with the gap behind it; `null` between nodes. */
 export function cellAt(layout: Layout, x: number, y: number): CellPlace | null {
   const { across, down, cell, gap, columns, tileWidth, tileHeight, label, nodes } = layout;
   const column = Math.floor(x / tileWidth);

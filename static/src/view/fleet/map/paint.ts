@@ -40,13 +40,15 @@ export function rampOf(
   const card = parse(palette.card);
   const isDark = lightness(card) < 0.5;
   const color = parse(isMeasured(metric) ? colorOf(palette, metric) : palette.muted);
-  const low = mixed(card, color, isDark ? 0.16 : 0.14);
+  const low = mixColors(card, color, isDark ? 0.16 : 0.14);
   // The last third goes beyond the color itself, so that high values differ as well.
-  const high = mixed(color, isDark ? [255, 255, 255] : [10, 14, 30], isDark ? 0.42 : 0.45);
+  const high = mixColors(color, isDark ? [255, 255, 255] : [10, 14, 30], isDark ? 0.42 : 0.45);
   return Array.from({ length: STEPS }, (_, step) => {
     const share = step / (STEPS - 1);
     const at =
-      share < 0.66 ? mixed(low, color, share / 0.66) : mixed(color, high, (share - 0.66) / 0.34);
+      share < 0.66
+        ? mixColors(low, color, share / 0.66)
+        : mixColors(color, high, (share - 0.66) / 0.34);
     return `rgb(${at.map(Math.round).join()})`;
   });
 }
@@ -77,7 +79,7 @@ export function lookOf(columns: Columns, metric: FleetMetric, row: number): numb
   return Number.isNaN(share) ? LOOK.missing : Math.round(share * (STEPS - 1));
 }
 
-function mixed(from: Rgb, to: Rgb, share: number): Rgb {
+function mixColors(from: Rgb, to: Rgb, share: number): Rgb {
   const part = (i: 0 | 1 | 2): number => from[i] + (to[i] - from[i]) * share;
   return [part(0), part(1), part(2)];
 }
