@@ -29,11 +29,11 @@ use crate::{
 /// are TLS and tokens, as with `gpumon serve`. Each node can be opened from it, with everything
 /// that the node's own `gpumon serve` shows.
 ///
-/// With --table, --gpus, --users, --json or --free, the fleet is printed once instead. Words behind
-/// them choose GPUs: busy, idle, free, held, lost, critical, hot; part of a name of a node, GPU, user
-/// or job; node:NAME, gpu:NAME, user:NAME, job:ID, notebook:ID, namespace:NAME, condition:NAME;
-/// memory>80GiB, left>20GiB, utilization<10%, power>500W, temperature>70, idle>1h. All words have to
-/// match; ! before one excludes.
+/// With --table, --gpus, --users, --json or --free, the fleet is printed once instead. Words
+/// behind them choose GPUs: busy, idle, free, held, lost, critical, hot; part of a name of a
+/// node, GPU, user or job; node:NAME, gpu:NAME, user:NAME, job:ID, notebook:ID, namespace:NAME,
+/// condition:NAME; memory>80GiB, left>20GiB, utilization<10%, power>500W, temperature>70,
+/// idle>1h. All words have to match; ! before one excludes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct FleetArgs {

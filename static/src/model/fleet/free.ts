@@ -1,5 +1,6 @@
 /** Finds nodes with enough free GPUs, or the node that comes nearest. */
 
+import { count } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import type { FleetOwner } from '../../wire';
 import { modelOf, type Columns } from './columns';
@@ -85,15 +86,15 @@ export function nearestText(
   const name = columns.nodeNames[node] ?? '';
   const [first, ...others] = owners.map(holderText);
   return first === undefined
-    ? trans.__('%1 of %2 free on %3', free, of, name)
+    ? trans.__('%1 of %2 free on %3', count(free), count(of), name)
     : trans._n(
         '%2 of %3 free on %4; %5 if the idle %6 ends',
         '%2 of %3 free on %4; %5 if the idle %6 end',
         owners.length,
-        free,
-        of,
+        count(free),
+        count(of),
         name,
-        later,
+        count(later),
         [first, ...others].join(', '),
       );
 }

@@ -35,11 +35,13 @@ export function FreeView(scene: Scene): ComponentChild {
           onChange={({ currentTarget: { value } }) => set({ model: value === '' ? null : value })}
         >
           <option value="">{trans.__('of any model')}</option>
-          {[...new Set(columns.models)].map((model) => (
-            <option key={model} value={model}>
-              {withoutVendor(model)}
-            </option>
-          ))}
+          {[...new Set([...columns.models, ...(wanted.model === null ? [] : [wanted.model])])].map(
+            (model) => (
+              <option key={model} value={model}>
+                {withoutVendor(model)}
+              </option>
+            ),
+          )}
         </select>
         <label>
           {trans.__('with at least')}

@@ -73,7 +73,7 @@ export function HeatMap(scene: Scene): ComponentChild {
       shown: matches,
       severe: (row) => (columns.severity[row] ?? 0) >= CRITICAL,
       nameOf: (node) => columns.nodeNames[node] ?? '',
-      ramp: rampOf(palette, metric, (css) => parseColor(context, css)),
+      ramp: rampOf(palette, metric, map.current.closest('[data-gpumon-scheme=dark]') !== null),
       states: stateColors(map.current),
       palette,
       px,
@@ -246,13 +246,4 @@ function Legend({ columns, shown: { metric } }: Scene): ComponentChild {
       ))}
     </div>
   );
-}
-
-/** The parts of a color; a canvas understands every way to write one. */
-function parseColor(ctx: CanvasRenderingContext2D, css: string): [number, number, number] {
-  ctx.fillStyle = '#888888';
-  ctx.fillStyle = css;
-  const text = ctx.fillStyle;
-  const part = (at: number): number => Number.parseInt(text.slice(at, at + 2), 16);
-  return text.startsWith('#') ? [part(1), part(3), part(5)] : [136, 136, 136];
 }

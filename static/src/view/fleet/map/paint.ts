@@ -29,28 +29,22 @@ export const LOOK = {
 /** The colors of states, from the style sheet. */
 export type StateColors = Record<'free' | 'idle' | 'busy', string>;
 
-type Rgb = readonly [red: number, green: number, blue: number];
-
-/** The colors of all steps. `parse` returns the parts of a color of the style sheet. */
-export function rampOf(
-  palette: Palette,
-  metric: FleetMetric,
-  parse: (css: string) => Rgb,
-): string[] {
-  const card = parse(palette.card);
-  const isDark = lightness(card) < 0.5;
-  const color = parse(isMeasured(metric) ? colorOf(palette, metric) : palette.muted);
-  const low = mixColors(card, color, isDark ? 0.16 : 0.14);
-  // The last third goes beyond the color itself, so that high values differ as well.
-  const high = mixColors(color, isDark ? [255, 255, 255] : [10, 14, 30], isDark ? 0.42 : 0.45);
+/** The colors of all steps, from the card to the metric's color and a third beyond it. */
+export function rampOf(palette: Palette, metric: FleetMetric, isDark: boolean): string[] {
+  const color = isMeasured(metric) ? colorOf(palette, metric) : palette.muted;
+  const [low, end, high] = isDark ? [16, '#ffffff', 42] : [14, '#0a0e1e', 45];
   return Array.from({ length: STEPS }, (_, step) => {
-    const share = step / (STEPS - 1);
-    const at =
-      share < 0.66
-        ? mixColors(low, color, share / 0.66)
-        : mixColors(color, high, (share - 0.66) / 0.34);
-    return `rgb(${at.map(Math.round).join()})`;
+    const share = step / (STEPS - 1) / 0.66;
+    return share < 1
+      ? mix(color, low + (100 - low) * share, palette.card)
+      : mix(end, ((share - 1) * 0.66 * high) / 0.34, color);
   });
+}
+
+/** Mixes so much of a color with another. */
+function mix(color: string, share_percent: number, other: string): string {
+  // oxlint-disable-next-line texts/translated -- This is CSS.
+  return `color-mix(in srgb, ${color} ${share_percent}%, ${other})`;
 }
 
 export function stateColors(element: Element): StateColors {
@@ -77,15 +71,6 @@ export function lookOf(columns: Columns, metric: FleetMetric, row: number): numb
   }
   const share = shareOf(columns, metric, row);
   return Number.isNaN(share) ? LOOK.missing : Math.round(share * (STEPS - 1));
-}
-
-function mixColors(from: Rgb, to: Rgb, share: number): Rgb {
-  const part = (i: 0 | 1 | 2): number => from[i] + (to[i] - from[i]) * share;
-  return [part(0), part(1), part(2)];
-}
-
-function lightness([red, green, blue]: Rgb): number {
-  return (0.299 * red + 0.587 * green + 0.114 * blue) / 255;
 }
 
 export interface MapPicture {
