@@ -20,6 +20,7 @@ const CommandIDs = {
 
 const ARGUMENTS = {
   type: 'object',
+  // oxlint-disable-next-line texts/translated -- programs read it
   properties: { kernelId: { type: 'string', description: "Jupyter's id of the kernel" } },
   required: ['kernelId'],
 } as const;

@@ -54,7 +54,11 @@ function formats(): Formats {
 }
 
 function isDocumentRightToLeft(): boolean {
-  return typeof document !== 'undefined' && document.documentElement.dir === 'rtl';
+  // Tests of pure functions have no document.
+  if (typeof document === 'undefined') {
+    return false;
+  }
+  return document.documentElement.dir === 'rtl';
 }
 
 /** Returns a number and its unit, which keep their order in text from right to left. */
