@@ -8,6 +8,8 @@ import { own } from '../lib/own';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Level } from '../model/describe';
+import type { GpuState } from '../model/gpu';
+import { ALERT_LEVELS, type AlertLevel } from '../model/gpu-filter';
 import { valueOf } from '../model/reading';
 import type { Request } from '../model/request';
 import { isFresh, type Status } from '../model/status';
@@ -28,6 +30,30 @@ export interface AlertCount {
   /** Whether only these GPUs are shown. */
   isChosen: boolean;
   onClick: () => void;
+}
+
+/**
+ * Counts GPUs by their worst alert. `isChosen` and `choose` get the level and the indices of its
+ * GPUs.
+ */
+export function countAlerts(
+  gpus: readonly GpuState[],
+  levelOf: (gpu: GpuState) => Level,
+  isChosen: (level: AlertLevel, gpus: readonly number[]) => boolean,
+  choose: (level: AlertLevel, gpus: readonly number[]) => void,
+): AlertCount[] {
+  return ALERT_LEVELS.flatMap((level) => {
+    const indices = gpus.filter((gpu) => levelOf(gpu) === level).map(({ index }) => index);
+    const count = indices.length;
+    const text =
+      level === 'critical'
+        ? trans._n('%1 critical', '%1 critical', count)
+        : trans._n('%1 warning', '%1 warnings', count);
+    const isPressed = isChosen(level, indices);
+    return count > 0 || isPressed
+      ? [{ level, text, isChosen: isPressed, onClick: () => choose(level, indices) }]
+      : [];
+  });
 }
 
 export interface HeaderProps {

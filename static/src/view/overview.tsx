@@ -11,13 +11,7 @@ import type { Level } from '../model/describe';
 import { firingAlerts } from '../model/firing-alert';
 import { commonName, gpusOf, type GpuState } from '../model/gpu';
 import { gpuAlerts } from '../model/gpu-alerts';
-import {
-  ALERT_LEVELS,
-  filtered,
-  levelWords,
-  selectsLevel,
-  withLevelToggled,
-} from '../model/gpu-filter';
+import { filtered, levelWords, selectsLevel, withLevelToggled } from '../model/gpu-filter';
 import { formatOrder, GpuSorter, nextOrder, parseOrder } from '../model/gpu-order';
 import { holderRows } from '../model/holders';
 import { isFresh } from '../model/status';
@@ -26,7 +20,7 @@ import { isBusy } from '../model/summary';
 import { AlertList, Announcer } from './alerts';
 import { GpuList, ROWS_FROM } from './gpu-list';
 import type { HeadAction } from './head-action';
-import { Header, type AlertCount } from './header';
+import { countAlerts, Header } from './header';
 import { HolderTable } from './holder-table';
 import { Notice } from './notice';
 import { rowLayoutOf } from './row-layout';
@@ -154,7 +148,12 @@ export class Overview extends StoreView {
       <>
         <Header
           {...{ title: options.title, store, status, summary, at_ms, onRetry: options.onRetry }}
-          alerts={this.alertCounts(gpus, levelOf, filter)}
+          alerts={countAlerts(
+            gpus,
+            levelOf,
+            (level) => selectsLevel(filter, level),
+            (level) => this.storeChoice(this.filter, withLevelToggled(filter, level) || null),
+          )}
           span={{ minutes: state.span, onChange: (span) => this.setState({ span }) }}
           actions={this.headActions()}
           request={runner?.request}
@@ -208,25 +207,6 @@ export class Overview extends StoreView {
   private storeChoice(choice: Stored, value: string | null): void {
     choice.set(value);
     this.invalidate();
-  }
-
-  /** Counts GPUs by their worst alert; a click shows only these. */
-  private alertCounts(
-    gpus: readonly GpuState[],
-    levelOf: (gpu: GpuState) => Level,
-    filter: string,
-  ): AlertCount[] {
-    return ALERT_LEVELS.flatMap((level) => {
-      const count = gpus.filter((gpu) => levelOf(gpu) === level).length;
-      const isChosen = selectsLevel(filter, level);
-      const text =
-        level === 'critical'
-          ? trans._n('%1 critical', '%1 critical', count)
-          : trans._n('%1 warning', '%1 warnings', count);
-      const onClick = (): void =>
-        this.storeChoice(this.filter, withLevelToggled(filter, level) || null);
-      return count > 0 || isChosen ? [{ level, text, isChosen, onClick }] : [];
-    });
   }
 
   private headActions(): HeadAction[] {

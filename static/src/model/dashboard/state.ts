@@ -159,6 +159,11 @@ export function resumed(state: DashboardState): DashboardState {
   return { ...state, paused_ms: null, range: null };
 }
 
+/** Shows only these GPUs, or all again if it showed only these. */
+export function toggledGpus(state: DashboardState, gpus: readonly number[]): DashboardState {
+  return { ...state, gpus: state.gpus?.join() === gpus.join() ? null : gpus };
+}
+
 /** Paused at `now_ms`, or live again. */
 export function togglePaused(state: DashboardState, now_ms: number): DashboardState {
   return isPaused(state) ? resumed(state) : { ...state, paused_ms: now_ms };

@@ -638,3 +638,19 @@ describe('a mark', () => {
     expect(element.querySelector('.gpumon-mark-form')).toBeNull();
   });
 });
+
+it('alert chip shows only the GPUs with alerts', () => {
+  const { element, store, render, address } = shown(3);
+  const lost = { state: 'lost' as const, since_ms: NOW };
+  const gpus = [gpu(0), gpu(1, { health: lost }), gpu(2)];
+  store.apply(hello({ inventory: inventory(3), sample: sample(NOW, gpus) }));
+  render();
+  const chip = (): HTMLButtonElement | null =>
+    element.querySelector('[data-testid=gpumon-head-critical]');
+  expect(chip()?.textContent).toBe('1 critical');
+  chip()?.click();
+  expect(address()).toBe('gpu=1');
+  expect(chip()?.getAttribute('aria-pressed')).toBe('true');
+  chip()?.click();
+  expect(address()).toBe('');
+});

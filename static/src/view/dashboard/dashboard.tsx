@@ -4,6 +4,7 @@ import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
 import { h } from '../../lib/dom';
+import { grouped } from '../../lib/grouped';
 import { remembered } from '../../lib/remembered';
 import { trans } from '../../lib/translation';
 import { notebookNamer, recorded } from '../../model/cell-log';
@@ -27,20 +28,23 @@ import {
   rangeOf,
   reset,
   resumed,
+  toggledGpus,
   togglePaused,
   zoomedSince,
   zoomedStep,
   type DashboardState,
 } from '../../model/dashboard/state';
+import type { Level } from '../../model/describe';
 import type { Subscription } from '../../model/feed';
-import { gpusOf } from '../../model/gpu';
+import { gpusOf, type GpuState } from '../../model/gpu';
+import { gpuAlerts } from '../../model/gpu-alerts';
 import { holderRows } from '../../model/holders';
 import type { Known } from '../../model/history/past';
 import type { Request } from '../../model/request';
 import { isFresh } from '../../model/status';
 import type { Store } from '../../model/store';
 import type { Moment } from '../../model/summary';
-import { Header } from '../header';
+import { countAlerts, Header } from '../header';
 import { Notice } from '../notice';
 import { useOnScreen, useSeldom } from '../on-screen';
 import { runBands } from '../run-bands';
@@ -145,9 +149,10 @@ export class Dashboard extends StoreView {
     const gpus = gpusOf(store.inventory, store.sample, store.details);
     const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
     const indices = chosen.map(({ index }) => index);
+    const rows = holderRows(gpus, store.slots, notebooks?.pathOf);
     this.updateTraces();
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    this.holders.record(holderRows(gpus, store.slots, notebooks?.pathOf), now_ms);
+    this.holders.record(rows, now_ms);
     this.holders.recall(store.formerHolders, gpus, store.slots);
     this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
     const { executions: own } = store.cells;
@@ -162,7 +167,13 @@ export class Dashboard extends StoreView {
     // The server records the owners of some memory only.
     const sections = known === null ? all : withStacks(all, known.knows);
     this.shown = known;
-    const { status, ...head } = this.head(chosen);
+    const { status, ...head } = this.head(chosen, true);
+    const holdersOf = grouped(
+      rows.filter((row) => row.kind === 'holder'),
+      ({ gpu }) => gpu,
+    );
+    const levelOf = (gpu: GpuState): Level =>
+      gpuAlerts(gpu, holdersOf.get(gpu.index) ?? [], store, now_ms)[0]?.level ?? 'none';
     const palette = this.currentPalette();
     const timeline = known?.source ?? store.timeline;
     const window = store.window(from_ms, to_ms);
@@ -223,6 +234,12 @@ export class Dashboard extends StoreView {
           status={status}
           title={options.title}
           store={store}
+          alerts={countAlerts(
+            gpus,
+            levelOf,
+            (_, indices) => indices.length > 0 && indices.join() === state.gpus?.join(),
+            (_, indices) => this.change((before) => toggledGpus(before, indices)),
+          )}
           paused={isPaused(state) ? spanText(from_ms, to_ms, now_ms) : null}
           actions={options.actions?.() ?? []}
           onRetry={options.onRetry}

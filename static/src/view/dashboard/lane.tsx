@@ -11,6 +11,8 @@ import type { AnnotationSet } from './annotations';
 const ROWS = 2;
 /** Flags in this last part of the lane have their text on the left. */
 const LAST_PART = 0.8;
+/** Text in less than this share of the lane would be cut to a letter or two. */
+const LEAST_ROOM = 0.05;
 /** Flags within this share of the lane are one. */
 const NEAR = 0.01;
 
@@ -79,7 +81,11 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
           '--_mark': color,
         }}
       >
-        {group.length > 1 ? trans.__('%1 (+%2)', label, group.length - 1) : label}
+        {room < LEAST_ROOM
+          ? null
+          : group.length > 1
+            ? trans.__('%1 (+%2)', label, group.length - 1)
+            : label}
       </li>
     );
   };
