@@ -132,9 +132,11 @@ export function NodeLink({
 
 /** A name whose number at the end is never cut: `node-…0412 / 3`. */
 export function Name({ text, rest = '' }: { text: string; rest?: string }): ComponentChild {
-  const [number = ''] = /\d[\d.:_-]{0,11}$/.exec(text) ?? [];
+  const [number = ''] = /\d[\d.:_-]{0,15}$/.exec(text) ?? [];
+  // Blanks and slashes are narrower than digits.
+  const end_ch = number.length + 0.8 * rest.length;
   return (
-    <span class="gpumon-fleet-name">
+    <span class="gpumon-fleet-name" style={{ '--_end': `${end_ch}ch` }}>
       <bdi>{text.slice(0, text.length - number.length)}</bdi>
       <bdi>{number + rest}</bdi>
     </span>
