@@ -15,7 +15,7 @@ vi.mock('@jupyterlab/apputils', () => ({
   },
 }));
 
-import { AlertNotifications } from './alert-notifications';
+import { notifyOfAlerts } from './alert-notifications';
 
 type FiringAlert = Feed['store']['firing'][number];
 
@@ -33,7 +33,7 @@ const trans = {
 
 let listener: FeedListener;
 let store: { firing: FiringAlert[] };
-let notifications: AlertNotifications;
+let end: () => void;
 const update = vi.fn();
 const unsubscribe = vi.fn();
 
@@ -51,7 +51,7 @@ beforeEach(() => {
     listener = one;
     return { update, unsubscribe };
   };
-  notifications = new AlertNotifications({ store, subscribe } as unknown as Feed, trans as never);
+  end = notifyOfAlerts({ store, subscribe } as unknown as Feed, trans as never);
 });
 
 it('shows each alert once, as long as it fires', () => {
@@ -83,7 +83,7 @@ it('is silent while a rule is silenced', () => {
 it('asks for no samples, and takes its notifications along', () => {
   expect(update).toHaveBeenCalledWith({ active: false });
   tell(HOT);
-  notifications.dispose();
+  end();
   expect(unsubscribe).toHaveBeenCalledOnce();
   expect(shown()).toEqual([]);
 });

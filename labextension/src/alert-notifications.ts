@@ -1,73 +1,46 @@
-/** Notifications of the alerts of people's own rules. */
-
-import type { Feed, Subscription } from '@gpumon/page/feed';
+import type { Feed } from '@gpumon/page/feed';
 import { describeFiring, firingKey } from '@gpumon/page/firing-alert';
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IDisposable } from '@lumino/disposable';
 
-/** The wire's type, which only the page's sources name. */
-type FiringAlert = Feed['store']['firing'][number];
-
-/** A notice goes away by itself. */
+/** A notice closes after this time; alerts stay while they fire. */
 const NOTICE_MS = 10_000;
+const TYPES = { critical: 'error', warning: 'warning', notice: 'info' } as const;
 
 /**
- * One notification for each alert that fires and is not silenced, as long as it does. It asks for no samples.
+ * Shows one notification for each alert of a rule while it fires and is not silenced. It requests
+ * no samples. Returns a function that ends it.
  */
-export class AlertNotifications implements IDisposable {
-  isDisposed = false;
-  /** The ids of notifications, by alert. One that was closed stays known, and does not come again. */
-  private readonly shown = new Map<string, string>();
-  private readonly subscription: Subscription;
-
-  constructor(
-    private readonly feed: Feed,
-    private readonly trans: TranslationBundle,
-  ) {
-    this.subscription = feed.subscribe((frame) => {
-      if (frame?.type === 'hello' || frame?.type === 'alerts') {
-        this.update();
-      }
-    });
-    this.subscription.update({ active: false });
-    this.update();
-  }
-
-  dispose(): void {
-    if (this.isDisposed) {
-      return;
-    }
-    this.isDisposed = true;
-    this.subscription.unsubscribe();
-    this.shown.forEach((id) => Notification.dismiss(id));
-  }
-
-  private update(): void {
-    const firing = new Map(this.feed.store.firing.map((alert) => [firingKey(alert), alert]));
-    for (const [key, id] of this.shown) {
+export function notifyOfAlerts(feed: Feed, trans: TranslationBundle): () => void {
+  /** The IDs of notifications, by alert. A closed one is kept, so that it does not return. */
+  const shown = new Map<string, string>();
+  const update = (): void => {
+    const firing = new Map(feed.store.firing.map((alert) => [firingKey(alert), alert]));
+    for (const [key, id] of shown) {
       if (!firing.has(key)) {
         Notification.dismiss(id);
-        this.shown.delete(key);
+        shown.delete(key);
       }
     }
     for (const [key, alert] of firing) {
-      if (!this.shown.has(key) && alert.silenced !== true) {
-        this.shown.set(key, this.notify(alert));
+      if (!shown.has(key) && alert.silenced !== true) {
+        const text = describeFiring(alert);
+        const message = alert.gpu === null ? text : trans.__('GPU %1: %2', alert.gpu.index, text);
+        const type = TYPES[alert.severity];
+        const autoClose = type === 'info' ? NOTICE_MS : false;
+        shown.set(key, Notification.emit(message, type, { autoClose }));
       }
     }
-  }
-
-  private notify(alert: FiringAlert): string {
-    const { gpu, severity } = alert;
-    const text = describeFiring(alert);
-    const type = severity === 'critical' ? 'error' : severity === 'warning' ? 'warning' : 'info';
-    return Notification.emit(
-      gpu === null ? text : this.trans.__('GPU %1: %2', gpu.index, text),
-      type,
-      {
-        autoClose: type === 'info' ? NOTICE_MS : false,
-      },
-    );
-  }
+  };
+  const subscription = feed.subscribe((frame) => {
+    if (frame?.type === 'hello' || frame?.type === 'alerts') {
+      update();
+    }
+  });
+  subscription.update({ active: false });
+  update();
+  return () => {
+    subscription.unsubscribe();
+    shown.forEach((id) => Notification.dismiss(id));
+  };
 }

@@ -1,5 +1,3 @@
-/** A button in a notebook's toolbar that has its kernel run pandas and scikit-learn on the GPU, where it can. */
-
 import chipStyle from '@gpumon/page/chip.css?inline';
 import { adoptStyle } from '@gpumon/page/style';
 import { Dialog, Notification, showDialog, showErrorMessage } from '@jupyterlab/apputils';
@@ -11,13 +9,14 @@ import { findAccelerators, loadAccelerators, type Accelerator } from './accelera
 import { addToToolbar, type NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
 
+/** A button in a notebook's toolbar that makes its kernel run pandas and scikit-learn on the GPU. */
 export class AcceleratorButton extends Widget {
   private readonly button = document.createElement('button');
   /** Whether the kernel has been asked since it started. */
-  private queried = false;
-  private loading = false;
-  /** Whether somebody has pressed it, and not all of what follows is done. */
-  private pressed = false;
+  private isQueried = false;
+  private isLoading = false;
+  /** Whether a click is still being handled. */
+  private isPressed = false;
 
   constructor(
     private readonly panel: NotebookPanel,
@@ -30,11 +29,9 @@ export class AcceleratorButton extends Widget {
     this.button.className = 'gpumon-toolbar-chip';
     this.button.dataset.testid = 'gpumon-accelerate';
     this.button.addEventListener('click', () => {
-      if (!this.pressed) {
-        this.pressed = true;
-        void this.accelerate().finally(() => {
-          this.pressed = false;
-        });
+      if (!this.isPressed) {
+        this.isPressed = true;
+        void this.accelerate().finally(() => (this.isPressed = false));
       }
     });
     this.node.append(this.button);
@@ -56,78 +53,74 @@ export class AcceleratorButton extends Widget {
   }
 
   private readonly onKernel = (): void => {
-    this.queried = false;
+    this.isQueried = false;
     this.showState([]);
     this.onStatus();
   };
 
-  /** Asks once per start of the kernel, and never one that has something to do. */
+  /** Asks the kernel once after each start, when it is idle. */
   private readonly onStatus = (): void => {
     const status = this.kernel?.status;
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
-      this.queried = false;
+      this.isQueried = false;
       this.showState([]);
-    } else if (status === 'idle' && !this.queried) {
-      this.queried = true;
+    } else if (status === 'idle' && !this.isQueried) {
+      this.isQueried = true;
       void this.queryKernel();
     }
   };
 
-  /** What the kernel has, now also on the button; `null` where it is gone before it answers. */
-  private async queryKernel(): Promise<Accelerator[] | null> {
+  /** Shows and returns the accelerators of the kernel; an empty list if it ends meanwhile. */
+  private async queryKernel(): Promise<Accelerator[]> {
     const { kernel } = this;
-    try {
-      const found = kernel === null ? [] : await findAccelerators(kernel);
-      if (kernel !== this.kernel || this.isDisposed) {
-        return null;
-      }
-      this.showState(found);
-      return found;
-    } catch {
-      return null;
+    const found = kernel === null ? [] : await findAccelerators(kernel).catch(() => null);
+    if (found === null || kernel !== this.kernel || this.isDisposed) {
+      return [];
     }
+    this.showState(found);
+    return found;
   }
 
   private showState(accelerators: readonly Accelerator[]): void {
-    const { button, trans, loading } = this;
-    const on = accelerators.length > 0 && accelerators.every(({ isOn }) => isOn);
+    const { button, trans, isLoading } = this;
+    const [names, libraries] = describe(accelerators);
+    const isOn = accelerators.length > 0 && accelerators.every((one) => one.isOn);
     button.hidden = accelerators.length === 0;
-    button.textContent = loading
+    button.textContent = isLoading
       ? trans.__('Accelerating…')
-      : on
+      : isOn
         ? trans.__('Accelerated')
         : trans.__('Accelerate');
-    button.title = on
-      ? trans.__('%1 on: %2 on the GPU, until the kernel restarts', ...naming(accelerators))
-      : trans.__('Load %1 into this kernel, so that %2 run on the GPU', ...naming(accelerators));
-    button.setAttribute('aria-pressed', String(on));
-    button.setAttribute('aria-busy', String(loading));
+    button.title = isOn
+      ? trans.__('%1 on: %2 on the GPU, until the kernel restarts', names, libraries)
+      : trans.__('Load %1 into this kernel, so that %2 run on the GPU', names, libraries);
+    button.setAttribute('aria-pressed', String(isOn));
+    button.setAttribute('aria-busy', String(isLoading));
   }
 
   private async accelerate(): Promise<void> {
     const { trans } = this;
     if (this.kernel?.status !== 'idle') {
-      Notification.info(trans.__('The kernel is busy. Load accelerators when it is idle.'), {
-        autoClose: 5000,
-      });
+      const message = trans.__('The kernel is busy. Load accelerators when it is idle.');
+      Notification.info(message, { autoClose: 5000 });
       return;
     }
-    // A cell may have loaded them, or imported a library, since the kernel was asked.
+    // A cell may have loaded accelerators, or imported a library, since the kernel was asked.
     const found = await this.queryKernel();
-    if (found === null || found.length === 0) {
+    const late = found.filter(({ isLate }) => isLate);
+    if (found.length === 0) {
       return;
     }
-    const late = found.filter(({ isLate }) => isLate);
     if (found.every(({ isOn }) => isOn)) {
       await this.offerRestart(trans.__('Restart without accelerators?'), trans.__('Restart'));
-    } else if (late.length === 0) {
+    } else if (
+      late.length === 0 ||
+      (await this.offerRestart(
+        trans.__('%1 must be loaded before %2 is imported', ...describe(late)),
+        trans.__('Restart and Load'),
+      ))
+    ) {
       await this.load(found);
-    } else {
-      const [names, libraries] = naming(late);
-      const title = trans.__('%1 must be loaded before %2 is imported', names, libraries);
-      if (await this.offerRestart(title, trans.__('Restart and Load'))) {
-        await this.load(found);
-      }
     }
   }
 
@@ -148,32 +141,26 @@ export class AcceleratorButton extends Widget {
   }
 
   private async load(accelerators: readonly Accelerator[]): Promise<void> {
-    const { kernel } = this;
+    const { kernel, trans } = this;
     if (kernel === null) {
       return;
     }
-    this.loading = true;
-    this.queried = true;
+    this.isLoading = true;
+    this.isQueried = true;
     this.showState(accelerators);
-    try {
-      const { accelerators: after, failures } = await loadAccelerators(kernel, accelerators);
-      this.loading = false;
-      this.showState(after);
-      if (failures.length > 0) {
-        await showErrorMessage(
-          this.trans.__('Not all accelerators could be loaded'),
-          failures.join('\n'),
-        );
-      }
-    } catch {
-      // The kernel was restarted or is gone; the next start is asked anew.
-      this.loading = false;
-      this.showState([]);
+    // A kernel that ends meanwhile is asked again when it has started.
+    const loaded = await loadAccelerators(kernel, accelerators).catch(() => null);
+    this.isLoading = false;
+    this.showState(loaded?.accelerators ?? []);
+    if (loaded !== null && loaded.failures.length > 0) {
+      const title = trans.__('Not all accelerators could be loaded');
+      await showErrorMessage(title, loaded.failures.join('\n'));
     }
   }
 }
 
-function naming(accelerators: readonly Accelerator[]): [string, string] {
+/** Returns the names of the accelerators, and of their libraries. */
+function describe(accelerators: readonly Accelerator[]): [string, string] {
   return [
     accelerators.map(({ name }) => name).join(', '),
     accelerators.map(({ library }) => library).join(', '),

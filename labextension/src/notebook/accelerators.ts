@@ -1,28 +1,24 @@
-/** cudf.pandas and cuml.accel in a kernel: which it has, which are on, and how they are loaded. */
-
 import type { Kernel } from '@jupyterlab/services';
 
-/** Extensions of IPython that run a library on the GPU, and that have to be loaded before it; in the order of loading. */
+/** Extensions of IPython that run a library on the GPU, in the order of loading. */
 const ACCELERATORS = [
   { name: 'cudf.pandas', module: 'pandas', library: 'pandas' },
   { name: 'cuml.accel', module: 'sklearn', library: 'scikit-learn' },
 ] as const;
 
+/** An accelerator that a kernel has. */
 export interface Accelerator {
   name: string;
   library: string;
   isOn: boolean;
-  /** The library is there already, so that it is too late before the next start of the kernel. */
+  /** Whether its library is imported already, so that it needs a restart of the kernel. */
   isLate: boolean;
 }
 
-export interface Loaded {
-  accelerators: Accelerator[];
-  /** What did not work, in the kernel's words. */
-  failures: string[];
-}
-
-/** Python that finds the modules without importing them, since their import alone takes seconds and GPU memory. */
+/**
+ * Python that finds the modules without importing them, since their import takes seconds and GPU
+ * memory. JSON of texts and lists is Python, too.
+ */
 const QUERY = `
 import sys
 from importlib.machinery import PathFinder
@@ -35,15 +31,15 @@ def has(name):
 def on(name):
     module = sys.modules.get(name)
     return name in loaded or getattr(module, 'LOADED', False) or getattr(module, 'enabled', bool)()
-answer = [[int(has(name)), int(on(name)), int(late in sys.modules)] for name, late in ${pythonText(
+answer = [[int(has(name)), int(on(name)), int(late in sys.modules)] for name, late in ${JSON.stringify(
   ACCELERATORS.map(({ name, module }) => [name, module]),
 )}]
 `;
 
-/** An expression leaves no name behind in the notebook; what it needs has a namespace of its own. */
-const EXPRESSION = `(lambda own: exec(${pythonText(QUERY)}, own) or own['answer'])({})`;
+/** An expression with a namespace of its own, which leaves no name in the notebook. */
+const EXPRESSION = `(lambda own: exec(${JSON.stringify(QUERY)}, own) or own['answer'])({})`;
 
-/** The accelerators that a kernel has; none where it cannot tell. */
+/** Returns the accelerators of a kernel; none if it runs another language. */
 export async function findAccelerators(kernel: Kernel.IKernelConnection): Promise<Accelerator[]> {
   const { language_info } = await kernel.info;
   return language_info.name === 'python'
@@ -51,23 +47,24 @@ export async function findAccelerators(kernel: Kernel.IKernelConnection): Promis
     : [];
 }
 
-/** Loads those that are not on, as `%load_ext` does. */
+/** Loads those that are not on, as `%load_ext` does. Failures are in the kernel's words. */
 export async function loadAccelerators(
   kernel: Kernel.IKernelConnection,
   accelerators: readonly Accelerator[],
-): Promise<Loaded> {
+): Promise<{ accelerators: Accelerator[]; failures: string[] }> {
   const names = accelerators.filter(({ isOn }) => !isOn).map(({ name }) => name);
   const load = (name: string): string =>
-    `__import__('IPython').get_ipython().extension_manager.load_extension(${pythonText(name)})`;
-  const answers = await evaluate(kernel, {
-    ...Object.fromEntries(names.map((name) => [name, load(name)])),
-    // The last to be evaluated, so it tells what has come of the others.
-    state: EXPRESSION,
-  });
+    `__import__('IPython').get_ipython().extension_manager.load_extension(${JSON.stringify(name)})`;
+  const loading = Object.fromEntries(names.map((name) => [name, load(name)]));
+  // The state is evaluated last, so it has the result of the others.
+  const answers = await evaluate(kernel, { ...loading, state: EXPRESSION });
   const after = read(answers.state);
   const failures = names
     .filter((name) => after.find((one) => one.name === name)?.isOn !== true)
-    .map((name) => `${name}: ${failureOf(answers[name])}`);
+    .map((name) => {
+      const { status, ename = '', evalue = '', data } = answers[name] ?? {};
+      return `${name}: ${status === 'error' ? `${ename}: ${evalue}` : (data?.['text/plain'] ?? '–')}`;
+    });
   return { accelerators: after, failures };
 }
 
@@ -78,7 +75,7 @@ interface ExpressionResult {
   evalue?: string;
 }
 
-/** Has a kernel evaluate expressions, without a trace in its counter, its history and its names. */
+/** Evaluates expressions without a trace in the kernel's counter, history and names. */
 async function evaluate(
   kernel: Kernel.IKernelConnection,
   user_expressions: Record<string, string>,
@@ -88,7 +85,7 @@ async function evaluate(
     silent: true,
     store_history: false,
     allow_stdin: false,
-    // Cells that wait behind it are none of its business.
+    // Cells that wait for the kernel are to run.
     stop_on_error: false,
     user_expressions,
   }).done;
@@ -104,15 +101,4 @@ function read(answer: ExpressionResult | undefined): Accelerator[] {
     const [has, on, late] = rows[i] ?? [0, 0, 0];
     return has === 0 ? [] : [{ name, library, isOn: on === 1, isLate: on === 0 && late === 1 }];
   });
-}
-
-function failureOf(answer: ExpressionResult | undefined): string {
-  return answer?.status === 'error'
-    ? `${answer.ename ?? ''}: ${answer.evalue ?? ''}`
-    : (answer?.data?.['text/plain'] ?? '–');
-}
-
-/** JSON of plain text and lists is Python, too. */
-function pythonText(value: unknown): string {
-  return JSON.stringify(value);
 }

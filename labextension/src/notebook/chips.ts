@@ -1,18 +1,16 @@
-/** What notebooks have of the GPUs now: in their toolbars, and of the present one in JupyterLab's status bar. */
-
 import { Chip } from '@gpumon/page/cells';
 import chipStyle from '@gpumon/page/chip.css?inline';
 import type { Feed } from '@gpumon/page/feed';
 import { adoptStyle } from '@gpumon/page/style';
-import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Widget } from '@lumino/widgets';
 
-import { addToToolbar, type NotebookPanel } from './notebook-panel';
 import { PageSubscription } from '../page-subscription';
+import type { NotebookPanel } from './notebook-panel';
+import { newestSample } from './notebooks';
 
-class ChipWidget extends Widget {
+/** The GPU use of a notebook, for its toolbar, or of the one in front, for the status bar. */
+export class ChipWidget extends Widget {
   private readonly chip: Chip;
-  private readonly subscription: PageSubscription;
 
   constructor(
     private readonly feed: Feed,
@@ -20,58 +18,20 @@ class ChipWidget extends Widget {
     onClick: () => void,
   ) {
     adoptStyle(chipStyle);
-    const chip = new Chip(onClick);
     super({ node: document.createElement('span') });
-    this.chip = chip;
-    this.node.append(chip.element);
-    this.subscription = new PageSubscription(feed, (frame) => {
-      // A connection that has ended tells nothing about now.
+    this.chip = new Chip(onClick);
+    this.node.append(this.chip.element);
+    const subscription = new PageSubscription(feed, (frame) => {
+      // Without a connection, nothing is known.
       if (frame === null || frame.type === 'sample' || frame.type === 'hello') {
         this.refresh();
       }
     });
+    this.disposed.connect(() => subscription.dispose());
   }
 
-  refresh(): void {
-    const { phase, sample } = this.feed.store;
-    const kernel = this.notebook()?.sessionContext.session?.kernel ?? null;
-    this.chip.update(phase.phase === 'open' ? sample : null, kernel?.id ?? null);
-  }
-
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this.subscription.dispose();
-      super.dispose();
-    }
-  }
-}
-
-export function addToolbarChip(panel: NotebookPanel, feed: Feed, onClick: () => void): Widget {
-  const chip = new ChipWidget(feed, () => panel, onClick);
-  addToToolbar(panel, 'gpumon', chip);
-  return chip;
-}
-
-/** A chip for the status bar, about the notebook that is in front. */
-export class StatusChip extends ChipWidget {
-  constructor(
-    private readonly shell: JupyterFrontEnd.IShell,
-    feed: Feed,
-    notebooks: ReadonlySet<NotebookPanel>,
-    onClick: () => void,
-  ) {
-    super(
-      feed,
-      () => [...notebooks].find((panel) => panel === shell.currentWidget) ?? null,
-      onClick,
-    );
-    shell.currentChanged?.connect(this.onCurrent);
-  }
-
-  override dispose(): void {
-    this.shell.currentChanged?.disconnect(this.onCurrent);
-    super.dispose();
-  }
-
-  private readonly onCurrent = (): void => this.refresh();
+  readonly refresh = (): void => {
+    const kernel = this.notebook()?.sessionContext.session?.kernel;
+    this.chip.update(newestSample(this.feed), kernel?.id ?? null);
+  };
 }

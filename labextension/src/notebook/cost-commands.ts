@@ -1,42 +1,33 @@
-/** Commands about what notebooks store of their cells' costs. They are in the palette as soon as a notebook is open. */
+import { showErrorMessage } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
 
-import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { showErrorMessage, type ICommandPalette } from '@jupyterlab/apputils';
-import type { ISettingRegistry } from '@jupyterlab/settingregistry';
-import { nullTranslator, type ITranslator, type TranslationBundle } from '@jupyterlab/translation';
-
+import type { InNotebooksOptions } from './in-notebooks';
 import type { NotebookPanel } from './notebook-panel';
 import { removeStoredCosts } from './stored-costs';
 
-const PLUGIN_ID = 'gpumon:plugin';
 const SETTING = 'storeCosts';
 
-const CommandIDs = {
-  store: 'gpumon:store-costs',
-  remove: 'gpumon:remove-stored-costs',
-} as const;
-
-const NO_ARGUMENTS = { args: { type: 'object', properties: {} } } as const;
-
-export interface CostCommandsOptions {
-  app: JupyterFrontEnd;
-  palette: ICommandPalette | null;
-  registry: ISettingRegistry | null;
-  translator: ITranslator | null;
-  trans: TranslationBundle;
-  /** The notebook in front. */
+export interface CostCommandsOptions extends Pick<
+  InNotebooksOptions,
+  'app' | 'palette' | 'registry' | 'translator' | 'trans'
+> {
+  /** Returns the notebook in front. */
   current: () => NotebookPanel | null;
 }
 
+/** Adds commands about the costs that notebooks store. They are in the palette with a notebook. */
 export async function addCostCommands(options: CostCommandsOptions): Promise<void> {
-  const { app, palette, registry, translator, trans, current } = options;
+  const { palette, registry, translator, trans, current } = options;
+  const { commands } = options.app;
   // The group is JupyterLab's own, and so is its name.
   const lab = (translator ?? nullTranslator).load('jupyterlab');
   const category = lab.__('Notebook Operations');
-  app.commands.addCommand(CommandIDs.remove, {
+  const describedBy = { args: { type: 'object', properties: {} } } as const;
+  const remove = 'gpumon:remove-stored-costs';
+  commands.addCommand(remove, {
     label: trans.__('Remove Stored GPU Costs'),
     caption: trans.__('Remove the GPU costs that are stored in the cells of this notebook'),
-    describedBy: NO_ARGUMENTS,
+    describedBy,
     isEnabled: () => current() !== null,
     execute: () => {
       const notebook = current();
@@ -45,28 +36,27 @@ export async function addCostCommands(options: CostCommandsOptions): Promise<voi
       }
     },
   });
-  palette?.addItem({ command: CommandIDs.remove, category });
+  palette?.addItem({ command: remove, category });
 
   // Without its settings, the defaults hold, and cannot be changed.
-  const settings = await registry?.load(PLUGIN_ID).catch(() => null);
+  const settings = await registry?.load('gpumon:plugin').catch(() => null);
   if (!settings) {
     return;
   }
-  const isOn = (): boolean => settings.composite[SETTING] === true;
+  const isToggled = (): boolean => settings.composite[SETTING] === true;
   const label = trans.__('Store GPU Cost of Cells in the Notebook');
-  app.commands.addCommand(CommandIDs.store, {
+  const store = 'gpumon:store-costs';
+  commands.addCommand(store, {
     label,
-    caption: trans.__(
-      'Store in each cell that uses a GPU what its run has cost, for all notebooks',
-    ),
-    describedBy: NO_ARGUMENTS,
+    caption: trans.__('For all notebooks, store the GPU cost of a run in each cell with GPU use'),
+    describedBy,
     isToggleable: true,
-    isToggled: isOn,
+    isToggled,
     execute: () =>
       settings
-        .set(SETTING, !isOn())
+        .set(SETTING, !isToggled())
         .catch((error: unknown) => showErrorMessage(label, error as Error)),
   });
-  settings.changed.connect(() => app.commands.notifyCommandChanged(CommandIDs.store));
-  palette?.addItem({ command: CommandIDs.store, category });
+  settings.changed.connect(() => commands.notifyCommandChanged(store));
+  palette?.addItem({ command: store, category });
 }

@@ -1,94 +1,59 @@
-/**
- * A section of JupyterLab's list of running items: this server's kernels that hold GPU memory, and
- * how much.
- */
-
 import { DASH, isConsolePath, memorySize, notebookNames, shareOf } from '@gpumon/page/cells';
 import type { Feed, Subscription } from '@gpumon/page/feed';
-import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IRunningSessions } from '@jupyterlab/running';
-import type { Session } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { consoleIcon, notebookIcon } from '@jupyterlab/ui-components';
 import { Signal } from '@lumino/signaling';
 
-import type { Connection } from '../server/connection';
-import { describeHolding, newestSample } from './describe-holding';
-import type { LabNotebooks } from './notebooks';
+import type { InNotebooksOptions } from './in-notebooks';
+import { describeHolding, newestSample } from './notebooks';
 
 /** The side bar's own part, in JupyterLab and in Notebook 7. */
 const SIDE_BAR = '.jp-RunningSessions';
 
-interface Holder {
-  session: Session.IModel;
-  kernelId: string;
-  name: string;
-  detail: string;
-  title: string;
-  bytes: number;
-}
+type Texts = 'label' | 'labelTitle';
+type Item = Omit<IRunningSessions.IRunningItem, Texts> & Record<Texts, () => string>;
 
-/** Asks for samples only while the list can be seen: JupyterLab reads it whenever it is shown, and after each change. */
-export interface GpuMemoryListOptions {
-  app: JupyterFrontEnd;
-  connection: Connection;
-  notebooks: () => Promise<LabNotebooks>;
-  trans: TranslationBundle;
-}
-
+/**
+ * A section of JupyterLab's list of running items: this server's kernels that hold GPU memory. It
+ * requests samples only while the list is visible. JupyterLab reads the list whenever it is shown,
+ * and after each change.
+ */
 export class GpuMemoryList implements IRunningSessions.IManager {
   readonly runningChanged = new Signal<this, undefined>(this);
   readonly name: string;
   readonly shutdownLabel: string;
   readonly supportsMultipleViews = false;
-  private holders: Holder[] = [];
+  private items: Item[] = [];
   private feed: Promise<Feed> | null = null;
   private subscription: Subscription | null = null;
 
-  constructor(private readonly options: GpuMemoryListOptions) {
+  constructor(
+    private readonly options: Pick<
+      InNotebooksOptions,
+      'app' | 'connection' | 'notebooks' | 'trans'
+    >,
+  ) {
     const { trans } = options;
     this.name = trans.__('GPU Memory');
     this.shutdownLabel = trans.__('Shut Down Kernel');
-    document.addEventListener('visibilitychange', () => this.updateVisibility());
+    document.addEventListener('visibilitychange', () => this.refreshRunning());
   }
 
   /** JupyterLab shows this text before it calls `shutdownAll`. */
   get shutdownAllConfirmationText(): string {
-    const holdings = this.holders.map(({ title }) => title).join(' ');
-    return this.options.trans.__('Shut down these kernels? %1 All variables are lost.', holdings);
+    const holdings = this.items.map(({ labelTitle }) => labelTitle()).join(' ');
+    const { trans } = this.options;
+    return trans.__('Shut down these kernels? %1 All variables are lost.', holdings);
   }
 
   running(): IRunningSessions.IRunningItem[] {
-    // It is asked just before it is shown.
-    setTimeout(() => this.updateVisibility());
-    return this.holders.map(({ session, kernelId, name, detail, title }) => ({
-      icon: () => (isConsolePath(session.path) ? consoleIcon : notebookIcon),
-      label: () => name,
-      labelTitle: () => title,
-      detail: () => detail,
-      open: () => {
-        void this.options.notebooks().then((notebooks) => notebooks.open(kernelId));
-      },
-      shutdown: () => this.shutDown(session),
-    }));
+    // JupyterLab reads the items just before it shows them.
+    setTimeout(() => this.refreshRunning());
+    return this.items;
   }
 
+  /** Requests samples if the list is visible. */
   refreshRunning(): void {
-    this.updateVisibility();
-  }
-
-  /** JupyterLab has asked before. */
-  shutdownAll(): void {
-    for (const { session } of this.holders) {
-      this.shutDown(session);
-    }
-  }
-
-  private shutDown(session: Session.IModel): void {
-    void this.options.app.serviceManager.sessions.shutdown(session.id);
-  }
-
-  private updateVisibility(): void {
     const seen =
       !document.hidden && (document.querySelector(SIDE_BAR)?.getClientRects().length ?? 0) > 0;
     this.subscription?.update({ active: seen });
@@ -96,36 +61,49 @@ export class GpuMemoryList implements IRunningSessions.IManager {
       this.feed = this.options.connection.feed();
       void this.feed.then((feed) => {
         this.subscription = feed.subscribe(() => this.update(feed));
-        this.updateVisibility();
+        this.refreshRunning();
       });
     }
   }
 
+  /** JupyterLab has asked before. */
+  shutdownAll(): void {
+    this.items.forEach(({ shutdown }) => shutdown?.());
+  }
+
   private update(feed: Feed): void {
-    const { app, trans } = this.options;
+    const { sessions } = this.options.app.serviceManager;
     const sample = newestSample(feed);
-    const sessions = sample === null ? [] : [...app.serviceManager.sessions.running()];
-    const names = notebookNames(sessions.map(({ path }) => path));
-    const holders = sessions.flatMap((session): Holder[] => {
-      const kernelId = session.kernel?.id;
-      const share = sample === null || kernelId === undefined ? null : shareOf(sample, kernelId);
-      if (share === null || kernelId === undefined || share.gpus.length === 0) {
+    const running = sample === null ? [] : [...sessions.running()];
+    const names = notebookNames(running.map(({ path }) => path));
+    const found = running.flatMap((session) => {
+      const { id, path, kernel } = session;
+      const kernelId = kernel?.id;
+      if (sample === null || kernelId === undefined) {
         return [];
       }
-      const detail = share.bytes === null ? DASH : memorySize(share.bytes);
-      const title = describeHolding(trans, session.path, kernelId, sample);
-      const name = (names.get(session.path) ?? '') || session.name;
-      return [{ session, kernelId, name, detail, title, bytes: share.bytes ?? 0 }];
+      const { gpus, bytes } = shareOf(sample, kernelId);
+      const name = (names.get(path) ?? '') || session.name;
+      const title = describeHolding(this.options.trans, path, kernelId, sample);
+      const item: Item = {
+        icon: () => (isConsolePath(path) ? consoleIcon : notebookIcon),
+        label: () => name,
+        labelTitle: () => title,
+        detail: () => (bytes === null ? DASH : memorySize(bytes)),
+        open: () => void this.options.notebooks().then((notebooks) => notebooks.open(kernelId)),
+        shutdown: () => void sessions.shutdown(id),
+      };
+      return gpus.length === 0 ? [] : [{ item, bytes: bytes ?? 0 }];
     });
-    holders.sort((a, b) => b.bytes - a.bytes);
-    const textOf = (all: readonly Holder[]): string =>
-      all.map(({ name, title }) => `${name}\n${title}`).join('\n');
-    const changed = textOf(holders) !== textOf(this.holders);
-    this.holders = holders;
-    if (changed) {
+    const items = found.sort((a, b) => b.bytes - a.bytes).map(({ item }) => item);
+    const textOf = (all: readonly Item[]): string =>
+      all.map(({ label, labelTitle }) => `${label()}\n${labelTitle()}`).join('\n');
+    const isChanged = textOf(items) !== textOf(this.items);
+    this.items = items;
+    if (isChanged) {
       this.runningChanged.emit(undefined);
     } else {
-      this.updateVisibility();
+      this.refreshRunning();
     }
   }
 }

@@ -2,6 +2,6 @@
 
 export { AcceleratorButton } from './accelerator-button';
 export { CellLines } from './cell-lines';
-export { addToolbarChip, StatusChip } from './chips';
+export { ChipWidget } from './chips';
 export { addCostCommands } from './cost-commands';
 export { GpuMemoryList } from './gpu-memory-list';

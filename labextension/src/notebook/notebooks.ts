@@ -1,7 +1,6 @@
-/** The notebooks and consoles of this Jupyter server: their current paths, opening them, and actions on their kernels. */
-
 import type { NotebookHost } from '@gpumon/page';
-import { isConsolePath } from '@gpumon/page/cells';
+import { DASH, isConsolePath, memorySize, shareOf, type Sample } from '@gpumon/page/cells';
+import type { Feed } from '@gpumon/page/feed';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import { KernelAPI, type Session } from '@jupyterlab/services';
@@ -9,30 +8,19 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Menu } from '@lumino/widgets';
 
 import type { Connection } from '../server/connection';
-import { describeHolding, newestSample } from './describe-holding';
 
-const CommandIDs = {
-  go: 'gpumon:go-to-notebook',
-  interrupt: 'gpumon:interrupt-kernel',
-  restart: 'gpumon:restart-kernel',
-  shutDown: 'gpumon:shut-down-kernel',
-} as const;
+const GO = 'gpumon:go-to-notebook';
 
-const ARGUMENTS = {
-  type: 'object',
-  // oxlint-disable-next-line texts/translated -- programs read it
-  properties: { kernelId: { type: 'string', description: "Jupyter's id of the kernel" } },
-  required: ['kernelId'],
-} as const;
+type Arguments = Readonly<Record<string, unknown>>;
 
 export interface NotebookAction {
-  /** As short as the buttons of a notification have room for. */
+  /** A word that fits on a button of a notification. */
   label: string;
   caption: string;
   run: () => void;
 }
 
-/** What is done to a kernel after confirmation. */
+/** An action on a kernel, which is confirmed first. */
 interface KernelAction {
   command: string;
   label: string;
@@ -42,6 +30,7 @@ interface KernelAction {
   run: (session: Session.IModel) => Promise<void>;
 }
 
+/** The notebooks and consoles of this Jupyter server: their paths, and actions on their kernels. */
 export class LabNotebooks implements NotebookHost {
   private menu: Menu | null = null;
 
@@ -50,40 +39,53 @@ export class LabNotebooks implements NotebookHost {
     private readonly connection: Connection,
     private readonly trans: TranslationBundle,
   ) {
-    this.addCommands();
+    const isConsole = (args: Arguments): boolean =>
+      isConsolePath(this.pathOf(kernelIdOf(args)) ?? '');
+    const description = trans.__('The ID of the kernel');
+    const properties = { kernelId: { type: 'string', description } } as const;
+    const describedBy = { args: { type: 'object', properties, required: ['kernelId'] } } as const;
+    app.commands.addCommand(GO, {
+      label: (args) => (isConsole(args) ? trans.__('Go to Console') : trans.__('Go to Notebook')),
+      describedBy,
+      execute: (args) => this.goTo(kernelIdOf(args)),
+    });
+    for (const action of this.kernelActions()) {
+      app.commands.addCommand(action.command, {
+        label: action.label,
+        describedBy,
+        execute: (args) => this.confirmAndRun(kernelIdOf(args), action),
+      });
+    }
   }
 
   readonly pathOf = (kernelId: string): string | null => {
     const session = this.sessionOf(kernelId);
-    return session === null ? null : pathOf(session);
+    return session === null ? null : session.path || session.name;
   };
 
   open(kernelId: string): void {
-    void this.app.commands.execute(CommandIDs.go, { kernelId });
+    void this.app.commands.execute(GO, { kernelId });
   }
 
   openMenu(kernelId: string, anchor: HTMLElement): void {
     this.menu?.dispose();
     const menu = new Menu({ commands: this.app.commands });
     this.menu = menu;
-    menu.addItem({ command: CommandIDs.go, args: { kernelId } });
+    const args = { kernelId };
+    menu.addItem({ command: GO, args });
     menu.addItem({ type: 'separator' });
-    for (const command of [CommandIDs.interrupt, CommandIDs.restart, CommandIDs.shutDown]) {
-      menu.addItem({ command, args: { kernelId } });
-    }
+    this.kernelActions().forEach(({ command }) => menu.addItem({ command, args }));
     const { left, bottom } = anchor.getBoundingClientRect();
     menu.open(left, bottom);
   }
 
-  /** What can be done with the notebook of this kernel; whatever changes its kernel asks first. */
+  /** Returns the actions on the notebook of a kernel; those that change the kernel ask first. */
   actions(kernelId: string): NotebookAction[] {
     const { app, trans } = this;
     const path = this.pathOf(kernelId) ?? '';
-    const run = (command: string) => () => {
-      void app.commands.execute(command, { kernelId });
-    };
+    const run = (command: string) => () => void app.commands.execute(command, { kernelId });
     return [
-      { label: trans.__('Go'), caption: trans.__('Go to %1', path), run: run(CommandIDs.go) },
+      { label: trans.__('Go'), caption: trans.__('Go to %1', path), run: run(GO) },
       ...this.kernelActions().map(({ command, brief, question }) => ({
         label: brief,
         caption: question(path),
@@ -92,15 +94,12 @@ export class LabNotebooks implements NotebookHost {
     ];
   }
 
-  /** Describes what the kernel holds now, for questions about it. */
+  /** Describes the GPU memory that the kernel holds now. */
   async describeHolding(path: string, kernelId: string): Promise<string> {
     return describeHolding(this.trans, path, kernelId, newestSample(await this.connection.feed()));
   }
 
-  /**
-   * Returns the session of a kernel of this server. If a console shares the kernel of a notebook,
-   * this is the notebook's. JupyterLab keeps the list up to date, including renames.
-   */
+  /** Returns the session of a kernel: the notebook's, if a console shares its kernel. */
   private sessionOf(kernelId: string): Session.IModel | null {
     const sessions = [...this.app.serviceManager.sessions.running()].filter(
       ({ kernel }) => kernel?.id === kernelId,
@@ -108,119 +107,109 @@ export class LabNotebooks implements NotebookHost {
     return sessions.find(({ path }) => !isConsolePath(path)) ?? sessions[0] ?? null;
   }
 
-  private isConsole(args: { readonly kernelId?: unknown }): boolean {
-    return isConsolePath(this.pathOf(kernelIdOf(args)) ?? '');
-  }
-
-  private addCommands(): void {
-    const { app, trans } = this;
-    app.commands.addCommand(CommandIDs.go, {
-      label: (args) =>
-        this.isConsole(args) ? trans.__('Go to Console') : trans.__('Go to Notebook'),
-      describedBy: { args: ARGUMENTS },
-      // Either command opens a tab if there is none.
-      execute: (args) => this.goTo(kernelIdOf(args)),
-    });
-    for (const action of this.kernelActions()) {
-      app.commands.addCommand(action.command, {
-        label: action.label,
-        describedBy: { args: ARGUMENTS },
-        execute: (args) => this.confirmAndRun(kernelIdOf(args), action),
-      });
-    }
-  }
-
   private async goTo(kernelId: string): Promise<void> {
     const { app, trans } = this;
     const path = this.pathOf(kernelId);
     if (path === null) {
-      await showErrorMessage(
-        trans.__('Cannot open the notebook'),
-        trans.__('Its kernel has ended.'),
-      );
+      const title = trans.__('Cannot open the notebook');
+      await showErrorMessage(title, trans.__('Its kernel has ended.'));
       return;
     }
-    try {
-      const command = isConsolePath(path) ? 'console:open' : 'docmanager:open';
-      await app.commands.execute(command, { path, activate: true });
-    } catch (error) {
-      await showErrorMessage(
-        trans.__('Cannot open %1', path),
-        error instanceof Error ? error : String(error),
-      );
-    }
+    // Both commands open a tab if there is none.
+    const command = isConsolePath(path) ? 'console:open' : 'docmanager:open';
+    const opened = app.commands.execute(command, { path, activate: true });
+    await orShowError(opened, trans.__('Cannot open %1', path));
   }
 
   private kernelActions(): KernelAction[] {
-    const { app, trans } = this;
-    const settings = app.serviceManager.serverSettings;
-    const kernelOf = (session: Session.IModel): string => session.kernel?.id ?? '';
+    const { trans } = this;
+    const { serverSettings, sessions } = this.app.serviceManager;
+    const idOf = ({ kernel }: Session.IModel): string => kernel?.id ?? '';
+    const consequence = trans.__('All variables are lost, and its GPU memory is freed.');
     return [
       {
-        command: CommandIDs.interrupt,
+        command: 'gpumon:interrupt-kernel',
         label: trans.__('Interrupt Kernel…'),
         brief: trans.__('Interrupt'),
         question: (path) => trans.__('Interrupt the kernel of %1?', path),
-        consequence: trans.__(
-          'The running cell is stopped. Variables and the memory that they hold are kept.',
-        ),
-        run: (session) => KernelAPI.interruptKernel(kernelOf(session), settings),
+        consequence: trans.__('The running cell is stopped. Variables keep their memory.'),
+        run: (session) => KernelAPI.interruptKernel(idOf(session), serverSettings),
       },
       {
-        command: CommandIDs.restart,
+        command: 'gpumon:restart-kernel',
         label: trans.__('Restart Kernel…'),
         brief: trans.__('Restart'),
         question: (path) => trans.__('Restart the kernel of %1?', path),
-        consequence: trans.__('All variables are lost, and its GPU memory is freed.'),
-        run: (session) => KernelAPI.restartKernel(kernelOf(session), settings),
+        consequence,
+        run: (session) => KernelAPI.restartKernel(idOf(session), serverSettings),
       },
       {
-        command: CommandIDs.shutDown,
+        command: 'gpumon:shut-down-kernel',
         label: trans.__('Shut Down Kernel…'),
         brief: trans.__('Shut Down'),
         question: (path) => trans.__('Shut down the kernel of %1?', path),
-        consequence: trans.__('All variables are lost, and its GPU memory is freed.'),
-        run: (session) => app.serviceManager.sessions.shutdown(session.id),
+        consequence,
+        run: (session) => sessions.shutdown(session.id),
       },
     ];
   }
 
-  private async confirmAndRun(kernelId: string, action: KernelAction): Promise<void> {
-    const { trans } = this;
-    const confirmed = this.sessionOf(kernelId);
-    if (confirmed === null) {
+  private async confirmAndRun(
+    kernelId: string,
+    { label, question, consequence, run }: KernelAction,
+  ): Promise<void> {
+    const path = this.pathOf(kernelId);
+    if (path === null) {
       return;
     }
-    const path = pathOf(confirmed);
+    const verb = label.replace('…', '');
     const { button } = await showDialog({
-      title: action.question(path),
-      body: `${await this.describeHolding(path, kernelId)} ${action.consequence}`,
+      title: question(path),
+      body: `${await this.describeHolding(path, kernelId)} ${consequence}`,
       buttons: [
-        Dialog.cancelButton({ label: trans.__('Cancel') }),
-        Dialog.warnButton({ label: action.label.replace('…', '') }),
+        Dialog.cancelButton({ label: this.trans.__('Cancel') }),
+        Dialog.warnButton({ label: verb }),
       ],
       defaultButton: 0,
     });
-    // The notebook may have another kernel by now, which nobody has asked about.
+    // The kernel may have ended while the question was open.
     const session = this.sessionOf(kernelId);
-    if (!button.accept || session === null) {
-      return;
-    }
-    try {
-      await action.run(session);
-    } catch (error) {
-      await showErrorMessage(
-        action.label.replace('…', ''),
-        error instanceof Error ? error : String(error),
-      );
+    if (button.accept && session !== null) {
+      await orShowError(run(session), verb);
     }
   }
 }
 
-function kernelIdOf(args: { readonly kernelId?: unknown }): string {
-  return typeof args.kernelId === 'string' ? args.kernelId : '';
+/** Returns the newest sample; `null` while the server sends nothing. */
+export function newestSample({ store }: Feed): Sample | null {
+  return store.phase.phase === 'open' ? store.sample : null;
 }
 
-function pathOf(session: Session.IModel): string {
-  return session.path || session.name;
+/** Returns a sentence with the path, the GPUs and the memory of a kernel. */
+export function describeHolding(
+  trans: TranslationBundle,
+  path: string,
+  kernelId: string,
+  sample: Sample | null,
+): string {
+  if (sample === null) {
+    return trans.__('How much GPU memory %1 holds is unknown.', path);
+  }
+  const { gpus, bytes } = shareOf(sample, kernelId);
+  const memory = bytes === null ? DASH : memorySize(bytes);
+  return gpus.length === 0
+    ? trans.__('%1 holds no GPU memory.', path)
+    : trans.__('%1 holds %2 of GPU %3.', path, memory, gpus.join(', '));
+}
+
+async function orShowError(done: Promise<unknown>, title: string): Promise<void> {
+  try {
+    await done;
+  } catch (error) {
+    await showErrorMessage(title, error instanceof Error ? error : String(error));
+  }
+}
+
+function kernelIdOf({ kernelId }: Arguments): string {
+  return typeof kernelId === 'string' ? kernelId : '';
 }

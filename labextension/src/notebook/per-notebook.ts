@@ -1,25 +1,26 @@
-/** Something that every open notebook has, while a setting says so. */
-
-import type { IDisposable } from '@lumino/disposable';
-
 import type { NotebookPanel } from './notebook-panel';
+
+export interface Disposable {
+  dispose: () => void;
+}
 
 interface Awaited {
   readonly isReady: boolean;
   readonly ready: Promise<unknown>;
 }
 
+/** A part that each open notebook has while a setting enables it. */
 export class PerNotebook {
-  private enabled = false;
-  /** Open notebooks, and what they have; `null` where they have nothing yet. */
-  private readonly notebooks = new Map<NotebookPanel, IDisposable | null>();
+  isEnabled = false;
+  /** The part of each open notebook; `null` if it has none yet. */
+  private readonly notebooks = new Map<NotebookPanel, Disposable | null>();
 
   /**
-   * `make` gives it to a notebook, and loads what that takes. That waits for the kernel, since without one nothing runs and
-   * nothing need be loaded; or for what else `awaited` is.
+   * `make` loads the part and adds it to a notebook. It waits for the kernel, since without one
+   * nothing runs, or for `awaited`.
    */
   constructor(
-    private readonly make: (panel: NotebookPanel) => Promise<IDisposable>,
+    private readonly make: (panel: NotebookPanel) => Promise<Disposable>,
     private readonly awaited: (panel: NotebookPanel) => Awaited = (panel) => panel.sessionContext,
   ) {}
 
@@ -32,12 +33,8 @@ export class PerNotebook {
     void this.awaited(panel).ready.then(() => this.attach(panel));
   }
 
-  get isEnabled(): boolean {
-    return this.enabled;
-  }
-
   setEnabled(enabled: boolean): void {
-    this.enabled = enabled;
+    this.isEnabled = enabled;
     for (const [panel, made] of this.notebooks) {
       if (!enabled) {
         made?.dispose();
@@ -49,19 +46,15 @@ export class PerNotebook {
   }
 
   private async attach(panel: NotebookPanel): Promise<void> {
-    if (!this.wants(panel)) {
-      return;
+    const isMissing = (): boolean => this.isEnabled && this.notebooks.get(panel) === null;
+    if (isMissing()) {
+      const made = await this.make(panel);
+      if (isMissing()) {
+        this.notebooks.set(panel, made);
+      } else {
+        // The notebook was closed, or the part was disabled or made twice meanwhile.
+        made.dispose();
+      }
     }
-    const made = await this.make(panel);
-    if (this.wants(panel)) {
-      this.notebooks.set(panel, made);
-    } else {
-      // It was closed, switched off, or given another meanwhile.
-      made.dispose();
-    }
-  }
-
-  private wants(panel: NotebookPanel): boolean {
-    return this.enabled && this.notebooks.get(panel) === null;
   }
 }

@@ -6,13 +6,9 @@ vi.mock('./stream', () => ({ newFeed: mocks.newFeed, loadXids: () => Promise.res
 vi.mock('./launcher-entry', () => ({ readMarks: mocks.readMarks }));
 vi.mock('@gpumon/page/feed', () => ({ chooseUnits: () => undefined }));
 vi.mock('../alert-notifications', () => ({
-  AlertNotifications: class {
-    constructor() {
-      mocks.made += 1;
-    }
-    dispose(): void {
-      mocks.disposed += 1;
-    }
+  notifyOfAlerts: () => {
+    mocks.made += 1;
+    return () => (mocks.disposed += 1);
   },
 }));
 

@@ -1,21 +1,19 @@
-/**
- * The one connection of this JupyterLab to gpumon's server, made when something first needs it: a view, a notebook, or
- * alert rules.
- */
-
 import type { Feed } from '@gpumon/page/feed';
-import type { IDisposable } from '@lumino/disposable';
 import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Settings } from '../settings';
 import type { LauncherMarks } from './launcher-entry';
 
+/**
+ * The one connection of this JupyterLab to gpumon's server. It is made when something first needs
+ * it: a view, a notebook, or alert rules.
+ */
 export class Connection {
   private made: Promise<Feed> | null = null;
   private known: Feed | null = null;
   private chosen: Settings | null = null;
-  private notifications: IDisposable | null = null;
+  private endNotifications: (() => void) | null = null;
   private marks: Promise<LauncherMarks> | null = null;
 
   constructor(
@@ -25,40 +23,37 @@ export class Connection {
     private readonly language: string,
   ) {}
 
-  /** Whether the server tells of a fleet; `null` until it has said so. */
+  /** Whether the server has a fleet; `null` until it has answered. */
   get hasFleet(): boolean | null {
     return this.known?.store.version == null ? null : this.known.store.hasFleet;
   }
 
   feed(): Promise<Feed> {
-    this.made ??= this.make();
-    return this.made;
+    return (this.made ??= this.make());
   }
 
   async apply(settings: Settings): Promise<void> {
     this.chosen = settings;
     if (this.made !== null) {
-      const feed = await this.made;
-      await applySettings(settings, feed);
-      await this.applyNotifications(feed);
+      await this.applyTo(await this.made);
     } else if (settings.alertNotifications) {
-      // What waits for the settings need not wait for this.
       void this.connectForAlerts();
     }
   }
 
   /** Returns whether the server will show a fleet, without a connection. */
   async willHaveFleet(): Promise<boolean> {
-    return (await this.launcherMarks()).fleet;
+    return (await this.readMarks()).fleet;
   }
 
-  private launcherMarks(): Promise<LauncherMarks> {
-    this.marks ??= import('./launcher-entry').then(({ readMarks }) => readMarks(this.settings));
-    return this.marks;
+  private readMarks(): Promise<LauncherMarks> {
+    return (this.marks ??= import('./launcher-entry').then(({ readMarks }) =>
+      readMarks(this.settings),
+    ));
   }
 
   private async connectForAlerts(): Promise<void> {
-    const { alerts } = await this.launcherMarks();
+    const { alerts } = await this.readMarks();
     if (alerts && this.chosen?.alertNotifications === true) {
       await this.feed();
     }
@@ -74,34 +69,32 @@ export class Connection {
         console.error('gpumon: the texts of Xids cannot be loaded', error),
       );
     }
-    if (this.chosen !== null) {
-      await applySettings(this.chosen, feed);
-      // What waits for the feed need not wait for this.
-      void this.applyNotifications(feed);
-    }
+    await this.applyTo(feed);
     return feed;
   }
 
-  private async applyNotifications(feed: Feed): Promise<void> {
-    const wanted = (): boolean => this.chosen?.alertNotifications === true;
-    if (!wanted()) {
-      this.notifications?.dispose();
-      this.notifications = null;
-    } else if (this.notifications === null) {
-      const { AlertNotifications } = await import('../alert-notifications');
-      // It may have been switched off meanwhile, or another call was first.
-      if (wanted()) {
-        this.notifications ??= new AlertNotifications(feed, this.trans);
-      }
+  private async applyTo(feed: Feed): Promise<void> {
+    if (this.chosen !== null) {
+      const { memoryUnit, temperatureUnit, warnMinutes } = this.chosen;
+      const { chooseUnits } = await import('@gpumon/page/feed');
+      chooseUnits({ memory: memoryUnit, temperature: temperatureUnit });
+      feed.store.memoryHorizon_ms = warnMinutes * 60_000;
+      // Nothing has to wait for the notifications.
+      void this.notify(feed);
     }
   }
-}
 
-async function applySettings(
-  { memoryUnit, temperatureUnit, warnMinutes }: Settings,
-  { store }: Feed,
-): Promise<void> {
-  const { chooseUnits } = await import('@gpumon/page/feed');
-  chooseUnits({ memory: memoryUnit, temperature: temperatureUnit });
-  store.memoryHorizon_ms = warnMinutes * 60_000;
+  private async notify(feed: Feed): Promise<void> {
+    const isWanted = (): boolean => this.chosen?.alertNotifications === true;
+    if (!isWanted()) {
+      this.endNotifications?.();
+      this.endNotifications = null;
+      return;
+    }
+    const { notifyOfAlerts } = await import('../alert-notifications');
+    // The setting may have changed meanwhile.
+    if (isWanted()) {
+      this.endNotifications ??= notifyOfAlerts(feed, this.trans);
+    }
+  }
 }

@@ -1,5 +1,6 @@
 import type { Mounted, MountOptions, ViewOptions } from '@gpumon/page';
 import type { Feed } from '@gpumon/page/feed';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
@@ -8,6 +9,7 @@ import type { Connection } from '../server/connection';
 import type { Settings } from '../settings';
 
 export interface LazyViewOptions {
+  app: JupyterFrontEnd;
   connection: Connection;
   notebooks: () => Promise<LabNotebooks>;
   trans: TranslationBundle;
@@ -21,7 +23,7 @@ export abstract class LazyView<View extends MountedView = MountedView> extends W
   /** Resolves when the view is mounted. */
   protected readonly mounted: Promise<View>;
   protected settings: Settings | null = null;
-  private view: View | null = null;
+  protected view: View | null = null;
   private isLoading = false;
   private resolve: (view: View) => void = () => undefined;
 
@@ -123,6 +125,9 @@ export abstract class FeedView<View extends Mounted = Mounted> extends LazyView<
     options: MountOptions & ViewOptions,
   ): View;
 
+  /** Replaces the view, with the same feed. */
+  protected remount: () => void = () => undefined;
+
   protected override async load(): Promise<View | null> {
     const { notebooks, trans } = this.options;
     const feeding = this.openFeed();
@@ -131,17 +136,28 @@ export abstract class FeedView<View extends Mounted = Mounted> extends LazyView<
     try {
       const loading = Promise.all([feeding, notebooks(), import('./view'), connecting]);
       const [feed, own, module] = await loading;
-      return this.isDisposed
-        ? null
-        : this.mount(module, {
-            feed,
-            notebooks: own,
-            title: this.heading,
-            connectingMessage: trans.__(
-              'Jupyter is starting gpumon. This takes a few seconds the first time.',
-            ),
-            ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
-          });
+      if (this.isDisposed) {
+        return null;
+      }
+      const make = (): View =>
+        this.mount(module, {
+          feed,
+          notebooks: own,
+          title: this.heading,
+          connectingMessage: trans.__(
+            'Jupyter is starting gpumon. This takes a few seconds the first time.',
+          ),
+          ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
+        });
+      this.remount = () => {
+        // The connection and the store are kept meanwhile.
+        const { unsubscribe } = feed.subscribe(() => undefined);
+        this.view?.dispose();
+        this.view = make();
+        this.view.setVisible(this.isVisible);
+        unsubscribe();
+      };
+      return make();
     } finally {
       connecting.then(
         ({ unsubscribe }) => unsubscribe(),

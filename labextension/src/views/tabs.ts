@@ -1,4 +1,4 @@
-import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
+import type { ILayoutRestorer } from '@jupyterlab/application';
 import { WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
 import type { Widget } from '@lumino/widgets';
@@ -7,7 +7,6 @@ import type { Settings } from '../settings';
 import type { LazyView, LazyViewOptions } from './lazy-view';
 
 export interface TabsOptions extends LazyViewOptions {
-  app: JupyterFrontEnd;
   /** Notebook 7 has none. */
   restorer: ILayoutRestorer | null;
   /** Whether the main area has tabs; in Notebook 7 it has one document. */

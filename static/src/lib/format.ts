@@ -44,21 +44,13 @@ function formats(): Formats {
   }
   const second = new Intl.DateTimeFormat(locale, { ...CLOCK, second: '2-digit' });
   return (made = {
-    isRightToLeft: RIGHT_TO_LEFT.test(second.resolvedOptions().locale) || isDocumentRightToLeft(),
+    isRightToLeft: RIGHT_TO_LEFT.test(second.resolvedOptions().locale),
     decimals: [],
     second,
     minute: new Intl.DateTimeFormat(locale, CLOCK),
     day: new Intl.DateTimeFormat(locale, DAY),
     date: new Intl.DateTimeFormat(locale, { ...DAY, year: 'numeric' }),
   });
-}
-
-function isDocumentRightToLeft(): boolean {
-  // Tests of pure functions have no document.
-  if (typeof document === 'undefined') {
-    return false;
-  }
-  return document.documentElement.dir === 'rtl';
 }
 
 /** Returns a number and its unit, which keep their order in text from right to left. */
@@ -116,17 +108,6 @@ export function memorySize(bytes: number): string {
 /** What stands behind the number of memory in use: `/ 140 GiB`, or the unit alone where the total is not known. */
 export function memoryTotal(bytes: number | null): string {
   return bytes === null ? units().memory : `/ ${memorySize(bytes)}`;
-}
-
-/**
- * Memory in use and its total in a short form of constant width: `73` and `/ 140 GiB`. Both are
- * whole numbers, unless the total has only one digit.
- */
-export function memoryShare(used: number, total: number | null): { main: string; rest: string } {
-  const unit = memoryUnitBytes();
-  const format = (total ?? used) / unit < 9.95 ? significant : count;
-  const outOf = total === null ? '' : `/ ${format(total / unit)}${SPACE}`;
-  return { main: format(used / unit), rest: `${outOf}${units().memory}` };
 }
 
 /** Memory of any size, in a sentence: `184 MiB`, `61.0 GiB`. */
