@@ -110,6 +110,17 @@ export function memoryTotal(bytes: number | null): string {
   return bytes === null ? units().memory : `/ ${memorySize(bytes)}`;
 }
 
+/**
+ * Memory in use and its total in a short form of constant width: `73` and `/ 140 GiB`. Both are
+ * whole numbers, unless the total has only one digit.
+ */
+export function memoryShare(used: number, total: number | null): { main: string; rest: string } {
+  const unit = memoryUnitBytes();
+  const format = (total ?? used) / unit < 9.95 ? significant : count;
+  const outOf = total === null ? '' : `/ ${format(total / unit)}${SPACE}`;
+  return { main: format(used / unit), rest: `${outOf}${units().memory}` };
+}
+
 /** Memory of any size, in a sentence: `184 MiB`, `61.0 GiB`. */
 export function memoryAmount(bytes: number): string {
   const small = smallMemory();
