@@ -91,7 +91,7 @@ def chromium() -> None:
         print(f"{error}\nThe browser tests use the Chromium that is installed.", flush=True)
 
 
-def firefox() -> None:
+def install_firefox() -> None:
     """Install Firefox if there is none."""
     if os.environ.get("FIREFOX") is None and not any(shutil.which(name) for name in FIREFOXES):
         is_debian = platform.freedesktop_os_release()["ID"] == "debian"
@@ -315,7 +315,7 @@ CHECKS = {
     "sshd": sshd,
     "shellcheck": shellcheck,
     "chromium": chromium,
-    "firefox": firefox,
+    "firefox": install_firefox,
     "zizmor": zizmor,
     **{name: partial(_cargo_install, name) for name in CARGO_PROGRAMS},
 }

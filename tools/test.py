@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the checks and tests, all of them or those that are named, and adds up what they say.
 
-    tools/test.py [format] [rust] [alone] [aarch64] [web] [python] [api] [browser] [firefox] [lab40] [hub]
+    tools/test.py [format] [rust] [alone] [aarch64] [web] [python] [api] [browser] [firefox]
+                  [lab40] [hub]
 
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is repeated at the end, so that the last lines of a log are enough to know it.

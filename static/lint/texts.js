@@ -2,7 +2,8 @@
 
 /** Calls of `trans`, of `this.trans`, and of `lab`, which has JupyterLab's own texts. */
 const TRANS =
-  'CallExpression:matches([callee.object.name=/^(trans|lab)$/], [callee.object.property.name="trans"])';
+  'CallExpression:matches([callee.object.name=/^(trans|lab)$/],' +
+  '[callee.object.property.name="trans"])';
 
 /** Two words, one word with a capital letter, or a word behind a value. Classes and units are none of these. */
 const WORDS = [

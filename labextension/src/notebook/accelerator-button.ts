@@ -9,7 +9,7 @@ import { findAccelerators, loadAccelerators, type Accelerator } from './accelera
 import { addToToolbar, type NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
 
-/** A button in a notebook's toolbar that makes its kernel run pandas and scikit-learn on the GPU. */
+/** A toolbar button that makes a notebook's kernel run pandas and scikit-learn on the GPU. */
 export class AcceleratorButton extends Widget {
   private readonly button = document.createElement('button');
   /** Whether the kernel has been asked since it started. */

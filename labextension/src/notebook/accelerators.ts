@@ -26,11 +26,15 @@ from importlib.util import find_spec
 from IPython import get_ipython
 loaded = get_ipython().extension_manager.loaded
 def has(name):
-    package = name in sys.modules or find_spec(name.partition('.')[0])
-    return package is True or bool(package and PathFinder.find_spec(name, package.submodule_search_locations or []))
+    if name in sys.modules:
+        return True
+    package = find_spec(name.partition('.')[0])
+    folders = package and package.submodule_search_locations or []
+    return bool(PathFinder.find_spec(name, folders))
 def on(name):
     module = sys.modules.get(name)
-    return name in loaded or getattr(module, 'LOADED', False) or getattr(module, 'enabled', bool)()
+    enabled = getattr(module, 'enabled', bool)()
+    return name in loaded or getattr(module, 'LOADED', False) or enabled
 answer = [[int(has(name)), int(on(name)), int(late in sys.modules)] for name, late in ${JSON.stringify(
   ACCELERATORS.map(({ name, module }) => [name, module]),
 )}]
@@ -63,7 +67,8 @@ export async function loadAccelerators(
     .filter((name) => after.find((one) => one.name === name)?.isOn !== true)
     .map((name) => {
       const { status, ename = '', evalue = '', data } = answers[name] ?? {};
-      return `${name}: ${status === 'error' ? `${ename}: ${evalue}` : (data?.['text/plain'] ?? '–')}`;
+      const why = status === 'error' ? `${ename}: ${evalue}` : data?.['text/plain'];
+      return `${name}: ${why ?? '–'}`;
     });
   return { accelerators: after, failures };
 }

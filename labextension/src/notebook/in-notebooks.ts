@@ -27,14 +27,14 @@ const PARTS = ['cellLine', 'notebookUse', 'memoryWarnings', 'accelerators'] as c
 type Part = (typeof PARTS)[number];
 
 /**
- * The features of notebooks, each of which a setting enables: lines below cells, chips in the
- * toolbars and the status bar, warnings about memory, and the button of accelerators.
+ * The features of notebooks, which settings enable: lines below cells, chips in the toolbars and
+ * the status bar, warnings about memory, and the button of accelerators.
  */
 export class InNotebooks {
   private readonly open = new Set<NotebookPanel>();
   /** By setting; `cellLine` also measures the costs that `storeCosts` stores. */
   private readonly parts: Record<Part, PerNotebook>;
-  /** What all notebooks share of a part. */
+  /** The object of a part that all notebooks share. */
   private readonly shared = new Map<Part, Disposable>();
   private settings: Settings | null = null;
 

@@ -13,8 +13,8 @@ const HEAD: &str = "\
 import {
   celsius,
   dateAndTime,
-  decimal,
   duration,
+  formatDecimal,
   memoryAmount,
   mhz,
   microseconds,
@@ -310,7 +310,7 @@ fn show_field(field: &str) -> String {
         ("reasons", _) => "describeReasons(c.reasons, c)".to_owned(),
         ("differing", _) => format!("describeGpuProcesses({value})"),
         ("links" | "waiting" | "faster" | "stronger", _) => format!("{value}.join(', ')"),
-        ("ratio", _) => "decimal(c.baseline_us / c.median_us, 2)".to_owned(),
+        ("ratio", _) => "formatDecimal(c.baseline_us / c.median_us, 2)".to_owned(),
         ("measured_ms" | "baseline_ms", _) => format!("dateAndTime({value})"),
         ("workload" | "dtype", _) => format!("plainText({value}, NAME_LENGTH)"),
         (_, "bytes") => format!("memoryAmount({value})"),

@@ -1,4 +1,4 @@
-/** Small helpers for elements that are not rendered by Preact. Writing them changes only what differs. */
+/** Helpers for elements that Preact does not render. They write only differences. */
 
 /** Makes an element. Strings become text nodes, so that data can never become markup. */
 export function h<K extends keyof HTMLElementTagNameMap>(

@@ -117,14 +117,14 @@ describe('other languages', () => {
     format.setLocale(language);
     const then = new Date(2026, 10, 19, 23, 5, 9).getTime();
     expect([
-      plain(format.decimal(1980.5, 1)),
+      plain(format.formatDecimal(1980.5, 1)),
       plain(format.memorySize(4.81 * GIB)),
       plain(format.seconds(500)),
       format.dateAndTime(then),
     ]).toEqual([number, memory, seconds, date]);
   });
 
-  it('values are isolated in languages from right to left', () => {
+  it('values are isolated in right-to-left languages', () => {
     format.setLocale('ar');
     expect(plain(format.memorySize(61 * GIB))).toBe('\u206661.0 GiB\u2069');
     expect(plain(format.duration(134 * 60_000))).toBe('\u20662 h 14 min\u2069');

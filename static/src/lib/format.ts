@@ -1,6 +1,7 @@
 /**
- * Numbers as people read them: in their language, with a unit, at most three significant digits, and
- * one unit per kind of place, so that a value never jumps. The space before a unit does not break.
+ * Numbers as people read them: in their language, with a unit, and at most three significant
+ * digits. A kind of place has one unit, so that values never jump. The space before a unit does
+ * not break.
  */
 
 import { memoryUnitBytes, units } from './units';
@@ -38,7 +39,7 @@ export function setLocale(language: string | undefined): void {
   made = null;
 }
 
-function formats(): Formats {
+function readFormats(): Formats {
   if (made !== null) {
     return made;
   }
@@ -56,12 +57,12 @@ function formats(): Formats {
 /** Returns a number and its unit, which keep their order in text from right to left. */
 export function withUnit(number: string | number, unit: string): string {
   const value = `${number}${SPACE}${unit}`;
-  return formats().isRightToLeft ? `\u2066${value}\u2069` : value;
+  return readFormats().isRightToLeft ? `\u2066${value}\u2069` : value;
 }
 
 /** Returns a number with this many decimals: `1,980.5`. */
-export function decimal(value: number, digits: number): string {
-  const format = (formats().decimals[digits] ??= new Intl.NumberFormat(locale, {
+export function formatDecimal(value: number, digits: number): string {
+  const format = (readFormats().decimals[digits] ??= new Intl.NumberFormat(locale, {
     ...DIGITS,
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
@@ -74,7 +75,7 @@ export function decimal(value: number, digits: number): string {
 export function significant(value: number): string {
   const size = Math.abs(value);
   const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
-  return decimal(value, digits);
+  return formatDecimal(value, digits);
 }
 
 /** The marks of an axis, all with one unit and as many decimals as their distance needs: `0.0 GB/s`, `0.5 GB/s`. */
@@ -83,7 +84,9 @@ export function axisTicks(values: readonly number[], scale: number, unit: string
   const step = Math.abs(second - first || first) / scale;
   const digits = step > 0 ? Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))) : 0;
   return values.map((value) =>
-    unit === '' ? decimal(value / scale, digits) : withUnit(decimal(value / scale, digits), unit),
+    unit === ''
+      ? formatDecimal(value / scale, digits)
+      : withUnit(formatDecimal(value / scale, digits), unit),
   );
 }
 
@@ -93,7 +96,7 @@ export function percent(value: number): string {
 }
 
 export function count(value: number): string {
-  return decimal(value, 0);
+  return formatDecimal(value, 0);
 }
 
 /** The number alone of a memory size, in GiB or what else was chosen: `61.0`. */
@@ -135,7 +138,7 @@ export function memoryColumn(bytes: number): string {
   const small = smallMemory();
   return bytes !== 0 && bytes < 0.05 * unit
     ? withUnit(count(Math.max(1, bytes / small.bytes)), small.name)
-    : withUnit(decimal(bytes / unit, 1), units().memory);
+    : withUnit(formatDecimal(bytes / unit, 1), units().memory);
 }
 
 /** MiB beside GiB, MB beside GB. */
@@ -243,22 +246,22 @@ export function energy(joules: number): string {
 /** A span of time for a countdown or an interval: `0.1 s`, `1 s`, `15 s`. */
 export function seconds(ms: number): string {
   const tenths = ms < 1000 ? Math.round(ms / 100) : Math.round(ms / 1000) * 10;
-  return withUnit(decimal(tenths / 10, tenths % 10 === 0 ? 0 : 1), 's');
+  return withUnit(formatDecimal(tenths / 10, tenths % 10 === 0 ? 0 : 1), 's');
 }
 
 /** The time of day, `10:42:07`, in the reader's zone. */
 export function timeOfDay(atMs: number): string {
-  return formats().second.format(atMs);
+  return readFormats().second.format(atMs);
 }
 
 /** The time of day without seconds, `10:42`. */
 export function hourAndMinute(atMs: number): string {
-  return formats().minute.format(atMs);
+  return readFormats().minute.format(atMs);
 }
 
 /** The day, `Nov 24`. */
 export function dayOfMonth(atMs: number): string {
-  return formats().day.format(atMs);
+  return readFormats().day.format(atMs);
 }
 
 /** A moment: the time of day, with the date unless it was today. */
@@ -269,5 +272,5 @@ export function since(atMs: number, nowMs: number, time = timeOfDay): string {
 
 /** Date and time of day, `Nov 23, 2026 10:42:07`, in the reader's zone. */
 export function dateAndTime(atMs: number, time = timeOfDay): string {
-  return `${formats().date.format(atMs)} ${time(atMs)}`;
+  return `${readFormats().date.format(atMs)} ${time(atMs)}`;
 }

@@ -3,7 +3,7 @@
 import {
   bytesPerSecond,
   DASH,
-  decimal,
+  formatDecimal,
   microseconds,
   operationsPerSecond,
   percent,
@@ -46,7 +46,7 @@ export function rateOf(result: RunResult): number | null {
 /** By how much a rate is another than the one before: `+1.2 %`. */
 export function change(rate: number, before: number): string {
   const share = (rate / before - 1) * 100;
-  return `${share < 0 ? '−' : '+'}${decimal(Math.abs(share), 1)}\u00a0%`;
+  return `${share < 0 ? '−' : '+'}${formatDecimal(Math.abs(share), 1)}\u00a0%`;
 }
 
 /** What a result says, beside the last one of the same. */

@@ -1,6 +1,6 @@
 /** The costs of energy, if the server knows its price. */
 
-import { decimal } from '../lib/format';
+import { formatDecimal } from '../lib/format';
 import type { EnergyPrice } from '../wire';
 import { atLeast } from './fleet/metric';
 
@@ -31,7 +31,7 @@ export function withCost(amount: string, joules: number, isLowerBound = false): 
 
 function costNumber(cost: number): string {
   if (cost > 0 && cost < 0.0001) {
-    return `<${decimal(0.0001, 4)}`;
+    return `<${formatDecimal(0.0001, 4)}`;
   }
-  return decimal(cost, cost === 0 || cost >= 0.1 ? 2 : cost >= 0.001 ? 3 : 4);
+  return formatDecimal(cost, cost === 0 || cost >= 0.1 ? 2 : cost >= 0.001 ? 3 : 4);
 }

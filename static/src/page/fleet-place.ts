@@ -5,7 +5,7 @@ const NODE_PAGE = /\/nodes\/[^/]+\/$/;
 interface LeftPlace {
   /** The path of the fleet's page. */
   base: string;
-  /** The part that says what was shown, such as `#fleet?filter=ana`. */
+  /** The part behind the path, such as `#fleet?filter=ana`. */
   address: string;
   scroll: number;
 }

@@ -1,23 +1,35 @@
 // @vitest-environment jsdom
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+
+import { setTranslator, trans } from '../lib/translation';
+import { hello } from '../testing/frames';
+import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
 
 const host = document.createElement('div');
 
-class Socket extends EventTarget {
+class FakeSocket {
+  static newest: FakeSocket | null = null;
+  onmessage: ((event: MessageEvent) => void) | null = null;
   close = vi.fn();
+  send = vi.fn();
+  constructor() {
+    FakeSocket.newest = this;
+  }
 }
 
-beforeEach(async () => {
-  vi.stubGlobal('WebSocket', Socket);
+beforeAll(async () => {
+  vi.stubGlobal('WebSocket', FakeSocket);
   vi.stubGlobal('matchMedia', () => new EventTarget());
+  setTranslator(pseudoTranslator(trans));
+  localStorage.setItem('gpumon-signed-in', 'yes');
   host.id = 'gpumon';
   document.body.replaceChildren(host);
   location.hash = '#charts';
   await import('./main');
 });
-afterEach(() => vi.unstubAllGlobals());
+afterAll(() => vi.unstubAllGlobals());
 
-it('the address follows the charts, until somebody goes elsewhere', async () => {
+it('address follows charts until somebody leaves them', async () => {
   const press = (key: string): unknown =>
     host.querySelector('[tabindex]')?.dispatchEvent(new KeyboardEvent('keydown', { key }));
   press('y');
@@ -29,4 +41,23 @@ it('the address follows the charts, until somebody goes elsewhere', async () => 
   await new Promise((resolve) => setTimeout(resolve, 400));
   expect(location.hash).toBe('');
   expect(host.querySelector('[data-testid]')?.getAttribute('data-testid')).toBe('gpumon');
+});
+
+it('head of the page has no English word', async () => {
+  const data = JSON.stringify(hello({ fleet: true }));
+  FakeSocket.newest?.onmessage?.(new MessageEvent('message', { data }));
+  const idsAt = async (address: string): Promise<string[]> => {
+    location.hash = address;
+    await vi.waitFor(() =>
+      expect(host.querySelector('[data-testid=gpumon-fleet-link]')).not.toBeNull(),
+    );
+    const head = host.querySelector('.gpumon-head-actions');
+    expect(untranslated(head === null ? [] : textsOf(head), ['⋮'])).toEqual([]);
+    return [...(head?.querySelectorAll('a, button') ?? [])].map(
+      (action) => action.getAttribute('data-testid') ?? '',
+    );
+  };
+  const shared = ['gpumon-fleet-link', 'gpumon-theme', 'gpumon-sign-out'];
+  expect(await idsAt('')).toEqual(expect.arrayContaining(['gpumon-charts', ...shared]));
+  expect(await idsAt('#charts')).toEqual(expect.arrayContaining(['gpumon-all-gpus', ...shared]));
 });

@@ -76,7 +76,7 @@ function start(host: HTMLElement): void {
     host,
     feed,
     request,
-    actions: (...first) => [...first, ...signIn.actions(), theme.headAction()],
+    actions: (...first) => [...first, ...signIn.headActions(), theme.headAction()],
     onRefused: () => void signIn.check(),
   };
   const follow = (): void => {

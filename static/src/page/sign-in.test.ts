@@ -57,7 +57,7 @@ it('open or old server shows no sign-in form', async () => {
     answer(status, { ...BOTH, scope: 'run' });
     expect(await signIn.check()).toBeNull();
   }
-  expect([dialog(), signIn.actions()]).toEqual([null, []]);
+  expect([dialog(), signIn.headActions()]).toEqual([null, []]);
 });
 
 it('token signs in and is not kept', async () => {
@@ -71,7 +71,7 @@ it('token signs in and is not kept', async () => {
   const [path, init] = request.mock.calls.at(-1) ?? [];
   expect([path, init?.method, init?.body]).toEqual(['api/v1/session', 'POST', '{"token":"0123"}']);
   expect(init?.headers).toEqual({ 'X-Gpumon': 'run' });
-  expect([dialog(), signedIn.mock.calls.length, signIn.actions().length]).toEqual([null, 1, 1]);
+  expect([dialog(), signedIn.mock.calls.length, signIn.headActions().length]).toEqual([null, 1, 1]);
   expect(JSON.stringify(localStorage)).not.toContain('0123');
   expect(token.value).toBe('');
 });
@@ -123,7 +123,7 @@ it('form cannot be closed, returns after sign-out', async () => {
   await submit();
   answer(204);
   answer(401, BOTH);
-  signIn.actions()[0]?.onClick?.();
+  signIn.headActions()[0]?.onClick?.();
   await vi.waitFor(() => expect(dialog()).not.toBeNull());
   expect(request.mock.calls.map(([, init]) => init?.method ?? 'GET')).toEqual([
     'GET',
@@ -131,7 +131,7 @@ it('form cannot be closed, returns after sign-out', async () => {
     'DELETE',
     'GET',
   ]);
-  expect(signIn.actions()).toEqual([]);
+  expect(signIn.headActions()).toEqual([]);
 });
 
 it('form has no English word in another language', async () => {

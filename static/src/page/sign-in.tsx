@@ -31,7 +31,7 @@ export class SignIn {
   ) {}
 
   /** Returns the action that ends the session, if there is one. */
-  actions(): HeadAction[] {
+  headActions(): HeadAction[] {
     const end = async (): Promise<void> => {
       await this.request(PATH, { method: 'DELETE', headers: OWN_HEADERS }).catch(() => null);
       await this.check().catch(() => null);

@@ -24,7 +24,7 @@ function shown(): string {
   return texts.map((element) => element.textContent.replaceAll('\u00a0', ' ')).join(', ');
 }
 
-it('stored cost is marked until a run replaces it', () => {
+it('stored cost is marked until a new run', () => {
   line.updateStored(stored, true);
   expect(shown()).toBe('13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, stored');
   expect(line.element.getAttribute('data-stored')).toBe('last');
@@ -70,7 +70,7 @@ it('markup in names is shown as text', () => {
   );
 });
 
-it('cell line has no English word in another language', () => {
+it('line has no English word in another language', () => {
   const before = trans;
   setTranslator(pseudoTranslator(trans));
   const texts: string[] = [];
@@ -85,7 +85,7 @@ it('cell line has no English word in another language', () => {
   setTranslator(before);
 });
 
-it('values are isolated in a language from right to left', () => {
+it('values are isolated in right-to-left languages', () => {
   setLocale('ar');
   line.update(COST, false, null);
   const parts = [...line.element.querySelectorAll('[data-cost]')];

@@ -21,7 +21,7 @@ it('chip has memory and utilization of its notebook', () => {
   expect(chip.element.title.replaceAll('\u00a0', ' ')).toContain('holds 122 GiB of GPU 0, 1');
 });
 
-it('chip is hidden without a GPU or a sample', () => {
+it('chip is hidden without GPU or sample', () => {
   const chip = new Chip(() => undefined);
   expect(chip.element.hidden).toBe(true);
   chip.update(sample(NOW, [gpu(0, { processes: [own] })]), 'k');

@@ -21,7 +21,8 @@ function noteOf(pathOf: (kernelId: string) => string | null, openMenu = vi.fn())
   const error = oomErrorOf({
     ename: 'OutOfMemoryError',
     evalue:
-      'CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 GiB of which 1.00 GiB is free.',
+      'CUDA out of memory. Tried to allocate 20.00 GiB. ' +
+      'GPU 0 has a total capacity of 139.80 GiB of which 1.00 GiB is free.',
     traceback: [],
   });
   const note = new OomNote({ pathOf, open: vi.fn(), openMenu });

@@ -2,8 +2,8 @@
 import {
   celsius,
   dateAndTime,
-  decimal,
   duration,
+  formatDecimal,
   memoryAmount,
   mhz,
   microseconds,
@@ -143,7 +143,7 @@ export const SHORTS: {
   suspected_hang: () => trans.__("suspected hang"),
   held_by_nobody: (c) => trans.__("%1, no process", memoryAmount(c.bytes)),
   slower_than_itself: (c) => trans.__("slow: %1", mhz(c.sm_mhz)),
-  below_baseline: (c) => trans.__("bench %1x", decimal(c.baseline_us / c.median_us, 2)),
+  below_baseline: (c) => trans.__("bench %1x", formatDecimal(c.baseline_us / c.median_us, 2)),
   memory_nearly_full: (c) => trans.__("%1 left", memoryAmount(c.free_bytes)),
   ecc_uncorrected: (c) => c.count === 0 ? '' : trans._n("%1 memory error", "%1 memory errors", c.count),
   row_remap: (c) => c.failed ? trans.__("no spare memory rows") : trans.__("row remap pending"),

@@ -1,4 +1,4 @@
-/** The overview of GPUs for axe-core, in light and dark: as a page, and as a panel of JupyterLab. */
+/** The overview of GPUs checked by axe-core, in light and dark: as a page and as a panel. */
 
 import { expect } from 'vitest';
 

@@ -1,4 +1,4 @@
-/** Controls at every width: none is cut off, outside of its container or overlapping another one. */
+/** Controls at every width: none is cut off, leaves its container or overlaps another. */
 
 import { describe, expect } from 'vitest';
 

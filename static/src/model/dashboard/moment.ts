@@ -6,7 +6,7 @@ import type { Unit } from '../unit';
 const MINUTE_MS = 60_000;
 const TO_THE_SECOND_MS = 60 * MINUTE_MS;
 
-/** The time of a reading, or the span that values are means of: `10:42:07`, `Nov 23, 2026 14:00 – 14:15`. */
+/** The time of a reading, `10:42:07`, or the span of a mean, `Nov 23, 2026 14:00 – 14:15`. */
 export function momentText(at_ms: number, mean_ms: number, now_ms: number): string {
   if (mean_ms === 0) {
     return since(at_ms, now_ms);

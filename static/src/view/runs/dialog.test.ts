@@ -245,7 +245,7 @@ it('run in a terminal cannot be canceled here', async () => {
   expect(isReady()).toBe(true);
 });
 
-it('results appear one by one, missed ones are fetched', async () => {
+it('results appear one by one, or are fetched', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': { ...runState(), all: ITEMS } });
   const first = { item: 'result', ...runResult() } as const;
   tell(runState({ items: 1, newest: first }));
