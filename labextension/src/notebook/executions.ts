@@ -1,5 +1,3 @@
-/** When cells run, from the messages between a notebook and its kernel, whatever its language. */
-
 import type { KernelError } from '@gpumon/page/oom';
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
@@ -9,7 +7,7 @@ export interface StartedExecution {
   kernelId: string;
   /** The kernel's clock. */
   at_ms: number;
-  /** As the kernel counts executions. */
+  /** The kernel's count of executions. */
   count: number | null;
   code: string;
 }
@@ -18,22 +16,25 @@ export interface StartedExecution {
 export interface ExecutionListener {
   started: (execution: string, what: StartedExecution) => void;
   ended: (execution: string, at_ms: number) => void;
-  /** The kernel is gone or another: no execution will end any more. */
+  /** Called when the kernel has ended or is another one: no execution will end any more. */
   abandoned: () => void;
-  /** It failed, and `error` is what the kernel says of that. It may be told twice. */
+  /** Called with the kernel's error of an execution, perhaps twice. */
   failed?: (execution: string, error: KernelError) => void;
 }
 
+interface Request extends Pick<StartedExecution, 'cellId' | 'code'> {
+  isStarted: boolean;
+}
+
 /**
- * Listens to the messages of a notebook's kernel. That a request was sent says nothing, since cells wait for each other:
- * an execution starts with `execute_input` and ends with `execute_reply`, which name the request.
+ * Finds when cells run, from the messages of a notebook's kernel in any language. A request does
+ * not start an execution, since cells wait for each other: `execute_input` starts it, and
+ * `execute_reply` ends it. Both name the request.
  */
 export class ExecutionTracker {
   private kernel: Kernel.IKernelConnection | null = null;
-  /** The cell of each request that has not been answered. */
-  private readonly cells = new Map<string, Pick<StartedExecution, 'cellId' | 'code'>>();
-  /** Those of them that are known to run. */
-  private readonly started = new Set<string>();
+  /** The requests without an answer. */
+  private readonly requests = new Map<string, Request>();
 
   constructor(
     private readonly session: ISessionContext,
@@ -53,13 +54,12 @@ export class ExecutionTracker {
 
   private readonly follow = (): void => {
     const kernel = this.session.session?.kernel ?? null;
-    if (kernel === this.kernel) {
-      return;
+    if (kernel !== this.kernel) {
+      this.kernel?.anyMessage.disconnect(this.onMessage);
+      this.abandon();
+      this.kernel = kernel;
+      kernel?.anyMessage.connect(this.onMessage);
     }
-    this.kernel?.anyMessage.disconnect(this.onMessage);
-    this.abandon();
-    this.kernel = kernel;
-    kernel?.anyMessage.connect(this.onMessage);
   };
 
   private readonly onStatus = (_: ISessionContext, status: Kernel.Status): void => {
@@ -69,8 +69,7 @@ export class ExecutionTracker {
   };
 
   private abandon(): void {
-    this.cells.clear();
-    this.started.clear();
+    this.requests.clear();
     this.listener.abandoned();
   }
 
@@ -78,51 +77,51 @@ export class ExecutionTracker {
     kernel: Kernel.IKernelConnection,
     { msg, direction }: Kernel.IAnyMessageArgs,
   ): void => {
+    const type = msg.header.msg_type;
     if (direction === 'send') {
-      const cellId = msg.header.msg_type === 'execute_request' ? msg.metadata.cellId : undefined;
-      if (typeof cellId === 'string') {
+      const { cellId } = msg.metadata;
+      if (type === 'execute_request' && typeof cellId === 'string') {
         const { code } = (msg as KernelMessage.IExecuteRequestMsg).content;
-        this.cells.set(msg.header.msg_id, { cellId, code });
+        this.requests.set(msg.header.msg_id, { cellId, code, isStarted: false });
       }
       return;
     }
-    const execution = requestOf(msg);
-    const request = this.cells.get(execution);
+    const execution = 'msg_id' in msg.parent_header ? msg.parent_header.msg_id : '';
+    const request = this.requests.get(execution);
     if (request === undefined) {
       return;
     }
     const at_ms = Date.parse(msg.header.date);
-    const type = msg.header.msg_type;
-    // An answer and what comes with it go another way than all else, and a brief execution's may be the first to arrive.
-    const answered =
-      type === 'execute_reply' &&
-      ['ok', 'error'].includes((msg as KernelMessage.IExecuteReplyMsg).content.status);
-    if ((type === 'execute_input' || answered) && !this.started.has(execution)) {
-      this.started.add(execution);
-      const { execution_count: count } = msg.content as { execution_count: number | null };
-      const began_ms = answered ? startOf(msg, at_ms) : at_ms;
-      this.listener.started(execution, { ...request, kernelId: kernel.id, at_ms: began_ms, count });
+    const content = msg.content as { status?: string; execution_count?: number | null };
+    // The reply has a channel of its own, and may be the first message of a short execution.
+    const isReply = type === 'execute_reply';
+    const isAnswered = isReply && (content.status === 'ok' || content.status === 'error');
+    if ((type === 'execute_input' || isAnswered) && !request.isStarted) {
+      request.isStarted = true;
+      const { cellId, code } = request;
+      const began_ms = isAnswered ? startOf(msg, at_ms) : at_ms;
+      const count = content.execution_count ?? null;
+      this.listener.started(execution, {
+        cellId,
+        code,
+        kernelId: kernel.id,
+        at_ms: began_ms,
+        count,
+      });
     }
-    if (type === 'error' || (answered && 'ename' in msg.content)) {
+    if (type === 'error' || (isAnswered && 'ename' in msg.content)) {
       this.listener.failed?.(execution, msg.content as KernelError);
     }
-    if (type === 'execute_reply') {
-      this.cells.delete(execution);
-      this.started.delete(execution);
+    if (isReply) {
+      this.requests.delete(execution);
       this.listener.ended(execution, at_ms);
     }
   };
 }
 
-/** When the execution began that this answers, where the kernel tells it. */
+/** Returns the start of the execution that a reply reports; `otherwise_ms` if it reports none. */
 function startOf({ metadata }: KernelMessage.IMessage, otherwise_ms: number): number {
-  const at_ms =
-    'started' in metadata && typeof metadata.started === 'string'
-      ? Date.parse(metadata.started)
-      : NaN;
+  const { started } = metadata as { started?: unknown };
+  const at_ms = typeof started === 'string' ? Date.parse(started) : NaN;
   return Number.isNaN(at_ms) ? otherwise_ms : at_ms;
-}
-
-function requestOf(msg: KernelMessage.IMessage): string {
-  return 'msg_id' in msg.parent_header ? msg.parent_header.msg_id : '';
 }

@@ -40,7 +40,7 @@ describe('the diagnosis', () => {
   it('names the cure for each failure', () => {
     expect(explain(404, trans)?.command).toContain('pip install jupyter-server-proxy');
     expect(explain(403, trans)?.message).toContain('log in');
-    expect(explain(424, trans)?.message).toMatch(/JupyterHub has ended it.*Reload the page/);
+    expect(explain(424, trans)?.message).toMatch(/JupyterHub ends idle servers. Reload the page/);
     expect(explain(500, trans)?.command).toContain('gpumon serve');
     expect(explain(502, trans)?.message).toContain('HTTP 502');
     expect(explain(200, trans)?.message).toContain('WebSockets');

@@ -1,4 +1,4 @@
-/** The connection from JupyterLab to gpumon's server, through the Jupyter server's proxy, which authenticates. */
+/** The connection from JupyterLab to gpumon's server, through the authenticating Jupyter proxy. */
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
@@ -21,11 +21,11 @@ export { loadXids } from '@gpumon/page/feed';
 type Request = NonNullable<FeedOptions['request']>;
 
 const ROUTE = 'gpumon';
-/** The proxy goes on for half a minute with a server that ends as soon as it is started, and says nothing meanwhile. */
+/** The proxy restarts a server that exits for half a minute, without an answer. */
 const TIMEOUT_MS = 5000;
-/** What JupyterHub answers in place of a user's server that does not run. */
+/** JupyterHub's answer in place of a user's server that does not run. */
 const STOPPED = 424;
-/** Stands for an answer that has not come. */
+/** The status of an answer that has not arrived. */
 const LATE = 0;
 
 /** Returns a feed over the proxy, and sets the language of all views. */
@@ -46,7 +46,7 @@ export function newFeed(
   });
 }
 
-/** The feed of a node of the server's fleet; `path` is where the node is, as `nodes/node-01/`. It may have another version. */
+/** Returns the feed of a node of the fleet, at a path such as `nodes/node-01/`, of any version. */
 export function nodeFeed(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
@@ -61,13 +61,13 @@ export function nodeFeed(
   });
 }
 
-/** Asks the server, or what is below it, over the proxy. */
+/** Returns requests to the server, or to a path below it, over the proxy. */
 export function requestOf(settings: ServerConnection.ISettings, below = ''): Request {
   return (path, init = {}) =>
     ServerConnection.makeRequest(URLExt.join(settings.baseUrl, ROUTE, below, path), init, settings);
 }
 
-/** Why a node cannot be shown here: it asks who somebody is, or its server says what is wrong. */
+/** Returns why a node cannot be shown: it needs a sign-in, or its server reports a problem. */
 async function nodeProblem(request: Request, trans: TranslationBundle): Promise<Diagnosis | null> {
   try {
     const response = await request('api/v1/session');
@@ -86,7 +86,7 @@ async function nodeProblem(request: Request, trans: TranslationBundle): Promise<
   }
 }
 
-/** The address of the stream. The token goes along only where Jupyter wants it in the address. */
+/** Returns the address of the stream, with the token if Jupyter takes it from the address. */
 export function streamUrl(settings: ServerConnection.ISettings, below = ''): string {
   const url = URLExt.join(settings.wsUrl, ROUTE, below, `api/v1/stream?encoding=${ENCODING}`);
   return settings.appendToken && settings.token !== ''
@@ -98,7 +98,7 @@ function openStream(settings: ServerConnection.ISettings, below?: string): Socke
   return new settings.WebSocket(streamUrl(settings, below));
 }
 
-/** Finds out why the stream cannot be opened, and what to do; `null` where there is nothing to say. */
+/** Returns why the stream cannot be opened, and what to do; `null` if that is unknown. */
 export async function diagnose(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
@@ -148,69 +148,66 @@ async function explainOtherPackage(
       };
 }
 
-/** What the proxy's answer means for somebody who wants to see GPUs; `null` is none. */
+/** Explains the status of the proxy's answer; `null` is no answer. */
 export function explain(status: number | null, trans: TranslationBundle): Diagnosis | null {
+  const tell = (title: string, message: string, command?: string): Diagnosis => ({
+    title,
+    message,
+    ...(command !== undefined && { command }),
+  });
   if (status === null) {
-    return {
-      title: trans.__('No connection'),
-      message: trans.__('The Jupyter server is not responding. Retrying automatically.'),
-    };
-  }
-  if (status === 404) {
-    return {
-      title: trans.__('gpumon is not proxied by this Jupyter server'),
-      message: trans.__(
-        'jupyter-server-proxy is not installed or not enabled. Run this in the Python environment that Jupyter runs in, then restart Jupyter:',
-      ),
-      command:
-        'pip install jupyter-server-proxy && jupyter server extension enable jupyter_server_proxy',
-    };
-  }
-  if (status === 401 || status === 403) {
-    return {
-      title: trans.__('Not logged in'),
-      message: trans.__('Jupyter refuses the connection. Reload the page and log in again.'),
-    };
-  }
-  if (status === STOPPED) {
-    return {
-      title: trans.__('The Jupyter server is stopped'),
-      message: trans.__(
-        'JupyterHub has ended it, as it ends servers that are idle. Reload the page to start it again.',
-      ),
-    };
+    return tell(
+      trans.__('No connection'),
+      trans.__('The Jupyter server is not responding. Retrying automatically.'),
+    );
   }
   if (failedToStart(status)) {
     const what =
       status === LATE
         ? trans.__('Jupyter has started the gpumon server, but it is not responding.')
-        : trans.__(
-            'Jupyter could not start the gpumon server, or it exited (HTTP %1).',
-            String(status),
-          );
-    const cure = trans.__(
+        : trans.__('Jupyter could not start the gpumon server, or it exited (HTTP %1).', status);
+    const fix = trans.__(
       'Retrying automatically. To see the cause, run this in a terminal of the Python environment that Jupyter runs in:',
     );
-    return {
-      title: trans.__('gpumon failed to start'),
-      message: `${what} ${cure}`,
-      command: 'gpumon serve --listen 127.0.0.1:0',
-    };
+    const title = trans.__('gpumon failed to start');
+    return tell(title, `${what} ${fix}`, 'gpumon serve --listen 127.0.0.1:0');
   }
   if (status >= 200 && status < 300) {
-    return {
-      title: trans.__('No WebSocket connection'),
-      message: trans.__(
+    return tell(
+      trans.__('No WebSocket connection'),
+      trans.__(
         'gpumon responds, but its WebSocket cannot be opened. If this persists, allow WebSockets in every proxy between the browser and Jupyter.',
       ),
-    };
+    );
   }
-  return null;
+  switch (status) {
+    case 404:
+      return tell(
+        trans.__('gpumon is not proxied by this Jupyter server'),
+        trans.__(
+          'jupyter-server-proxy is not installed or not enabled. Run this in the Python environment that Jupyter runs in, then restart Jupyter:',
+        ),
+        'pip install jupyter-server-proxy && jupyter server extension enable jupyter_server_proxy',
+      );
+    case 401:
+    case 403:
+      return tell(
+        trans.__('Not logged in'),
+        trans.__('Jupyter refuses the connection. Reload the page and log in again.'),
+      );
+    case STOPPED:
+      return tell(
+        trans.__('The Jupyter server is stopped'),
+        trans.__('JupyterHub ends idle servers. Reload the page to start it again.'),
+      );
+    default:
+      return null;
+  }
 }
 
 /**
- * What to do where server and panel are of different versions; `null` where they go together. Jupyter keeps the server
- * that it has started when gpumon is updated, and a browser keeps the panel.
+ * Explains a mismatch of the versions of server and panel; `null` if they fit. Jupyter keeps a
+ * running server when gpumon is updated, and a browser keeps the panel.
  */
 export function checkVersion(
   server: string,
@@ -219,29 +216,35 @@ export function checkVersion(
 ): Diagnosis | null {
   const [major, minor] = majorAndMinor(server);
   const [ourMajor, ourMinor] = majorAndMinor(panel);
-  const older = major - ourMajor || minor - ourMinor;
-  if (Number.isNaN(older) || older === 0) {
+  const difference = major - ourMajor || minor - ourMinor;
+  if (Number.isNaN(difference) || difference === 0) {
     return null;
   }
+  const isOld = difference < 0;
   const mismatch = trans.__(
     'The server runs gpumon %1, this panel is version %2. Values may be wrong or incomplete.',
     server,
     panel,
   );
-  return older < 0
-    ? {
-        title: trans.__('gpumon is too old for this panel'),
-        message: `${mismatch} ${trans.__('Restart Jupyter. If that does not help, install the wheel of version %1 in the Python environment that Jupyter runs in, and restart it again:', panel)}`,
-        command: 'pip install jupyterlab_gpumon-*.whl',
-      }
-    : {
-        title: trans.__('This panel is too old for gpumon'),
-        message: `${mismatch} ${trans.__('Reload the page. If that does not help, install the wheel of version %1 in the Python environment that JupyterLab is installed in:', server)}`,
-        command: 'pip install jupyterlab_gpumon-*.whl',
-      };
+  const fix = isOld
+    ? trans.__(
+        'Restart Jupyter. If that does not help, install the wheel of version %1 in the Python environment that Jupyter runs in, and restart it again:',
+        panel,
+      )
+    : trans.__(
+        'Reload the page. If that does not help, install the wheel of version %1 in the Python environment that JupyterLab is installed in:',
+        server,
+      );
+  return {
+    title: isOld
+      ? trans.__('gpumon is too old for this panel')
+      : trans.__('This panel is too old for gpumon'),
+    message: `${mismatch} ${fix}`,
+    command: 'pip install jupyterlab_gpumon-*.whl',
+  };
 }
 
-/** The part of a version that two programs which go together share: `0.1` of `0.1.3`. */
+/** Returns the compatible part of a version: `0.1` of `0.1.3`. */
 function majorAndMinor(text: string): [number, number] {
   const [major, minor] = text.split('.').map(Number);
   return [major ?? NaN, minor ?? NaN];
