@@ -109,7 +109,8 @@ def typescript_tests(changed: list[str]) -> list[bool]:
 
 def typescript_sources(changed: list[str]) -> list[str]:
     folders = (*TESTED, *UNTESTED)
-    return [name for name in changed if name.endswith((".ts", ".tsx", ".css")) and name.startswith(folders)]
+    kinds = (".ts", ".tsx", ".css")
+    return [name for name in changed if name.endswith(kinds) and name.startswith(folders)]
 
 
 def python(changed: list[str]) -> list[bool]:

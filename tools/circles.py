@@ -165,8 +165,8 @@ def typescript_graph(source: Path) -> Graph:
 
 def _resolve(file: Path, path: str) -> Path | None:
     base = (file.parent / path).resolve()
-    names = [base.with_name(base.name + ".ts"), base.with_name(base.name + ".tsx"), base / "index.ts", base]
-    return next((at for at in names if at.is_file()), None)
+    files = [base.with_name(base.name + kind) for kind in (".ts", ".tsx")]
+    return next((at for at in [*files, base / "index.ts", base] if at.is_file()), None)
 
 
 def circles_of(graph: Graph) -> list[set[Path]]:

@@ -35,9 +35,8 @@ def on(name):
     module = sys.modules.get(name)
     enabled = getattr(module, 'enabled', bool)()
     return name in loaded or getattr(module, 'LOADED', False) or enabled
-answer = [[int(has(name)), int(on(name)), int(late in sys.modules)] for name, late in ${JSON.stringify(
-  ACCELERATORS.map(({ name, module }) => [name, module]),
-)}]
+names = ${JSON.stringify(ACCELERATORS.map(({ name, module }) => [name, module]))}
+answer = [[int(has(name)), int(on(name)), int(late in sys.modules)] for name, late in names]
 `;
 
 /** An expression with a namespace of its own, which leaves no name in the notebook. */

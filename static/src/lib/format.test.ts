@@ -84,8 +84,8 @@ describe('times', () => {
 
   it('carry the date where they were not today', () => {
     const then = new Date(2026, 10, 19, 23, 5, 9).getTime();
-    expect(format.since(then, new Date(2026, 10, 19, 23, 30).getTime())).toBe('23:05:09');
-    expect(format.since(then, new Date(2026, 10, 20, 0, 30).getTime())).toBe(
+    expect(format.formatSince(then, new Date(2026, 10, 19, 23, 30).getTime())).toBe('23:05:09');
+    expect(format.formatSince(then, new Date(2026, 10, 20, 0, 30).getTime())).toBe(
       'Nov 19, 2026 23:05:09',
     );
   });

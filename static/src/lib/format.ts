@@ -265,7 +265,7 @@ export function dayOfMonth(atMs: number): string {
 }
 
 /** A moment: the time of day, with the date unless it was today. */
-export function since(atMs: number, nowMs: number, time = timeOfDay): string {
+export function formatSince(atMs: number, nowMs: number, time = timeOfDay): string {
   const isToday = new Date(atMs).toDateString() === new Date(nowMs).toDateString();
   return isToday ? time(atMs) : dateAndTime(atMs, time);
 }

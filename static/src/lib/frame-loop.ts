@@ -2,8 +2,8 @@
  * Draws the views of a page at most once per animation frame, less often for live updates, and
  * never while hidden. All views are drawn in the same frame, so that they show the same sample.
  *
- * A live update of eight GPUs takes the main thread 7 ms, most of it in styles, layout and paint, so
- * that ten a second would take twice the 4 % that a page may take.
+ * A live update of eight GPUs takes the main thread 7 ms, most of it in styles, layout and paint.
+ * Ten a second would take twice the 4 % that a page may take.
  */
 
 /** The least time between live updates; four samples a second are all drawn. */

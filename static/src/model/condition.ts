@@ -1,6 +1,6 @@
 /** Alerts: the conditions of a GPU as they are shown. */
 
-import { duration, since } from '../lib/format';
+import { duration, formatSince } from '../lib/format';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, GpuSample, Severity } from '../wire';
@@ -90,7 +90,7 @@ export function worstLevel(levels: readonly Level[]): 'warning' | 'critical' | n
 
 /** `since 10:42:07, for 26 min`, and how often where it comes again and again. */
 function describeSince(condition: Condition, now_ms: number): string {
-  const began = since(condition.since_ms, now_ms);
+  const began = formatSince(condition.since_ms, now_ms);
   const lasted = duration(now_ms - condition.since_ms);
   if (condition.condition !== 'xid' || condition.count < 2) {
     return trans.__('since %1, for %2', began, lasted);
@@ -101,7 +101,7 @@ function describeSince(condition: Condition, now_ms: number): string {
     condition.count,
     began,
     lasted,
-    since(condition.last_ms, now_ms),
+    formatSince(condition.last_ms, now_ms),
   );
 }
 

@@ -1,6 +1,6 @@
 /** States as text. */
 
-import { duration, since } from '../lib/format';
+import { duration, formatSince } from '../lib/format';
 import { own } from '../lib/own';
 import { trans } from '../lib/translation';
 import type { Absence, Health, Severity, ThrottleReason } from '../wire';
@@ -36,7 +36,7 @@ export function describeHealth(
   if (health.state === 'ok') {
     return null;
   }
-  const began = since(health.since_ms, nowMs);
+  const began = formatSince(health.since_ms, nowMs);
   const lasted = duration(nowMs - health.since_ms);
   switch (health.state) {
     case 'lost':

@@ -1,6 +1,6 @@
 /** Alerts of people's own rules, as they are shown. */
 
-import { duration, since } from '../lib/format';
+import { duration, formatSince } from '../lib/format';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { FiringAlert } from '../wire';
@@ -37,5 +37,5 @@ export function firingKey({ rule, gpu, since_ms }: FiringAlert): string {
 }
 
 function describeSince({ since_ms }: FiringAlert, now_ms: number): string {
-  return trans.__('since %1, for %2', since(since_ms, now_ms), duration(now_ms - since_ms));
+  return trans.__('since %1, for %2', formatSince(since_ms, now_ms), duration(now_ms - since_ms));
 }

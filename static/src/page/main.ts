@@ -10,7 +10,7 @@ import { trans } from '../lib/translation';
 import type { Request } from '../model/request';
 import type { MountedFleet } from '../view/fleet/index';
 import type { HeadAction } from '../view/head-action';
-import { part } from '../view/part';
+import { loadPart } from '../view/part';
 import { diagnose, diagnoseNode } from './diagnose';
 import { FleetPlace } from './fleet-place';
 import { SignIn } from './sign-in';
@@ -146,7 +146,7 @@ function showFleet({ host, request, feed, actions, onRefused }: PageParts): Show
   let fleet: MountedFleet | null = null;
   let isDisposed = false;
   const load = async (): Promise<void> => {
-    const { mountFleet, nodePath } = await part(import('../view/fleet/index'));
+    const { mountFleet, nodePath } = await loadPart(import('../view/fleet/index'));
     if (isDisposed) {
       return;
     }

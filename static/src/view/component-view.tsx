@@ -61,7 +61,10 @@ export abstract class ComponentView implements View {
   }
 
   render(): void {
-    render(<Parts.Provider value={this.parts}>{this.content()}</Parts.Provider>, this.element);
+    render(
+      <Parts.Provider value={this.parts}>{this.renderContent()}</Parts.Provider>,
+      this.element,
+    );
   }
 
   themeChanged(): void {
@@ -83,7 +86,7 @@ export abstract class ComponentView implements View {
     this.element.remove();
   }
 
-  protected abstract content(): ComponentChild;
+  protected abstract renderContent(): ComponentChild;
 
   /** The style sheet has light and dark colors, which are selected by the color behind the view. */
   protected currentPalette(): Palette {

@@ -3,7 +3,7 @@
 import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
-import { dateAndTime, duration, since } from '../lib/format';
+import { dateAndTime, duration, formatSince } from '../lib/format';
 import { own } from '../lib/own';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
@@ -175,7 +175,7 @@ function StatusLine({
   // A lost connection matters more than paused charts.
   const isPaused = paused !== null && isFresh(status);
   const text = isPast
-    ? trans.__('%1, %2 ago', since(at_ms, now_ms), duration(now_ms - at_ms))
+    ? trans.__('%1, %2 ago', formatSince(at_ms, now_ms), duration(now_ms - at_ms))
     : isPaused
       ? trans.__('Paused %1 – %2', ...paused)
       : status.text;

@@ -3,7 +3,7 @@
 import type { ComponentChild } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 
-import { DASH, duration, memoryAmount, memoryColumn, percent, since } from '../lib/format';
+import { DASH, duration, memoryAmount, memoryColumn, percent, formatSince } from '../lib/format';
 import { grouped } from '../lib/grouped';
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
@@ -162,7 +162,9 @@ function Holder({
   const started_ms = valueOf(first.started_ms);
   const age = started_ms === null ? null : duration(freshness.now_ms - started_ms);
   const began =
-    started_ms === null ? undefined : trans.__('started %1', since(started_ms, freshness.now_ms));
+    started_ms === null
+      ? undefined
+      : trans.__('started %1', formatSince(started_ms, freshness.now_ms));
   // A notebook of this Jupyter server is the user's own, so that its kernel matters more.
   const kernelName = row.notebook?.kernel_name;
   const about = [

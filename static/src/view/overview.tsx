@@ -98,7 +98,7 @@ export class Overview extends StoreView {
     this.setState({ isRunOpen: true });
   }
 
-  protected content(): ComponentChild {
+  protected renderContent(): ComponentChild {
     const { store, options, runner, order, state } = this;
     const { sample } = store;
     const now_ms = store.clock.now();

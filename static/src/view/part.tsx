@@ -4,7 +4,7 @@ import { useLayoutEffect, useState } from 'preact/hooks';
 import { trans } from '../lib/translation';
 
 /** Awaits an `import()`. Its error names the cure: after an update, the server has other files. */
-export async function part<T>(loading: Promise<T>): Promise<T> {
+export async function loadPart<T>(loading: Promise<T>): Promise<T> {
   try {
     return await loading;
   } catch (error) {
@@ -39,7 +39,7 @@ export function Part<T>({ load, children }: PartProps<T>): ComponentChild {
         setLoaded(result);
       }
     };
-    part(load()).then(
+    loadPart(load()).then(
       (module) => show({ part: module }),
       (error: unknown) => show({ error }),
     );

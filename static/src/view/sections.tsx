@@ -9,7 +9,7 @@ import {
   memorySize,
   memoryTotal,
   percent,
-  since,
+  formatSince,
 } from '../lib/format';
 import { trans } from '../lib/translation';
 import { eventRows, processEvents } from '../model/event';
@@ -64,7 +64,7 @@ export function EventList({ events, sample, gpus, now_ms }: EventListProps): Com
               <li class="gpumon-event" key={key} data-level={resolved ? 'done' : level}>
                 <SeverityIcon />
                 <time class="gpumon-event-time" dateTime={new Date(at_ms).toISOString()}>
-                  {since(at_ms, now_ms)}
+                  {formatSince(at_ms, now_ms)}
                 </time>
                 <span class="gpumon-event-gpu">
                   {gpu === null ? trans.__('all') : trans.__('GPU %1', gpu)}

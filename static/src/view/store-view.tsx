@@ -57,7 +57,7 @@ export abstract class StoreView extends ComponentView {
   }
 
   /** The past that the charts show. */
-  protected get seen(): Pick<Moment, 'timeline' | 'gap_ms'> {
+  protected get chartedPast(): Pick<Moment, 'timeline' | 'gap_ms'> {
     return this.store;
   }
 
@@ -72,7 +72,7 @@ export abstract class StoreView extends ComponentView {
     );
     const { at_ms } = this.cursor;
     // The stream knows best which GPUs are busy now.
-    const { timeline, gap_ms } = at_ms === null ? store : this.seen;
+    const { timeline, gap_ms } = at_ms === null ? store : this.chartedPast;
     const isPast = at_ms !== null;
     const moment = { at_ms: at_ms ?? store.clock.now(), isPast, timeline, gap_ms, withoutAlerts };
     this.setAttributes({

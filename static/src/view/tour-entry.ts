@@ -1,5 +1,5 @@
 import { Stored } from '../lib/stored';
-import { part } from './part';
+import { loadPart } from './part';
 import type { TourTargets } from './tour';
 
 const SEEN = new Stored('gpumon-tour');
@@ -39,7 +39,7 @@ export class TourEntry {
   }
 
   private async show(): Promise<void> {
-    const { openTour } = await part(import('./tour'));
+    const { openTour } = await loadPart(import('./tour'));
     openTour(this.root, this.targets(), () => {
       this.isOpen = false;
       SEEN.set('seen');

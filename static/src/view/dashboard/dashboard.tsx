@@ -142,7 +142,7 @@ export class Dashboard extends StoreView {
     this.past.dispose();
   }
 
-  protected content(): ComponentChild {
+  protected renderContent(): ComponentChild {
     const { store, state, options } = this;
     const { request, notebooks } = options;
     const now_ms = store.clock.now();
@@ -296,9 +296,9 @@ export class Dashboard extends StoreView {
     );
   }
 
-  protected override get seen(): Pick<Moment, 'timeline' | 'gap_ms'> {
+  protected override get chartedPast(): Pick<Moment, 'timeline' | 'gap_ms'> {
     return this.shown === null
-      ? super.seen
+      ? super.chartedPast
       : { timeline: this.shown.source, gap_ms: this.shown.gap_ms };
   }
 

@@ -2,7 +2,7 @@
 
 import type { ComponentChild } from 'preact';
 
-import { DASH, duration, since } from '../../lib/format';
+import { DASH, duration, formatSince } from '../../lib/format';
 import { remembered } from '../../lib/remembered';
 import { joined, plainText } from '../../lib/text';
 import type { SeriesSource } from '../../lib/timeline';
@@ -197,5 +197,5 @@ function reachText({ oldest_ms, to_ms, storage }: HistorySpan, now_ms: number): 
   const where = storage.on_disk
     ? trans.__('It is kept on disk for %1.', kept)
     : trans.__('It is kept in memory for %1.', kept);
-  return `${trans.__('The history begins at %1.', since(oldest_ms, now_ms))} ${where}`;
+  return `${trans.__('The history begins at %1.', formatSince(oldest_ms, now_ms))} ${where}`;
 }

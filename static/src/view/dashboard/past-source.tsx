@@ -5,7 +5,7 @@ import { isPaused, rangeOf, STREAMED_MS } from '../../model/dashboard/state';
 import type { Known } from '../../model/history/past';
 import type { Request } from '../../model/request';
 import type { Store } from '../../model/store';
-import { FailedPart, part } from '../part';
+import { FailedPart, loadPart } from '../part';
 import type { PastNeed, PastPart } from './past-part';
 
 /** The server's history, for charts of more than the stream has. Its code is loaded on demand. */
@@ -84,7 +84,7 @@ export class PastSource {
   private async load(request: Request): Promise<void> {
     const { store, invalidate, onAll } = this;
     try {
-      const { PastPart } = await part(import('./past-part'));
+      const { PastPart } = await loadPart(import('./past-part'));
       this.loaded = new PastPart({ request, store, onChange: invalidate }, onAll);
     } catch (error) {
       this.failed = <FailedPart error={error} />;

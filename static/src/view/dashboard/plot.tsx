@@ -23,7 +23,7 @@ import { ChartCanvas } from '../chart-canvas';
 import { useView } from '../component-view';
 import { Menu } from '../menu';
 import { useOnScreen, useSeldom } from '../on-screen';
-import { part } from '../part';
+import { loadPart } from '../part';
 import type { Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import { Legend } from './legend';
@@ -101,7 +101,7 @@ export function PlotView({
         ])
       : plot.lines;
   const copy = async (format: CopyFormat): Promise<string> => {
-    const { copyPlot } = await part(loadCopies());
+    const { copyPlot } = await loadPart(loadCopies());
     const now = withFreshTimes(given);
     const lines = linesWith(null);
     // All of a copy is of one moment.

@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { count, dateAndTime, since } from '../../lib/format';
+import { count, dateAndTime, formatSince } from '../../lib/format';
 import { plainText, sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { xidTexts } from '../../model/fleet/describe';
@@ -58,7 +58,7 @@ export function Events(scene: Scene): ComponentChild {
               label: trans.__('Last'),
               width: 176,
               cell: ({ lasts, last_ms }) =>
-                textCell(lasts ? trans.__('now') : since(last_ms, now_ms)),
+                textCell(lasts ? trans.__('now') : formatSince(last_ms, now_ms)),
             },
             {
               label: trans.__('GPU'),

@@ -72,7 +72,7 @@ export class FleetView extends ComponentView {
     this.element.addEventListener('keydown', (event) => this.onKey(event));
   }
 
-  protected override content(): ComponentChild {
+  protected override renderContent(): ComponentChild {
     const { reader, shown, width_px, options, spoken, id } = this;
     const { view } = shown;
     const status = statusOf(reader.answers);

@@ -1,6 +1,6 @@
 import type { ComponentChild } from 'preact';
 
-import { count, DASH, duration, percent, since } from '../../lib/format';
+import { count, DASH, duration, percent, formatSince } from '../../lib/format';
 import { plainText, sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
@@ -92,7 +92,7 @@ function FleetNotice({ status, answers, now_ms, onRetry }: FleetHeadProps): Comp
           : status === 'outdated'
             ? trans.__(
                 'Last known values, from %1 (%2 ago)',
-                since(at_ms, now_ms),
+                formatSince(at_ms, now_ms),
                 duration(now_ms - at_ms),
               )
             : trans.__('The fleet cannot be shown')}
@@ -129,7 +129,7 @@ function sourceText({ source }: Fleet): string {
 /** Whether the data is current, and when it was read. */
 export function statusText(status: FleetStatus, { answers, now_ms }: Scene): string {
   const { at_ms = now_ms, refresh_s = 0 } = answers.fleet.value ?? {};
-  const at = since(at_ms, now_ms);
+  const at = formatSince(at_ms, now_ms);
   return {
     loading: trans.__('Loading'),
     error: trans.__('No answer'),

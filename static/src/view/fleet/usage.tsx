@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { count, DASH, percent, significant, since } from '../../lib/format';
+import { count, DASH, percent, significant, formatSince } from '../../lib/format';
 import { sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { energyCost } from '../../model/energy-price';
@@ -199,7 +199,7 @@ function noteOf({ value, why }: Answered<FleetUsage>, grouping: Grouping, now_ms
   }
   const { unlisted, to_ms, unheld_gpu_s, problems } = value;
   return sentences([
-    now_ms - to_ms > RECENT_MS ? trans.__('Until %1.', since(to_ms, now_ms)) : null,
+    now_ms - to_ms > RECENT_MS ? trans.__('Until %1.', formatSince(to_ms, now_ms)) : null,
     ...problems,
     grouping === 'jobs' && unlisted.owners > 0
       ? trans.__(

@@ -2,7 +2,7 @@ import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { download } from '../../lib/download';
-import { since } from '../../lib/format';
+import { formatSince } from '../../lib/format';
 import { adoptStyle } from '../../lib/style';
 import { joined } from '../../lib/text';
 import { trans } from '../../lib/translation';
@@ -144,7 +144,7 @@ function Results({
   const [after, before] = chosen;
   const areTwo = chosen.length === 2 && after !== undefined && before !== undefined;
   const nameOf = (state: RunState): string =>
-    joined([placeOf(state), since(state.started_ms, now_ms)]);
+    joined([placeOf(state), formatSince(state.started_ms, now_ms)]);
   return (
     <div>
       <div class="gpumon-run-head">

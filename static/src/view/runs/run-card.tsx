@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { duration, since, timeOfDay } from '../../lib/format';
+import { duration, formatSince, timeOfDay } from '../../lib/format';
 import { joined, plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
@@ -82,7 +82,7 @@ export function RunCard(props: RunCardProps): ComponentChild {
             {joined([
               placeOf(state),
               RUN_STATUS()[status],
-              since(started_ms, freshness.now_ms),
+              formatSince(started_ms, freshness.now_ms),
               duration((ended_ms ?? freshness.now_ms) - started_ms),
             ])}
           </span>
