@@ -57,6 +57,7 @@ export class SignIn {
     SIGNED_IN.set(null);
     if (!this.host.isConnected) {
       const methods = (await response.json()) as Methods;
+      this.host.className = 'gpumon';
       document.body.append(this.host);
       render(
         <Form methods={methods} request={this.request} onSignedIn={() => this.finish()} />,
@@ -178,7 +179,7 @@ function Form({
         <p class="page-sign-in-error" role="alert" hidden={message === ''}>
           {message}
         </p>
-        <button type="submit" class="page-sign-in-submit" disabled={isSending || wait_s > 0}>
+        <button type="submit" class="gpumon-primary" disabled={isSending || wait_s > 0}>
           {trans.__('Sign in')}
         </button>
         {methods.token && methods.password && (
