@@ -109,8 +109,8 @@ describe('behind a JupyterHub', () => {
     ben,
     worker,
   }) => {
-    const { page } = ana;
-    await page.getByTestId('gpumon-run').click();
+    const { page, view } = ana;
+    await (await view.menuAction('gpumon-run')).click();
     const search = page.getByRole('combobox', { name: 'Search benchmarks' });
     await page.getByLabel('Device', { exact: true }).selectOption({ label: 'CPU' });
     await search.fill('triad');
