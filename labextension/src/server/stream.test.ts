@@ -104,11 +104,11 @@ describe('a server of another version', () => {
   it('is told with both versions and the cure, whichever is the older', () => {
     const older = checkVersion('0.1.7', trans, '0.2.0');
     expect(older?.message).toMatch(
-      /gpumon 0\.1\.7, this panel is version 0\.2\.0.*Restart Jupyter.*wheel of version 0\.2\.0/,
+      /gpumon 0\.1\.7, this panel is version 0\.2\.0.*Restart Jupyter.*install version 0\.2\.0/,
     );
     expect(older?.command).toBe('pip install jupyterlab_gpumon-*.whl');
     expect(checkVersion('1.0.0', trans, '0.9.0')?.message).toMatch(
-      /Reload the page.*wheel of version 1\.0\.0/,
+      /Reload the page.*install version 1\.0\.0/,
     );
   });
 

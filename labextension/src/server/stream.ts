@@ -176,7 +176,7 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
     return tell(
       trans.__('No WebSocket connection'),
       trans.__(
-        'gpumon responds, but its WebSocket cannot be opened. If this persists, allow WebSockets in every proxy between the browser and Jupyter.',
+        'gpumon responds, but not by WebSocket. Allow WebSockets in every proxy to Jupyter.',
       ),
     );
   }
@@ -185,7 +185,7 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
       return tell(
         trans.__('gpumon is not proxied by this Jupyter server'),
         trans.__(
-          'jupyter-server-proxy is not installed or not enabled. Run this in the Python environment that Jupyter runs in, then restart Jupyter:',
+          'jupyter-server-proxy is not installed. Run this where Jupyter runs, then restart it:',
         ),
         'pip install jupyter-server-proxy && jupyter server extension enable jupyter_server_proxy',
       );
@@ -228,11 +228,11 @@ export function checkVersion(
   );
   const fix = isOld
     ? trans.__(
-        'Restart Jupyter. If that does not help, install the wheel of version %1 in the Python environment that Jupyter runs in, and restart it again:',
+        'Restart Jupyter. If that does not help, install version %1 where Jupyter runs:',
         panel,
       )
     : trans.__(
-        'Reload the page. If that does not help, install the wheel of version %1 in the Python environment that JupyterLab is installed in:',
+        'Reload the page. If that does not help, install version %1 where JupyterLab runs:',
         server,
       );
   return {
