@@ -184,9 +184,7 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
     case 404:
       return tell(
         trans.__('gpumon is not proxied by this Jupyter server'),
-        trans.__(
-          'jupyter-server-proxy is not installed. Run this where Jupyter runs, then restart it:',
-        ),
+        trans.__('jupyter-server-proxy is missing or disabled. Run this, then restart Jupyter:'),
         'pip install jupyter-server-proxy && jupyter server extension enable jupyter_server_proxy',
       );
     case 401:
