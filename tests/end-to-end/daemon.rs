@@ -182,14 +182,10 @@ fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
     ]));
     eventually("it has a sample", || server.get("/readyz").status == 200);
     let socket = runtime.path().join("gpumon.sock");
-    let named = run(&["--control", socket.to_str().unwrap()])
-        .output()
-        .unwrap();
-    assert!(
-        stdout(&named).contains("simulated  3 x"),
-        "{}",
-        stderr(&named)
-    );
+    eventually("the server that was named answers", || {
+        let named = run(&["--control", socket.to_str().unwrap()]).output();
+        stdout(&named.unwrap()).contains("simulated  3 x")
+    });
     let found = run(&[]).output().unwrap();
     assert_eq!(found.status.code(), Some(12), "{}", stdout(&found));
 }

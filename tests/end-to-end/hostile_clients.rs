@@ -3,6 +3,7 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    time::Instant,
 };
 
 use crate::support::{Fake, PATIENCE, Server, eventually};
@@ -65,18 +66,23 @@ async fn clients_that_never_read_delay_nobody() {
     let silent: Vec<_> = (0..20).map(|_| upgraded(server.port)).collect();
     let mut witness = server.stream().await;
     witness.next_of("sample").await;
-    let mut last = None;
     // Long enough to fill what the system buffers for those that do not read.
     for _ in 0..100 {
-        let sample = witness.next_of("sample").await;
-        last = Some(sample["at_ms"].as_u64().unwrap());
+        witness.next_of("sample").await;
     }
-    let now = gpumon_probe::model::now_ms();
-    assert!(
-        now - last.unwrap() < 2_000,
-        "the witness is {} ms behind",
-        now - last.unwrap()
-    );
+    // A witness that others delay falls ever further behind; on a busy machine it catches up.
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let sample = witness.next_of("sample").await;
+        let behind_ms = gpumon_probe::model::now_ms() - sample["at_ms"].as_u64().unwrap();
+        if behind_ms < 2_000 {
+            break;
+        }
+        assert!(
+            Instant::now() < until,
+            "the witness is {behind_ms} ms behind"
+        );
+    }
     assert_eq!(server.get("/healthz").status, 200);
     drop(silent);
     eventually("the next client is served", || {
