@@ -47,7 +47,7 @@ export function Details({ gpu, freshness }: DetailsProps): ComponentChild {
           <div class="gpumon-groups">
             {groups.map(({ title, rows }) => (
               <section key={title} aria-label={title}>
-                <h3 class="gpumon-group">{title}</h3>
+                <h2 class="gpumon-group">{title}</h2>
                 {list(rows, 'gpumon-details')}
               </section>
             ))}
@@ -103,7 +103,7 @@ function MigList({ gpu, freshness }: DetailsProps): ComponentChild {
   return (
     devices.length > 0 && (
       <section aria-label={partitions}>
-        <h3 class="gpumon-group">{partitions}</h3>
+        <h2 class="gpumon-group">{partitions}</h2>
         <ul class="gpumon-mig">
           {devices.map((device) => (
             <MigDevice key={device.uuid} device={device} freshness={freshness} />

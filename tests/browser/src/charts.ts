@@ -2,6 +2,8 @@
 
 import type { Locator, Page } from 'playwright-core';
 
+const TIME_RANGE = '.gpumon-controls summary[aria-label^="Time range"]';
+
 export class Charts {
   readonly root: Locator;
 
@@ -45,6 +47,18 @@ export class Charts {
   /** Opens a menu of the toolbar by the start of its name. */
   async openMenu(name: string): Promise<void> {
     await this.root.locator(`.gpumon-controls summary[aria-label^="${name}"]`).click();
+  }
+
+  /** Returns the time range in the toolbar, such as `5 min`. */
+  async timeRange(): Promise<string> {
+    const text = await this.root.locator(TIME_RANGE).innerText();
+    return text.replaceAll('\u00a0', ' ').replace('▾', '').trim();
+  }
+
+  /** Selects a time range from the menu of the toolbar. */
+  async chooseTimeRange(words: RegExp): Promise<void> {
+    await this.root.locator(TIME_RANGE).click();
+    await this.control(words).click();
   }
 
   /** The share of a chart's columns, from its left edge, in which something of this color is drawn. */

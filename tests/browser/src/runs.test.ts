@@ -55,7 +55,7 @@ describe('a run from the page', () => {
     const run = running(page);
     await run.getByText('triad, 2 of 2: verifying').waitFor();
     await run.getByText('half of it').waitFor();
-    await expect.poll(() => run.locator('progress').getAttribute('value')).toBe('0.750');
+    await expect.poll(() => run.locator('progress').getAttribute('value')).toBe('0.75');
     await expect
       .poll(() => run.locator('[data-reading="power.draw_watts"]').innerText())
       .toMatch(/\d/);

@@ -85,8 +85,7 @@ describe('charts', () => {
     const seen = resolutions(page);
     await page.goto(`${server.url}#charts?charts=power&view=apart&gpu=0&fit=1`);
     await charts.live();
-    await charts.openMenu('Time range');
-    await charts.control(/^30\sd$/).click();
+    await charts.chooseTimeRange(/^30\sd$/);
     await expect.poll(() => page.url()).toMatch(/span=43200/);
     await expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.6])).toBeGreaterThan(0.9);
     const {

@@ -386,6 +386,8 @@ export class Dashboard extends StoreView {
       this.change((state, now_ms) => zoomedStep(state, key === '-' ? 2 : 0.5, now_ms));
     } else if (key === 'y') {
       this.change((state) => ({ ...state, fitted: !state.fitted }));
+    } else if (key === 'Escape' && this.opened !== null) {
+      this.onDone();
     } else if (key === '0' || key === 'Escape') {
       this.change(reset);
     } else if (key === 'm' || key === '?') {

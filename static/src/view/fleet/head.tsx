@@ -62,7 +62,7 @@ export function FleetHead(props: FleetHeadProps): ComponentChild {
               onClick={() => choose(word)}
             >
               <SeverityIcon />
-              {trans.__('%1 critical', count(critical))}
+              {trans._n('%2 critical', '%2 critical', critical, count(critical))}
             </button>
           )}
           <h1 class="gpumon-title">{props.title}</h1>
