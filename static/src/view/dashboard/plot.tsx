@@ -251,6 +251,8 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
   const [isOpen, setOpen] = useState(false);
   const [message, setMessage] = useState('');
   const run = async (name: string, menu: Element | null): Promise<void> => {
+    // The same answer as before is announced again.
+    setMessage('');
     try {
       const answer = await actions[name]?.();
       setMessage(answer ?? '');
