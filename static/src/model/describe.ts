@@ -42,7 +42,7 @@ export function describeHealth(
     case 'lost':
       return {
         text: trans.__('lost since %1 (reboot the machine)', began),
-        short: trans.__('lost since %1', began),
+        short: trans.__('lost %1', began),
         title: trans.__(
           'The driver has reported for %1 that this GPU has fallen off the bus.',
           lasted,
@@ -59,7 +59,7 @@ export function describeHealth(
     case 'hung':
       return {
         text: trans.__('not responding since %1 (driver hang)', began),
-        short: trans.__('not responding since %1', began),
+        short: trans.__('not responding'),
         title: trans.__(
           'A driver call has not returned for %1. The values are the last known.',
           lasted,

@@ -61,6 +61,14 @@ describe('the filter', () => {
     expect(found(typed)).toEqual([indices, names]);
   });
 
+  it('lost GPU is not idle', () => {
+    const lost = gpusOf(
+      inventory(1),
+      sample(NOW, [gpu(2, { health: { state: 'lost', since_ms: NOW } })]),
+    );
+    expect(filtered('idle', lost, [], facts).gpus).toEqual([]);
+  });
+
   it('the word of a level is toggled', () => {
     const typed = withLevelToggled('ana', 'critical');
     expect([typed, selectsLevel(typed, 'critical'), levelWords(typed)]).toEqual([

@@ -79,8 +79,9 @@ export function filtered(
   const gpuMatches = (gpu: GpuState, word: string): boolean => {
     switch (word) {
       case busy:
+        return facts.isBusy(gpu);
       case idle:
-        return facts.isBusy(gpu) === (word === busy);
+        return gpu.now?.health.state === 'ok' && !facts.isBusy(gpu);
       case critical:
       case warning:
         return facts.levelOf(gpu) === (word === critical ? 'critical' : 'warning');

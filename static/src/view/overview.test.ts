@@ -150,7 +150,7 @@ describe('a GPU', () => {
     const lost = find('[data-gpu-index="1"]');
     expect(lost.dataset.gpuHealth).toBe('lost');
     expect(lost.querySelector('[data-testid="gpumon-gpu-state"]')?.textContent).toMatch(
-      /^lost since \d\d:\d\d:\d\d$/,
+      /^lost \d\d:\d\d:\d\d$/,
     );
     click(lost.querySelector<HTMLElement>('.gpumon-toggle'));
     expect(lost.querySelector('.gpumon-alert')?.textContent).toMatch(

@@ -12,7 +12,8 @@ const WIDTHS = {
   mem: '94px',
   temp: '46px',
   power: '50px',
-  state: 'minmax(40px, 132px)',
+  /** By the width of the row. */
+  state: '',
   toggle: '12px',
 };
 /** The widths of the columns of a narrow row, which has two lines. */
@@ -62,9 +63,11 @@ export function rowLayoutOf(
     ['index', 'bar', 'bar', 'mem', 'mem'],
   ];
   const named: Place[][] = hasNames ? [['index', 'name', 'name', 'name', 'name']] : [];
+  // Columns of rows are aligned, so that all of them have the same width for the state.
+  const stateWidth = isColumns ? '122px' : `minmax(40px, ${row_px < LINE_PX ? 132 : 210}px)`;
   const lines = isWide ? [places] : [...named, ...narrow];
   const widths = isWide
-    ? places.map((place) => (isColumns && place === 'state' ? '104px' : WIDTHS[place]))
+    ? places.map((place) => (place === 'state' ? stateWidth : WIDTHS[place]))
     : NARROW_WIDTHS;
   const heads = isWide ? SORT_KEYS : NARROW_HEADS;
   return {

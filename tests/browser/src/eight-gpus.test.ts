@@ -28,7 +28,7 @@ async function watchThemFail(view: View, where: string): Promise<void> {
   const expected = ALL.map((index) => ({ [LOST]: 'lost', [HUNG]: 'hung' })[index] ?? 'ok');
   await expect.poll(healths, { message: where }).toEqual(expected);
   expect(await view.indices(), where).toEqual(ALL);
-  await expect.poll(() => view.gpu(LOST).innerText(), { message: where }).toMatch(/lost since/);
+  await expect.poll(() => view.gpu(LOST).innerText(), { message: where }).toMatch(/lost \d/);
   await expect.poll(() => view.reading(LOST, 'power.draw_watts'), { message: where }).toBe('–');
   await expect
     .poll(() => view.gpu(HUNG).innerText(), { message: where })
