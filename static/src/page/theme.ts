@@ -6,11 +6,17 @@ const STORED = new Stored('gpumon-theme');
 
 /** The theme of the page, light or dark: the system's, until somebody selects the other one. */
 export class Theme {
-  private readonly system = matchMedia('(prefers-color-scheme: dark)');
+  /** As of the last event: Chromium reports no change that somebody has read before. */
+  private isSystemDark: boolean;
 
   constructor(private readonly onChange: () => void) {
     const apply = (): void => this.show(this.isDark);
-    this.system.addEventListener('change', apply);
+    const system = matchMedia('(prefers-color-scheme: dark)');
+    this.isSystemDark = system.matches;
+    system.addEventListener('change', ({ matches }) => {
+      this.isSystemDark = matches;
+      apply();
+    });
     // Paper is white.
     window.addEventListener('beforeprint', () => this.show(false));
     window.addEventListener('afterprint', apply);
@@ -25,7 +31,7 @@ export class Theme {
       onClick: () => {
         const isDark = !this.isDark;
         // With the system's theme selected again, the page follows the system.
-        STORED.set(isDark === this.system.matches ? null : nameOf(isDark));
+        STORED.set(isDark === this.isSystemDark ? null : nameOf(isDark));
         this.show(isDark);
       },
     };
@@ -33,7 +39,7 @@ export class Theme {
 
   private get isDark(): boolean {
     const stored = STORED.get();
-    return stored === 'dark' || (stored !== 'light' && this.system.matches);
+    return stored === 'dark' || (stored !== 'light' && this.isSystemDark);
   }
 
   private show(isDark: boolean): void {
