@@ -22,3 +22,18 @@ it('conditions hold from their beginning to their end, or until now', () => {
   // What is past is described once.
   expect(conditionSpans(events, now, NOW + 200).get(1)?.[0]).toBe(spans.get(1)?.[0]);
 });
+
+it('conditions of lost GPU end where it was lost', () => {
+  const lost = gpu(0, {
+    health: { state: 'lost', since_ms: NOW - 3000 },
+    conditions: [throttled('notice', NOW - 5000), throttled('warning', NOW - 1000)],
+  });
+  const asleep = gpu(1, { health: { state: 'asleep', since_ms: NOW - 3000 } });
+  const spans = conditionSpans([], sample(NOW, [lost, asleep]), NOW);
+  expect(spans.get(0)).toMatchObject([
+    { from_ms: NOW - 3000, to_ms: NOW, level: 'critical', text: expect.stringMatching(/^lost/) },
+    { from_ms: NOW - 5000, to_ms: NOW - 3000 },
+    { from_ms: NOW - 1000, to_ms: NOW - 1000 },
+  ]);
+  expect(spans.get(1)).toEqual([]);
+});

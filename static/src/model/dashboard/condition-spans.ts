@@ -6,11 +6,12 @@ import type {
   Condition,
   ConditionSpan as PastCondition,
   Event,
+  Health,
   ProcessRef,
   Sample,
 } from '../../wire';
 import { severityLevel } from '../condition';
-import type { Level } from '../describe';
+import { describeHealth, type Level } from '../describe';
 import { describeCondition } from '../describe-condition';
 import { valueOf } from '../reading';
 
@@ -23,7 +24,11 @@ export interface ConditionSpan {
   text: string;
 }
 
-/** By GPU. A condition that has not ended holds until `now_ms`. `past` are those that the server remembers. */
+/**
+ * Returns the conditions by GPU. A condition that has not ended lasts until `now_ms`, or until its
+ * GPU could no longer be read, which is a condition of its own. `past` are those that the server
+ * remembers.
+ */
 export function conditionSpans(
   events: readonly Event[],
   sample: Sample | null,
@@ -31,20 +36,39 @@ export function conditionSpans(
   past: readonly PastCondition[] = [],
 ): Map<number, readonly ConditionSpan[]> {
   const byGpu = new Map<number, readonly ConditionSpan[]>(endedSpans(events));
-  const told = grouped(past, ({ uuid }) => uuid);
-  for (const { index, uuid, conditions, processes } of sample?.gpus ?? []) {
+  const byUuid = grouped(past, ({ uuid }) => uuid);
+  for (const { index, uuid, health, conditions, processes } of sample?.gpus ?? []) {
+    const failure = healthSpan(health, now_ms);
+    const end_ms = failure?.from_ms ?? now_ms;
     const lasting = conditions.map((condition) =>
-      spanOf(condition, now_ms, valueOf(processes) ?? []),
+      spanOf(condition, end_ms, valueOf(processes) ?? []),
     );
     const known = [...(byGpu.get(index) ?? []), ...lasting];
     const keys = new Set(known.map(({ key }) => key));
-    const others = (told.get(uuid ?? '') ?? []).filter((condition) => !keys.has(keyOf(condition)));
+    const others = (byUuid.get(uuid ?? '') ?? []).filter(
+      (condition) => !keys.has(keyOf(condition)),
+    );
     byGpu.set(index, [
-      ...others.map((condition) => spanOf(condition, condition.to_ms ?? now_ms, [])),
+      ...(failure === null ? [] : [failure]),
+      ...others.map((condition) => spanOf(condition, condition.to_ms ?? end_ms, [])),
       ...known,
     ]);
   }
   return byGpu;
+}
+
+/** Returns the state of a GPU that cannot be read as a condition; `null` if there is no problem. */
+function healthSpan(health: Health, now_ms: number): ConditionSpan | null {
+  const words = describeHealth(health, now_ms);
+  return health.state === 'ok' || words === null || words.level === 'none'
+    ? null
+    : {
+        key: `health ${health.since_ms}`,
+        from_ms: health.since_ms,
+        to_ms: now_ms,
+        level: words.level,
+        text: words.text,
+      };
 }
 
 const endedSpans = remembered((events: readonly Event[]) => {
@@ -63,7 +87,8 @@ function spanOf(
 ): ConditionSpan {
   const level = severityLevel(condition.severity);
   const text = describeCondition(condition, processes);
-  return { key: keyOf(condition), from_ms: condition.since_ms, to_ms, level, text };
+  const from_ms = condition.since_ms;
+  return { key: keyOf(condition), from_ms, to_ms: Math.max(from_ms, to_ms), level, text };
 }
 
 function keyOf({ condition, since_ms }: Condition): string {
