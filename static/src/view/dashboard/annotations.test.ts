@@ -82,9 +82,34 @@ describe('annotations', () => {
     const { flags, cells, conditions } = SET.lane;
     expect(labelsOf(flags)).toEqual(['epoch 3', 'GPU 1: Xid 79']);
     expect(labelsOf(cells)).toEqual(['[1]', '[2]']);
-    expect(conditions.map(({ gpu, bands }) => [gpu, labelsOf(bands)])).toEqual([
-      [1, ['hot', 'capped']],
-      [0, ['warm']],
+    expect(conditions.map(({ gpus, bands }) => [gpus, labelsOf(bands)])).toEqual([
+      [[1], ['hot']],
+      [[0], ['warm']],
+      [[1], ['capped']],
+    ]);
+  });
+
+  it('of lane join what several GPUs have', () => {
+    const spans = (gpu: number): ConditionSpan[] => [
+      span(1000 + gpu, 2000, 'notice', 'capped'),
+      ...(gpu === 2 ? [span(1500, 2000, 'critical', 'lost')] : []),
+    ];
+    const rowsOf = (gpus: readonly number[]): unknown =>
+      annotationsOf(
+        gpus,
+        new Map(),
+        new Map(gpus.map((gpu) => [gpu, spans(gpu)])),
+        { byGpu: new Map(), ofAll: [] },
+        { levels: LEVELS } as Palette,
+        SPAN,
+      ).lane.conditions.map(({ gpus, bands }) => [gpus, bands.map(({ from_ms }) => from_ms)]);
+    expect(rowsOf([0, 1])).toEqual([
+      [[0], [1000]],
+      [[1], [1001]],
+    ]);
+    expect(rowsOf([0, 1, 2])).toEqual([
+      [[2], [1500]],
+      [[0, 1, 2], [1000]],
     ]);
   });
 });

@@ -19,6 +19,12 @@ export interface Annotations {
   markers: readonly EventMarker[];
 }
 
+/** A row of the lane: conditions of one GPU, or one condition of several GPUs. */
+export interface ConditionRow {
+  gpus: readonly number[];
+  bands: readonly (Band & { level: Level; gpus: readonly number[] })[];
+}
+
 export type AnnotationSet = ReturnType<typeof annotationsOf>;
 
 type ByGpu<T> = ReadonlyMap<number, readonly T[]>;
@@ -28,6 +34,8 @@ const NEAR = 0.015;
 const MOST_NOTES = 4;
 /** Bands of one name with a shorter gap between them are one, as a share of what is shown. */
 const GAP = 0.002;
+/** Rows of conditions that always have room, so that a new condition moves no chart. */
+export const ROWS = 2;
 
 /** Returns the annotations of the charts of these GPUs; `bands` are those of cells and runs. */
 export function annotationsOf(
@@ -59,7 +67,6 @@ export function annotationsOf(
     const own = markers.byGpu.get(gpu) ?? [];
     return gpus.length > 1 ? named(gpu, own) : own;
   });
-  const rank = (all: readonly { level: Level }[]): number => levelRank(all[0]?.level ?? 'none');
   return {
     /** Returns those of a GPU's charts, or of charts of all GPUs where `gpu` is `null`. */
     of: (gpu: number | null): Annotations =>
@@ -82,20 +89,79 @@ export function annotationsOf(
           },
     /** Those of the machine's charts: cells, runs and marks, without the state of GPUs. */
     machine: { bands: cells, conditions: [], markers: markers.ofAll },
-    /** Those of the lane above all charts; of conditions, the GPUs with the gravest come first. */
+    /** Those of the lane above all charts; of conditions, the gravest come first. */
     lane: {
       flags: [...events, ...markers.ofAll]
         .filter(({ at_ms }) => at_ms >= from_ms && at_ms <= to_ms)
         .sort((a, b) => a.at_ms - b.at_ms),
       cells,
-      conditions: [...conditions]
-        .sort(([, a], [, b]) => rank(a) - rank(b))
-        .map(([gpu, all]) => ({
-          gpu,
-          bands: worstFirst(mergeBands(all, GAP * (to_ms - from_ms))),
-        })),
+      conditions: conditionRows(conditions, from_ms, to_ms),
     },
   };
+}
+
+/**
+ * Returns the rows of conditions, sorted by severity. Conditions that are open on several GPUs are
+ * joined if there are more rows than have room.
+ */
+function conditionRows(
+  conditions: ByGpu<Band & { level: Level }>,
+  from_ms: number,
+  to_ms: number,
+): ConditionRow[] {
+  const gap_ms = GAP * (to_ms - from_ms);
+  const all = [...conditions].flatMap(([gpu, bands]) =>
+    mergeBands(bands, gap_ms).map((band) => ({ ...band, gpus: [gpu] })),
+  );
+  const isOpen = (band: Band): boolean => band.to_ms >= to_ms;
+  const single = sortedRows(all);
+  if (single.length <= ROWS) {
+    return single;
+  }
+  const open = grouped(all.filter(isOpen), ({ label }) => label);
+  const isJoined = ({ label }: Band): boolean => (open.get(label)?.length ?? 0) > 1;
+  const joined = grouped(all.filter(isJoined), ({ label }) => label);
+  const rows = [...joined].map(([label, bands]): ConditionRow => {
+    const gpus = (open.get(label) ?? []).flatMap((band) => band.gpus).sort((a, b) => a - b);
+    const merged = mergeBands(bands, gap_ms);
+    return { gpus, bands: merged.map((band) => (isOpen(band) ? { ...band, gpus } : band)) };
+  });
+  return sorted([...rows, ...sortedRows(all.filter((band) => !isJoined(band)))]);
+}
+
+/** Returns rows of one GPU each, in which no band covers another. */
+function sortedRows(all: ConditionRow['bands']): ConditionRow[] {
+  const byGpu = grouped(all, ({ gpus }) => gpus[0]);
+  return sorted(
+    [...byGpu.values()].flatMap((bands) =>
+      packBands(worstFirst(bands)).map((packed) => ({
+        gpus: packed[0]?.gpus ?? [],
+        bands: packed,
+      })),
+    ),
+  );
+}
+
+/** Sorts rows by the gravest of their bands, then by GPU. */
+function sorted(rows: readonly ConditionRow[]): ConditionRow[] {
+  const rank = ({ bands }: ConditionRow): number => levelRank(bands[0]?.level ?? 'none');
+  return [...rows].sort((a, b) => rank(a) - rank(b) || (a.gpus[0] ?? 0) - (b.gpus[0] ?? 0));
+}
+
+/** Distributes bands over few rows, so that none covers another; the first get the first rows. */
+function packBands<B extends Band>(bands: readonly B[]): B[][] {
+  const rows: B[][] = [];
+  for (const band of bands) {
+    const free = rows.find((row) =>
+      row.every(({ from_ms, to_ms }) => to_ms <= band.from_ms || from_ms >= band.to_ms),
+    );
+    if (free === undefined) {
+      rows.push([band]);
+    } else {
+      free.push(band);
+    }
+  }
+  return rows;
 }
 
 /** Returns the executions of cells as bands by GPU; a cell has the color of its notebook. */

@@ -508,7 +508,7 @@ describe('the lane', () => {
       text: '',
     };
     const gpus = [0, 1, 2, 3].map((index) =>
-      gpu(index, { conditions: index === 0 ? [] : [condition] }),
+      gpu(index, { conditions: index === 0 ? [] : [{ ...condition, bytes: index * GIB }] }),
     );
     store.apply({ type: 'sample', ...sample(NOW + 1, gpus) });
     render();

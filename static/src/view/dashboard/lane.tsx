@@ -5,10 +5,8 @@ import type { Band, EventMarker } from '../../chart/content';
 import { timeOfDay } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { useView } from '../component-view';
-import type { AnnotationSet } from './annotations';
+import { ROWS, type AnnotationSet } from './annotations';
 
-/** Rows of conditions that always have room, so that a new condition moves no chart. */
-const ROWS = 2;
 /** Flags in this last part of the lane have their text on the left. */
 const LAST_PART = 0.8;
 /** Text in less than this share of the lane would be cut to a letter or two. */
@@ -47,17 +45,25 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
   const share = (at_ms: number): number =>
     Math.min(1, Math.max(0, (at_ms - from_ms) / (to_ms - from_ms)));
   const percent = (part: number): string => `${(100 * part).toFixed(2)}%`;
-  const bandItem = ({ label, title = label, color, ...band }: Band): ComponentChild => {
+  const bandItem = ({
+    label,
+    title = label,
+    color,
+    gpus = [],
+    ...band
+  }: Band & { gpus?: readonly number[] }): ComponentChild => {
+    const isJoined = gpus.length > 1;
+    const clause = title.replace(/\.$/, '');
     const begin = share(band.from_ms);
     const width = percent(share(band.to_ms) - begin);
     return (
       <li
         key={`${title} ${band.from_ms}`}
         class="gpumon-lane-band"
-        title={title}
+        title={isJoined ? `${title}\n${trans.__('GPUs %1', gpus.join(', '))}` : title}
         style={{ left: percent(begin), width, '--_mark': color }}
       >
-        {title}
+        {isJoined ? trans._n('%2 · %1 GPU', '%2 · %1 GPUs', gpus.length, clause) : title}
       </li>
     );
   };
@@ -103,13 +109,13 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
       <ul aria-label={label}>{items}</ul>
     </div>
   );
-  const rows = content.conditions.flatMap(({ gpu, bands }) =>
-    packBands(bands).map((packedBands, place) => ({
-      label: isOneGpu ? trans.__('Conditions') : trans.__('GPU %1', gpu),
-      key: `${gpu} ${place}`,
-      bands: packedBands,
-    })),
-  );
+  const rows = content.conditions;
+  const labelOf = ([gpu = 0, ...others]: readonly number[]): string =>
+    others.length > 0
+      ? trans._n('%1 GPU', '%1 GPUs', others.length + 1)
+      : isOneGpu
+        ? trans.__('Conditions')
+        : trans.__('GPU %1', gpu);
   const shown = isWhole ? rows : rows.slice(0, ROWS);
   const more = rows.length > ROWS && (
     <button
@@ -133,10 +139,12 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
     <section class="gpumon-lane" aria-label={trans.__('Conditions and marks')} ref={lane}>
       {row(trans.__('Marks'), flags.map(flagItem))}
       {content.cells.length > 0 && row(trans.__('Cells'), content.cells.map(bandItem))}
-      {shown.map(({ label, key, bands }, place) =>
-        row(label, bands.map(bandItem), key, place === shown.length - 1 && more),
-      )}
-      {empty}
+      <div class="gpumon-lane-conditions" tabIndex={isWhole ? 0 : undefined}>
+        {shown.map(({ gpus, bands }, place) =>
+          row(labelOf(gpus), bands.map(bandItem), `condition ${place}`, place === ROWS - 1 && more),
+        )}
+        {empty}
+      </div>
       {cursor.at_ms !== null && (
         <span class="gpumon-lane-cursor" style={{ '--_at': String(share(cursor.at_ms)) }} />
       )}
@@ -156,20 +164,4 @@ function groupedFlags(flags: readonly EventMarker[], near_ms: number): EventMark
     }
   }
   return groups;
-}
-
-/** Distributes bands over few rows, so that none covers another; the first get the first rows. */
-function packBands(bands: readonly Band[]): Band[][] {
-  const rows: Band[][] = [];
-  for (const band of bands) {
-    const free = rows.find((row) =>
-      row.every(({ from_ms, to_ms }) => to_ms <= band.from_ms || from_ms >= band.to_ms),
-    );
-    if (free === undefined) {
-      rows.push([band]);
-    } else {
-      free.push(band);
-    }
-  }
-  return rows;
 }
