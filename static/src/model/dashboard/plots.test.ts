@@ -61,6 +61,12 @@ describe('the charts of a dashboard', () => {
     expect(first?.plots[0]?.lines.map(({ label }) => label)).toEqual(['GPU utilization']);
   });
 
+  it('mark last values of hung GPU as stale', () => {
+    const hung = gpu(1, { health: { state: 'hung', since_ms: NOW } });
+    const [first] = sectionsFor([gpu(0), hung]);
+    expect(first?.plots[0]?.lines.map(({ isStale }) => isStale)).toEqual([false, true]);
+  });
+
   it('are called by the words of the vendor', () => {
     const nvlink = { rx_bytes_per_second: 1e9, tx_bytes_per_second: 1e9 };
     const divided = gpu(0, { nvlink, mig_devices: [migDevice(0)] });

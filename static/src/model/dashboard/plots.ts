@@ -37,6 +37,8 @@ export interface PlotLine {
   field: string;
   /** What is read now; `null` before the first sample. */
   now: Reading<number> | null;
+  /** Whether `now` is the last known value of a GPU that does not respond. */
+  isStale?: boolean;
   /** Under which name its series is among the driver's own records, where it is. */
   trace?: string;
   /** Whether `color` is that of a GPU. */
@@ -215,6 +217,7 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section 
         series: seriesKey(gpu, metric.id),
         field: metric.id,
         now: readOf(gpu, metric),
+        isStale: !isResponding(gpu),
       }));
       const limit = limited(able.map((gpu) => limitLineOf(metric, gpu)));
       const { id, label, unit } = metric;
@@ -330,4 +333,8 @@ function readOf({ now }: GpuState, metric: Metric): Reading<number> | null {
   // Most boards lack some readings, which are then left out of JSON.
   const read = metric.read(now) as Reading<number> | undefined;
   return read ?? { absent: 'not_supported' };
+}
+
+function isResponding({ now }: GpuState): boolean {
+  return now?.health.state === 'ok';
 }

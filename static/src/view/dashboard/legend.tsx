@@ -112,8 +112,14 @@ function LineValue({
 }): ComponentChild {
   const { at_ms, freshness } = context;
   if (at_ms === null) {
+    const stale = freshness.stale || line.isStale === true;
     return (
-      <ReadingValue id={line.series} reading={line.now} format={unit.text} freshness={freshness} />
+      <ReadingValue
+        id={line.series}
+        reading={line.now}
+        format={unit.text}
+        freshness={{ ...freshness, stale }}
+      />
     );
   }
   const past = pastValue(line, at_ms, context);
