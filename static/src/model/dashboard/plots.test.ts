@@ -61,6 +61,20 @@ describe('the charts of a dashboard', () => {
     expect(first?.plots[0]?.lines.map(({ label }) => label)).toEqual(['GPU utilization']);
   });
 
+  it('leave out what only lost GPU may have', () => {
+    const lost = gpu(1, {
+      health: { state: 'lost', since_ms: NOW },
+      fan_percent: { absent: 'gpu_lost' },
+    });
+    const keys = (state: Partial<DashboardState>, ...gpus: GpuSample[]): string[] =>
+      sectionsFor(gpus, state).flatMap(({ plots }) => plots.map(({ key }) => key));
+    const others = gpu(0, { fan_percent: { absent: 'not_supported' } });
+    expect(keys({ gpus: [1] }, others, lost)).not.toContain('gpu 1 fan');
+    expect(keys({ gpus: [1] }, gpu(0, { fan_percent: 40 }), lost)).toContain('gpu 1 fan');
+    expect(keys({ gpus: [1], charts: ['fan'] }, others, lost)).toContain('gpu 1 fan');
+    expect(keys({}, { ...lost, index: 0 })).toContain('gpu 0 fan');
+  });
+
   it('mark last values of hung GPU as stale', () => {
     const hung = gpu(1, { health: { state: 'hung', since_ms: NOW } });
     const [first] = sectionsFor([gpu(0), hung]);

@@ -19,7 +19,7 @@ import {
 } from '../metric';
 import { gpuTitle } from '../gpu-title';
 import { migRows } from '../mig';
-import { absenceOf } from '../reading';
+import { absenceOf, valueOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
 import { chartsOf, isApart } from './arrange';
 import { gpuCharts, hostCharts, type ChartKind } from './kinds';
@@ -126,7 +126,7 @@ export function sectionsOf(input: PlotsInput): Section[] {
   const withMig = ids.includes(MIG);
   const sections = isApart(state, chosen.length)
     ? chosen.map((gpu) => ofGpu(gpu, kinds, withMig, input))
-    : [ofAll(chosen, kinds)];
+    : [ofAll(chosen, kinds, input)];
   const machine = hostCharts(ids).map((kind) => hostPlot(kind, sample));
   const host: Section = {
     key: HOST,
@@ -145,7 +145,9 @@ function ofGpu(
   input: PlotsInput,
 ): Section {
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
-  const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
+  const plots = able
+    .filter(({ metrics }) => metrics.some((metric) => isDrawn(metric, [gpu], input)))
+    .map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
   const missing = kinds
     .filter((kind) => !able.includes(kind))
     .map((kind) => gpuTitle(kind.id, kind.title(), [gpu]));
@@ -204,7 +206,7 @@ function gpuPlot(
 }
 
 /** One chart for each reading, with a line for each GPU. */
-function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section {
+function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], input: PlotsInput): Section {
   const plots = kinds.flatMap(({ metrics }) =>
     metrics.flatMap((metric): Plot[] => {
       const able = gpus.filter((gpu) => isThere(gpu, metric));
@@ -221,7 +223,7 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section 
       }));
       const limit = limited(able.map((gpu) => limitLineOf(metric, gpu)));
       const { id, label, unit } = metric;
-      return able.length === 0
+      return !isDrawn(metric, able, input)
         ? []
         : [
             {
@@ -324,6 +326,21 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
 /** Returns whether the board and the driver support a reading. */
 function isThere(gpu: GpuState, metric: Metric): boolean {
   return absenceOf(readOf(gpu, metric))?.absent !== 'not_supported';
+}
+
+/**
+ * Returns whether a reading of these GPUs, which may support it, is drawn. Of GPUs that do not
+ * respond nothing is known: unless somebody chose charts, others of the machine have to support it.
+ */
+function isDrawn(metric: Metric, able: readonly GpuState[], { state, gpus }: PlotsInput): boolean {
+  const responding = gpus.filter(isResponding);
+  return (
+    able.length > 0 &&
+    (state.charts !== null ||
+      responding.length === 0 ||
+      able.some((gpu) => valueOf(readOf(gpu, metric)) !== null) ||
+      responding.some((gpu) => isThere(gpu, metric)))
+  );
 }
 
 function readOf({ now }: GpuState, metric: Metric): Reading<number> | null {
