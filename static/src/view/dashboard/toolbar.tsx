@@ -315,7 +315,7 @@ function localTime(at_ms: number): string {
   return new Date(at_ms - zone_ms).toISOString().slice(0, 19);
 }
 
-/** Marks a moment on the charts of everybody. */
+/** Adds a mark to a moment, which everyone who uses the server sees. */
 function MarkForm({
   draft,
   onDraft,
@@ -349,7 +349,7 @@ function MarkForm({
       }}
     >
       <p class="gpumon-missing">
-        {trans.__('At %1, on the charts of everybody', timeOfDay(at_ms))}
+        {trans.__('At %1, visible to everyone who uses this server', timeOfDay(at_ms))}
       </p>
       <input
         type="text"
@@ -424,7 +424,7 @@ function Shortcuts(): ComponentChild {
     [trans.__('Drag over a chart'), trans.__('Zoom to a span of time; the charts are paused')],
     [
       trans.__('Ctrl+wheel, pinch'),
-      trans.__('Zoom in or out; all the way out is live again, and goes back further'),
+      trans.__('Zoom in or out; fully zoomed out, charts are live, then show a longer time range'),
     ],
     [trans.__('Drag over a value axis'), trans.__('Zoom to a range of values')],
     [trans.__('Double-click'), trans.__('Reset the zoom')],
@@ -442,7 +442,10 @@ function Shortcuts(): ComponentChild {
     [trans.__('← →, Shift+drag'), trans.__('Move in time')],
     [trans.__('Space'), trans.__('Pause or resume')],
     [trans.__('y'), trans.__('Fit value axes to the data, or show them whole')],
-    [trans.__('m'), trans.__('Mark the moment pointed at, or now, on the charts of everybody')],
+    [
+      trans.__('m'),
+      trans.__('Add a mark at the pointer, or at the current time; everyone sees it'),
+    ],
     [trans.__('0, Esc'), trans.__('Reset the zoom')],
     ['?', trans.__('This list')],
   ] as const;
