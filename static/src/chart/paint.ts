@@ -15,7 +15,7 @@ export const BOTTOM_PX = 18;
 /** Between an axis and its labels. */
 const LABEL_PX = 7;
 /** Between times to the second, and between shorter ones. */
-const SECONDS_APART_PX = 74;
+const SECONDS_APART_PX = 62;
 const MINUTES_APART_PX = 54;
 const VALUE_APART_PX = 26;
 /** The height of letters, with a little air. */
