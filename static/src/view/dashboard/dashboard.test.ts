@@ -378,6 +378,24 @@ describe('a comparison', () => {
     render();
     expect(element.querySelector('.gpumon-comparison')).toBeNull();
   });
+
+  it('offers no time before the history', async () => {
+    const begun = vi.fn<Request>(() =>
+      Promise.resolve(
+        Response.json(
+          historySpan({ from_ms: NOW - 2 * HOUR, to_ms: NOW, oldest_ms: NOW - 2 * HOUR }, [1]),
+        ),
+      ),
+    );
+    const { element, render } = shown(1, 'charts=power&compare=3600000', begun);
+    const menu = toggleMenu(element, 'Compared');
+    await vi.waitFor(() => {
+      render();
+      const chips = [...(menu?.querySelectorAll<HTMLButtonElement>('[role=group] button') ?? [])];
+      expect(chips.map(({ disabled }) => disabled)).toEqual([false, true, true, false]);
+      expect(chips[1]?.title).toMatch('The history begins');
+    });
+  });
 });
 
 describe('paused charts', () => {

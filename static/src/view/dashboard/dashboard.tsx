@@ -252,6 +252,7 @@ export class Dashboard extends StoreView {
           gpus={gpus}
           charts={charts}
           now_ms={now_ms}
+          oldest_ms={this.past.oldest_ms}
           opened={this.opened}
           onOpen={this.onOpen}
           onDone={this.onDone}

@@ -35,6 +35,8 @@ export interface PastNeed {
 }
 
 export class PastPart {
+  /** The first recorded moment; `null` until the server has answered. */
+  oldest_ms: number | null = null;
   private readonly past: Past;
   private readonly shown: Past;
   private readonly earlier: Past;
@@ -60,6 +62,7 @@ export class PastPart {
     const { now_ms, metrics } = need;
     const [from_ms, to_ms] = rangeOf(need.state, now_ms);
     const known = this.past.known({ from_ms, to_ms, points: pointsOf(need), metrics });
+    this.oldest_ms = known?.answer.oldest_ms ?? this.oldest_ms;
     const { problem } = this.past;
     // A gap in what was streamed needs no explanation, so that a pause moves no chart.
     const note = (from_ms < now_ms - STREAMED_MS || problem !== null) && (
@@ -87,6 +90,7 @@ export class PastPart {
       metrics: wanted,
     });
     const shown = this.shown.known({ from_ms, to_ms, points: POINTS, metrics: METRICS });
+    this.oldest_ms = (earlier ?? shown)?.answer.oldest_ms ?? this.oldest_ms;
     // Figures of a span that moves on are computed again with each point.
     const step_ms = Math.ceil((to_ms - from_ms) / POINTS);
     const begin_ms = Math.floor(from_ms / step_ms) * step_ms;

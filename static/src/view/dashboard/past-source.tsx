@@ -30,6 +30,11 @@ export class PastSource {
     return this.loaded?.isLoading ?? (this.isRequested && this.failed === null);
   }
 
+  /** The first recorded moment; `null` if it is not known. */
+  get oldest_ms(): number | null {
+    return this.loaded?.oldest_ms ?? null;
+  }
+
   /** Returns the record of the shown span; `null` if the stream has it, or until it is loaded. */
   findKnown(need: PastNeed): Known | null {
     const isNeeded = need.metrics.length > 0 && this.isNeeded(need);

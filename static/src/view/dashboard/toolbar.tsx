@@ -1,7 +1,7 @@
 import { Fragment, type ComponentChild, type ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { duration, timeOfDay } from '../../lib/format';
+import { duration, formatSince, timeOfDay } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { isApart } from '../../model/dashboard/arrange';
@@ -38,6 +38,8 @@ export interface ToolbarProps {
   /** The charts that are shown, in their order. */
   charts: readonly string[];
   now_ms: number;
+  /** The first recorded moment; `null` if it is not known. */
+  oldest_ms: number | null;
   /** The menu that is open; its content is rendered only then. */
   opened: ToolbarMenu | null;
   onOpen: (menu: ToolbarMenu, open: boolean) => void;
@@ -68,7 +70,7 @@ const ICONS = {
 
 /** The controls of a dashboard: GPUs, charts, their arrangement, and the part of the past. */
 export function Toolbar(props: ToolbarProps): ComponentChild {
-  const { state, change, gpus, now_ms, opened, onOpen, onDone, request } = props;
+  const { state, change, gpus, now_ms, oldest_ms, opened, onOpen, onDone, request } = props;
   const set = (changes: Partial<DashboardState>): void =>
     change((before) => ({ ...before, ...changes }));
   /** Sets something in a menu that then closes. */
@@ -96,6 +98,11 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
       {opened === id && <div>{content()}</div>}
     </Menu>
   );
+  /** Returns why there is nothing to compare with; `undefined` if there may be something. */
+  const emptyReason = (compared_ms: number): string | undefined =>
+    oldest_ms !== null && to_ms - compared_ms <= oldest_ms
+      ? trans.__('The history begins at %1.', formatSince(oldest_ms, now_ms))
+      : undefined;
   const compared = state.compared_ms && trans.__('%1 earlier', duration(state.compared_ms));
   return (
     <div class="gpumon-controls">
@@ -198,6 +205,9 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
                       trans.__('%1 earlier', duration(compared_ms)),
                       () => choose({ compared_ms }),
                       state.compared_ms === compared_ms,
+                      emptyReason(compared_ms),
+                      undefined,
+                      emptyReason(compared_ms) !== undefined,
                     ),
                   ),
                   compared !== null &&
@@ -211,8 +221,11 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
                     if (!(start < from_ms)) {
                       return trans.__('Choose a time before the span that is shown.');
                     }
-                    choose({ compared_ms: from_ms - start });
-                    return '';
+                    const reason = emptyReason(from_ms - start);
+                    if (reason === undefined) {
+                      choose({ compared_ms: from_ms - start });
+                    }
+                    return reason ?? '';
                   }}
                 />
               </>
@@ -257,6 +270,7 @@ function renderChip(
   pressed?: boolean,
   title?: string,
   name?: string,
+  disabled = false,
 ): ComponentChild {
   return (
     <button
@@ -265,6 +279,7 @@ function renderChip(
       aria-pressed={pressed}
       title={title}
       aria-label={name}
+      disabled={disabled}
       onClick={onClick}
     >
       {content}
@@ -424,7 +439,9 @@ function Shortcuts(): ComponentChild {
     [trans.__('Drag over a chart'), trans.__('Zoom to a span of time; the charts are paused')],
     [
       trans.__('Ctrl+wheel, pinch'),
-      trans.__('Zoom in or out; fully zoomed out, charts are live, then show a longer time range'),
+      trans.__(
+        'Zoom in or out. Zoom out fully for live charts, and further for a longer time range.',
+      ),
     ],
     [trans.__('Drag over a value axis'), trans.__('Zoom to a range of values')],
     [trans.__('Double-click'), trans.__('Reset the zoom')],
