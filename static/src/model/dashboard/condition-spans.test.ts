@@ -4,7 +4,7 @@ import { gpu, NOW, sample, throttled } from '../../testing/frames';
 import type { Event } from '../../wire';
 import { conditionSpans } from './condition-spans';
 
-it('conditions hold from their beginning to their end, or until now', () => {
+it('conditions last until their end, or until now', () => {
   const ended: Event = {
     at_ms: NOW - 9000,
     gpu: { index: 1, uuid: 'GPU-1' },

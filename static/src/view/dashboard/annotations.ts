@@ -114,7 +114,7 @@ function conditionRows(
     mergeBands(bands, gap_ms).map((band) => ({ ...band, gpus: [gpu] })),
   );
   const isOpen = (band: Band): boolean => band.to_ms >= to_ms;
-  const single = sortedRows(all);
+  const single = makeRows(all);
   if (single.length <= ROWS) {
     return single;
   }
@@ -126,13 +126,13 @@ function conditionRows(
     const merged = mergeBands(bands, gap_ms);
     return { gpus, bands: merged.map((band) => (isOpen(band) ? { ...band, gpus } : band)) };
   });
-  return sorted([...rows, ...sortedRows(all.filter((band) => !isJoined(band)))]);
+  return sortRows([...rows, ...makeRows(all.filter((band) => !isJoined(band)))]);
 }
 
 /** Returns rows of one GPU each, in which no band covers another. */
-function sortedRows(all: ConditionRow['bands']): ConditionRow[] {
+function makeRows(all: ConditionRow['bands']): ConditionRow[] {
   const byGpu = grouped(all, ({ gpus }) => gpus[0]);
-  return sorted(
+  return sortRows(
     [...byGpu.values()].flatMap((bands) =>
       packBands(worstFirst(bands)).map((packed) => ({
         gpus: packed[0]?.gpus ?? [],
@@ -143,7 +143,7 @@ function sortedRows(all: ConditionRow['bands']): ConditionRow[] {
 }
 
 /** Sorts rows by the gravest of their bands, then by GPU. */
-function sorted(rows: readonly ConditionRow[]): ConditionRow[] {
+function sortRows(rows: readonly ConditionRow[]): ConditionRow[] {
   const rank = ({ bands }: ConditionRow): number => levelRank(bands[0]?.level ?? 'none');
   return [...rows].sort((a, b) => rank(a) - rank(b) || (a.gpus[0] ?? 0) - (b.gpus[0] ?? 0));
 }
