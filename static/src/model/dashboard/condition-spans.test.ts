@@ -23,7 +23,7 @@ it('conditions last until their end, or until now', () => {
   expect(conditionSpans(events, now, NOW + 200).get(1)?.[0]).toBe(spans.get(1)?.[0]);
 });
 
-it('conditions of lost GPU end where it was lost', () => {
+it('conditions of lost GPU end with it', () => {
   const lost = gpu(0, {
     health: { state: 'lost', since_ms: NOW - 3000 },
     conditions: [throttled('notice', NOW - 5000), throttled('warning', NOW - 1000)],
