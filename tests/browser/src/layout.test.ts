@@ -77,37 +77,6 @@ function smallTargets(page: Page): Promise<string[]> {
   });
 }
 
-/** Returns the controls and names that are cut off, or overlap another, at this width. */
-function misplaced(page: Page): Promise<string[]> {
-  return page.evaluate(() => {
-    const room = document.documentElement.clientWidth;
-    const boxes = [
-      ...document.querySelectorAll(
-        ':is(.gpumon-controls, .gpumon-plot) :is(button, summary, h3), .gpumon-lane-label',
-      ),
-    ]
-      .filter((element) => element.checkVisibility())
-      .map((element) => ({ element, box: element.getBoundingClientRect() }));
-    const nameOf = ({ textContent, ariaLabel }: Element): string => ariaLabel ?? textContent;
-    const found = boxes
-      .filter(
-        ({ element, box }) =>
-          box.left < 0 || box.right > room + 1 || element.scrollWidth > element.clientWidth + 2,
-      )
-      .map(({ element }) => `cut off: ${nameOf(element)}`);
-    boxes.forEach(({ element, box }, i) => {
-      for (const { element: other, box: next } of boxes.slice(i + 1)) {
-        const width = Math.min(box.right, next.right) - Math.max(box.left, next.left);
-        const height = Math.min(box.bottom, next.bottom) - Math.max(box.top, next.top);
-        if (width > 1 && height > 1 && !element.contains(other)) {
-          found.push(`overlap: ${nameOf(element)}, ${nameOf(other)}`);
-        }
-      }
-    });
-    return found;
-  });
-}
-
 const TOUCH = { hasTouch: true, isMobile: true };
 
 describe('the page', () => {
@@ -133,18 +102,6 @@ describe('the page', () => {
       expect(opened.filter(([, left, right]) => left < 0 || right > width)).toEqual([]);
     },
   );
-
-  it('has no misplaced control at any width', async ({ browser, eight }) => {
-    const wrong = await measureAt(browser, `${eight.url}#charts`, 1280, async (page) => {
-      const found: string[] = [];
-      for (let width = 250; width <= 1920; width += 10) {
-        await page.setViewportSize({ width, height: 900 });
-        found.push(...(await misplaced(page)).map((one) => `${width} px: ${one}`));
-      }
-      return found;
-    });
-    expect(wrong).toEqual([]);
-  });
 
   it.for([560, 690, 1280, 1536])(
     'at %i px says in its head that charts are paused',
