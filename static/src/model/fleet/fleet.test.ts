@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { fleetOf, withSums } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
 import type { FleetOwner, FleetUsage, GpuState } from '../../wire';
-import { columnsOf, rowName, type Columns } from './columns';
+import { columnsOf, isCritical, rowName, type Columns } from './columns';
 import { parseFilter } from './filter';
 import { freeNodes, nearestNode, nearestText } from './free';
 import { nodeOrder, rowOrder, WORST_FIRST } from './order';
@@ -256,8 +256,12 @@ it('free GPUs list the tightest node first', () => {
     );
     expect(rows.every((row) => (columns.readings.memoryTotal[row] ?? 0) >= 77 * GIB)).toBe(true);
   }
-  const sizes = found.map(({ rows }) => rows.length);
+  const isFailing = ({ node }: (typeof found)[number]): boolean =>
+    columns.rowsOf(node).some((row) => isCritical(columns, row));
+  const sizes = found.filter((one) => !isFailing(one)).map(({ rows }) => rows.length);
   expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
+  expect(found.slice(sizes.length).every(isFailing)).toBe(true);
+  expect(sizes.length).toBeLessThan(found.length);
   expect(freeNodes(columns, { gpus: 9, memory_bytes: 0, model: null }, null)).toEqual([]);
 });
 

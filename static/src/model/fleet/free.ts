@@ -3,7 +3,7 @@
 import { count } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import type { FleetOwner } from '../../wire';
-import { modelOf, type Columns } from './columns';
+import { isCritical, modelOf, type Columns } from './columns';
 import { jobText, userText } from './describe';
 
 export interface Wanted {
@@ -43,7 +43,10 @@ interface Kind extends FreeNode {
 /** Firmware uses a part of the memory, so that a board of 80 GiB reports a little less. */
 const TOLERANCE = 0.97;
 
-/** Returns the nodes that fit, the tightest first, so that whole nodes stay free for others. */
+/**
+ * Returns the nodes that fit, the tightest first, so that whole nodes stay free for others. Nodes
+ * with a critical GPU are last, because its fault may be the node's.
+ */
 export function freeNodes(
   columns: Columns,
   wanted: Wanted,
@@ -51,7 +54,17 @@ export function freeNodes(
 ): readonly FreeNode[] {
   return kindsOf(columns, wanted, shown)
     .filter(({ free }) => free > 0 && free >= wanted.gpus)
-    .sort((a, b) => a.free - b.free || a.memory_bytes - b.memory_bytes || a.node - b.node);
+    .map((kind) => ({
+      ...kind,
+      isFailing: columns.rowsOf(kind.node).some((row) => isCritical(columns, row)),
+    }))
+    .sort(
+      (a, b) =>
+        Number(a.isFailing) - Number(b.isFailing) ||
+        a.free - b.free ||
+        a.memory_bytes - b.memory_bytes ||
+        a.node - b.node,
+    );
 }
 
 /**

@@ -5,6 +5,7 @@ import { count, memorySize } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { freeNodes, nearestNode, nearestText } from '../../model/fleet/free';
 import { withoutVendor } from '../../model/gpu';
+import { worstCell } from './rows';
 import type { Scene } from './scene';
 import { modelCell, nodeCell, Table, textCell } from './table';
 
@@ -89,6 +90,11 @@ export function FreeView(scene: Scene): ComponentChild {
               cell: ({ free, node }) =>
                 trans.__('%1 of %2', count(free), count(columns.fleet.nodes.gpus[node] ?? free)),
             },
+            {
+              label: trans.__('Worst state'),
+              width: 190,
+              cell: ({ node }) => worstCell(columns, Array.from(columns.rowsOf(node)), true),
+            },
             { label: trans.__('Model'), cell: ({ model }) => modelCell(model) },
             {
               label: trans.__('Memory of each'),
@@ -149,8 +155,8 @@ function NumberField({
 function answerText(found: number, unfiltered: number): string {
   if (found > 0) {
     return trans._n(
-      '%1 node has them free, the tightest fit first.',
-      '%2 nodes have them free, the tightest fit first.',
+      '%1 node has them free.',
+      '%2 nodes have them free, healthy ones and the tightest fit first.',
       found,
       count(found),
     );

@@ -173,7 +173,7 @@ function holdersCell(columns: Columns, rows: readonly number[]): Cell {
 }
 
 /** The worst state or condition of rows, and how many are as bad. */
-function worstCell(columns: Columns, rows: readonly number[], byNode: boolean): Cell {
+export function worstCell(columns: Columns, rows: readonly number[], byNode: boolean): Cell {
   const times = (many: number): string => (byNode && many > 1 ? ` ×${count(many)}` : '');
   const states = rows.map((row) => stateText(columns, row));
   const gone = states.filter(({ level }) => level === 'critical');
