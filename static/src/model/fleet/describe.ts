@@ -31,11 +31,20 @@ export function conditionText(kind: string): string {
   return label ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH);
 }
 
-/** What there is to know of a condition, on hover. */
+/** Returns the meaning of an Xid and its fix for a hover text; empty for other conditions. */
 export function conditionTitle(kind: string): string {
-  const code = xidCode(kind);
-  const xid = code === null ? null : xidOf(code);
-  return code === null ? '' : joined([xid?.meaning(), xid?.advice()], ' ');
+  const xid = xidOf(xidCode(kind) ?? -1);
+  // Hover texts have no fonts for commands.
+  return joined([xid?.meaning(), xid?.advice()], ' ').replaceAll('`', '');
+}
+
+/** Returns the meaning of an Xid without its full stop; empty for other conditions. */
+export function conditionMeaning(kind: string): string {
+  return (
+    xidOf(xidCode(kind) ?? -1)
+      ?.meaning()
+      .replace(/\.$/, '') ?? ''
+  );
 }
 
 /** `null` where a condition is no Xid that has a number. */

@@ -5,7 +5,13 @@ import { plainText, sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
 import { withCost } from '../../model/energy-price';
-import { conditionText, conditionTitle, levelOf } from '../../model/fleet/describe';
+import { CRITICAL, type Sums } from '../../model/fleet/columns';
+import {
+  conditionMeaning,
+  conditionText,
+  conditionTitle,
+  levelOf,
+} from '../../model/fleet/describe';
 import { hasWord } from '../../model/fleet/filter';
 import { atLeast, valueText } from '../../model/fleet/metric';
 import { isUpdating, problemsOf, type FleetAnswers } from '../../model/fleet/reader';
@@ -163,7 +169,7 @@ export function Summary(scene: Scene): ComponentChild {
   const { nodes, missing } = columns.fleet;
   const [gpus = 0] = all.gpus;
   const many = (state: GpuState): number => all.states[state]?.[0] ?? 0;
-  const lost = many('lost') + many('unknown');
+  const lost = lostGpus(all);
   const [watts = NaN] = all.readings.power;
   const isPowerPartial = isPartial(all, 'power');
   const { value: usage, why, isLoading } = answers.usage;
@@ -259,21 +265,41 @@ export function Summary(scene: Scene): ComponentChild {
   );
 }
 
+/** The number of GPUs that are lost, or about which nothing is known. */
+function lostGpus({ states }: Sums): number {
+  return (states.lost?.[0] ?? 0) + (states.unknown?.[0] ?? 0);
+}
+
 /** The conditions with the number of their GPUs; each filters by its GPUs. */
-export function Concerns({ concerns, critical, columns, shown, choose }: Scene): ComponentChild {
+export function Concerns(scene: Scene): ComponentChild {
+  const { concerns, critical, columns, all, shown, choose } = scene;
   const chips = concerns.slice(0, CONCERNS_MOST).map((concern) => ({
     ...concern,
     text: conditionText(concern.kind),
     title: conditionTitle(concern.kind),
+    meaning: conditionMeaning(concern.kind),
     word: `condition:${concern.kind.split(/[\s,]+/)[0] ?? ''}`,
   }));
-  const [text, word] = [trans.__('All critical'), trans.__('critical')];
-  const all = { kind: '', severity: 3, count: critical, text, title: '', word };
+  const extra = (text: string, many: number, word: string): (typeof chips)[number] => ({
+    kind: word,
+    severity: CRITICAL,
+    count: many,
+    text,
+    title: '',
+    meaning: '',
+    word,
+  });
+  chips.unshift(
+    ...[
+      extra(trans.__('All critical'), critical, trans.__('critical')),
+      extra(trans.__('Not responding'), lostGpus(all), trans.__('lost')),
+    ].filter((chip) => chip.count > 0),
+  );
   return (
     <section class="gpumon-fleet-concerns" aria-labelledby="gpumon-fleet-concerns">
       <h2 id="gpumon-fleet-concerns">{trans.__('Conditions')}</h2>
       <ul>
-        {(critical > 0 ? [all, ...chips] : chips).map((chip) => (
+        {chips.map((chip) => (
           <li key={chip.kind}>
             <button
               type="button"
@@ -284,7 +310,8 @@ export function Concerns({ concerns, critical, columns, shown, choose }: Scene):
               onClick={() => choose(chip.word)}
             >
               <State text={chip.text} level={levelOf(chip.severity)} />
-              <strong>{count(chip.count)}</strong>
+              {chip.meaning !== '' && <span class="gpumon-chip-meaning">{chip.meaning}</span>}
+              <strong class="gpumon-chip-count">{count(chip.count)}</strong>
             </button>
           </li>
         ))}
