@@ -18,6 +18,7 @@ export function FreeView(scene: Scene): ComponentChild {
   const found = useMemo(() => freeNodes(columns, wanted, matches), [columns, wanted, matches]);
   const unfiltered = matches === null ? found : freeNodes(columns, wanted, null);
   const nearest = found.length > 0 ? null : nearestNode(columns, wanted, matches);
+  const most = columns.fleet.nodes.gpus.reduce((sum, gpus) => Math.max(sum, gpus), 0);
   const missing = columns.fleet.missing.processes;
   const set = (changes: Partial<typeof wanted>): void =>
     change({ wanted: { ...wanted, ...changes } });
@@ -52,12 +53,18 @@ export function FreeView(scene: Scene): ComponentChild {
             max={4096}
             onChange={(gib) => set({ memory_bytes: gib * GIB })}
           />
-          {trans.__('GiB each')}
+          {trans.__('GiB each on one node')}
         </label>
-        <span>{trans.__('on one node')}</span>
       </form>
       <p class="gpumon-free-answer" role="status" data-testid="gpumon-fleet-free">
-        {answerText(found.length, unfiltered.length)}
+        {wanted.gpus > most && most > 0
+          ? trans._n(
+              'The largest node has %1 GPU.',
+              'The largest node has %2 GPUs.',
+              most,
+              count(most),
+            )
+          : answerText(found.length, unfiltered.length)}
       </p>
       {nearest !== null && (
         <p role="status" data-testid="gpumon-fleet-nearest">
@@ -92,7 +99,7 @@ export function FreeView(scene: Scene): ComponentChild {
             },
             {
               label: trans.__('Worst state'),
-              width: 190,
+              width: 230,
               cell: ({ node }) => worstCell(columns, Array.from(columns.rowsOf(node)), true),
             },
             { label: trans.__('Model'), cell: ({ model }) => modelCell(model) },
