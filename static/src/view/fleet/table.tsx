@@ -258,13 +258,13 @@ function tracksOf(columns: readonly Pick<Column<never>, 'width'>[]): string {
     .join(' ');
 }
 
-/** How a column is sorted, for screen readers. Numbers start with the highest. */
+/** How a column is sorted. Numbers start with the highest, and states with the worst. */
 function sortOf(
   { sort, kind = '' }: { sort?: string | undefined; kind?: string },
   by: { key: string; reversed: boolean } | undefined,
 ): 'none' | 'ascending' | 'descending' | undefined {
-  const isNumber = kind.startsWith('number');
-  const direction = isNumber === by?.reversed ? 'ascending' : 'descending';
+  const isFalling = kind.startsWith('number') || sort === 'worst';
+  const direction = isFalling === by?.reversed ? 'ascending' : 'descending';
   return sort === undefined ? sort : sort === by?.key ? direction : 'none';
 }
 
