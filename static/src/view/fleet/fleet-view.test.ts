@@ -550,7 +550,9 @@ it('free GPUs are looked for as the address says', async () => {
     gpus.dispatchEvent(new Event('input', { bubbles: true }));
   }
   await settle();
-  expect(text('[data-testid=gpumon-fleet-free]')).toBe('No node has them free.');
+  expect(text('[data-testid=gpumon-fleet-free]')).toBe(
+    'No node has them free; the largest node has 8 GPUs.',
+  );
   expect(addresses.at(-1)).toBe('view=free&gpus=9&memory=80');
 });
 

@@ -59,8 +59,8 @@ export function FreeView(scene: Scene): ComponentChild {
       <p class="gpumon-free-answer" role="status" data-testid="gpumon-fleet-free">
         {wanted.gpus > most && most > 0
           ? trans._n(
-              'The largest node has %1 GPU.',
-              'The largest node has %2 GPUs.',
+              'No node has them free; the largest node has %1 GPU.',
+              'No node has them free; the largest node has %2 GPUs.',
               most,
               count(most),
             )
