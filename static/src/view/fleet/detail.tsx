@@ -183,7 +183,7 @@ function NodeGpus({ answers }: Scene): ComponentChild {
 
 /** The past of the selected node, or of all GPUs. */
 function Trends({ node, ...scene }: Scene & { node: number | null }): ComponentChild {
-  const { columns, answers, range } = scene;
+  const { columns, answers, matches, range } = scene;
   const { value, why } = node === null ? answers.history : answers.nodeHistory;
   const kinds = ['utilization', 'memory', 'power'] as const;
   const isEmpty =
@@ -192,9 +192,13 @@ function Trends({ node, ...scene }: Scene & { node: number | null }): ComponentC
   return (
     <div class="gpumon-detail-trends">
       <p class="gpumon-detail-caption">
-        {node === null
-          ? trans.__('All GPUs, last %1', range)
-          : trans.__('%1, last %2', columns.nodeNames[node], range)}
+        {node !== null
+          ? columns.byGpu
+            ? trans.__('%1 with all its GPUs, last %2', columns.nodeNames[node], range)
+            : trans.__('%1, last %2', columns.nodeNames[node], range)
+          : matches === null
+            ? trans.__('All GPUs, last %1', range)
+            : trans.__('All GPUs without the filter, last %1', range)}
       </p>
       {note === null ? (
         kinds.map((kind) => <Trend key={kind} kind={kind} scene={scene} history={value} />)
