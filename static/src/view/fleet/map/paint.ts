@@ -9,6 +9,10 @@ import { isMeasured, shareOf, type FleetMetric } from '../../../model/fleet/metr
 import { colorOf, type Palette } from '../../palette';
 import { cornerOf, type Layout } from './layout';
 
+/** A frame would hide the color of smaller cells. */
+const FRAMED_PX = 7;
+/** GPUs that do not match the filter are hardly visible. */
+const OTHERS_OPACITY = 0.6;
 /** The number of steps that can be distinguished. */
 export const STEPS = 20;
 
@@ -92,7 +96,7 @@ export interface MapPicture {
 type Context = CanvasRenderingContext2D;
 
 export function paintMap(ctx: Context, picture: MapPicture): void {
-  const { layout, looks, shown, px } = picture;
+  const { layout, looks, shown, palette, px } = picture;
   ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
   const byLook = Array.from(
     { length: LOOK.busy + 1 },
@@ -108,8 +112,13 @@ export function paintMap(ctx: Context, picture: MapPicture): void {
     }
   });
   const size = Math.max(1, Math.round(layout.cell * px));
-  paintEmpty(ctx, picture, others, size);
+  ctx.globalAlpha = OTHERS_OPACITY;
+  paintFrames(ctx, picture, others, size, palette.grid);
+  ctx.globalAlpha = 1;
   byLook.forEach((cells, look) => paintLook(ctx, picture, look, cells, size));
+  if (shown !== null && layout.cell >= FRAMED_PX) {
+    paintFrames(ctx, picture, byLook.flat(), size, palette.muted);
+  }
   paintMarks(ctx, picture, byLook, size);
   if (layout.label > 0) {
     paintNames(ctx, picture);
@@ -163,15 +172,16 @@ function paintLook(
   }
 }
 
-/** GPUs that do not match are empty frames. */
-function paintEmpty(
+/** With a filter, GPUs that match have frames, and others are frames only. */
+function paintFrames(
   ctx: Context,
-  { palette, px }: MapPicture,
+  { px }: MapPicture,
   cells: readonly { x: number; y: number }[],
   size: number,
+  color: string,
 ): void {
   const line = Math.max(1, Math.round(px));
-  ctx.strokeStyle = palette.grid;
+  ctx.strokeStyle = color;
   ctx.lineWidth = line;
   for (const { x, y } of cells) {
     ctx.strokeRect(x + line / 2, y + line / 2, size - line, size - line);
