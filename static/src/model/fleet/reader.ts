@@ -36,8 +36,6 @@ const RETRY_S = 10;
 const REFRESH_LEAST_S = 5;
 /** Ranges are long, and asking for them costs more. */
 const RANGE_REFRESH_MS = 60_000;
-/** What went wrong is looked for in a week, unless a longer range is chosen. */
-const EVENTS_LEAST_S = 604_800;
 /** Who walks through the map is not to ask for each node on the way. */
 const NODE_DELAY_MS = 250;
 
@@ -142,7 +140,7 @@ export class Reader {
       this.askRange('usage', `api/v1/fleet/usage?range_s=${range_s}`);
     }
     if (events) {
-      this.askRange('events', `api/v1/fleet/events?range_s=${Math.max(range_s, EVENTS_LEAST_S)}`);
+      this.askRange('events', `api/v1/fleet/events?range_s=${range_s}`);
     }
   }
 

@@ -32,6 +32,8 @@ const SORTS = table((): Partial<Record<SortKey, string>> => ({
 }));
 
 export interface ControlsProps extends Scene {
+  /** Whether the view shows a range of time. */
+  hasRange: boolean;
   /** Moves the focus from the filter to what was found. */
   onLeaveFilter: () => void;
 }
@@ -44,13 +46,15 @@ export function Controls(props: ControlsProps): ComponentChild {
     <div class="gpumon-fleet-controls">
       <div class="gpumon-fleet-line">
         <Tabs {...props} />
-        <Choice
-          label={trans.__('Time range')}
-          all={Object.keys(RANGES) as RangeName[]}
-          chosen={shown.range}
-          textOf={(range) => duration(RANGES[range] * 1000)}
-          onChange={(range) => change({ range })}
-        />
+        {props.hasRange && (
+          <Choice
+            label={trans.__('Time range')}
+            all={Object.keys(RANGES) as RangeName[]}
+            chosen={shown.range}
+            textOf={(range) => duration(RANGES[range] * 1000)}
+            onChange={(range) => change({ range })}
+          />
+        )}
       </div>
       <div class="gpumon-fleet-line">
         <div class="gpumon-fleet-search" role="search">

@@ -78,11 +78,12 @@ export class FleetView extends ComponentView {
     const status = statusOf(reader.answers);
     const scene = this.makeScene();
     const { columns, selected, matches, totals } = scene;
+    const isWide = width_px >= (DETAILS_PX[view] ?? Infinity);
     this.setAttributes({
       'data-state': status,
       'data-view': view,
       'data-layout': scene.isNarrow ? 'compact' : 'wide',
-      'data-details': width_px >= (DETAILS_PX[view] ?? Infinity) ? 'wide' : 'compact',
+      'data-details': isWide ? 'wide' : 'compact',
     });
     spoken.announceStatus(status, statusText(status, scene));
     if (scene.isKnown) {
@@ -111,7 +112,12 @@ export class FleetView extends ComponentView {
         {status !== 'error' && (
           <div class="gpumon-fleet-body">
             <Summary {...scene} />
-            <Controls {...scene} onLeaveFilter={() => this.focusContent()} />
+            <Controls
+              {...scene}
+              // Tables of the present have a range only in the trends next to them.
+              hasRange={!['nodes', 'gpus', 'free'].includes(view) || isWide}
+              onLeaveFilter={() => this.focusContent()}
+            />
             <div
               class="gpumon-fleet-panel"
               id={`${id}-panel`}
