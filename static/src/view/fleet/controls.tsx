@@ -1,6 +1,8 @@
 import type { ComponentChild } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import { count, duration } from '../../lib/format';
+import { observeWidth } from '../../lib/screen';
 import { table, trans } from '../../lib/translation';
 import { filterWords } from '../../model/fleet/filter';
 import { METRICS, metricLabel } from '../../model/fleet/metric';
@@ -106,8 +108,19 @@ function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
   // A filter from another view, such as a user, would hide GPUs that are free.
   const showView = (view: FleetViewName): void =>
     change(view === 'free' && shown.view !== 'free' ? { view, filter: '' } : { view });
+  const tabs = useRef<HTMLDivElement>(null);
+  useFadedEdges(tabs, views.join());
+  useLayoutEffect(() => {
+    const chosen = tabs.current?.querySelector<HTMLElement>('[aria-selected=true]');
+    if (chosen && tabs.current !== null) {
+      // Not `scrollIntoView`, which scrolls the page, too.
+      const { offsetLeft, offsetWidth } = chosen;
+      tabs.current.scrollLeft = offsetLeft + offsetWidth / 2 - tabs.current.clientWidth / 2;
+    }
+  }, [shown.view]);
   return (
     <div
+      ref={tabs}
       class="gpumon-fleet-tabs"
       role="tablist"
       aria-label={trans.__('Views')}
@@ -140,6 +153,36 @@ function Tabs({ id, shown, columns, change }: Scene): ComponentChild {
       ))}
     </div>
   );
+}
+
+/** Marks for the style sheet the edges beyond which an element with some content scrolls. */
+export function useFadedEdges(
+  ref: { readonly current: HTMLElement | null },
+  content: string,
+): void {
+  useLayoutEffect(() => {
+    const element = ref.current;
+    if (element === null) {
+      return undefined;
+    }
+    const update = (): void => {
+      const { scrollLeft, scrollWidth, clientWidth } = element;
+      // Where text runs from right to left, `scrollLeft` is negative.
+      const left =
+        getComputedStyle(element).direction === 'rtl'
+          ? scrollWidth - clientWidth + scrollLeft
+          : scrollLeft;
+      element.toggleAttribute('data-more-left', left > 1);
+      element.toggleAttribute('data-more-right', left < scrollWidth - clientWidth - 1);
+    };
+    update();
+    element.addEventListener('scroll', update, { passive: true });
+    const stop = observeWidth(element, update);
+    return () => {
+      element.removeEventListener('scroll', update);
+      stop();
+    };
+  }, [content]);
 }
 
 function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): ComponentChild {

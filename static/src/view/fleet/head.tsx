@@ -1,4 +1,5 @@
 import type { ComponentChild } from 'preact';
+import { useRef } from 'preact/hooks';
 
 import { count, DASH, duration, percent, formatSince } from '../../lib/format';
 import { plainText, sentences } from '../../lib/text';
@@ -20,6 +21,7 @@ import { energyUnitOf, powerUnit } from '../../model/fleet/units';
 import type { Fleet, FleetState, GpuState } from '../../wire';
 import { HeadActions, type HeadAction } from '../head-action';
 import { SeverityIcon } from '../severity-icon';
+import { useFadedEdges } from './controls';
 import type { Scene } from './scene';
 import { State } from './table';
 import { Trend } from './trend';
@@ -273,6 +275,7 @@ function lostGpus({ states }: Sums): number {
 /** The conditions with the number of their GPUs; each filters by its GPUs. */
 export function Concerns(scene: Scene): ComponentChild {
   const { concerns, critical, columns, all, shown, choose } = scene;
+  const list = useRef<HTMLUListElement>(null);
   const chips = concerns.slice(0, CONCERNS_MOST).map((concern) => ({
     ...concern,
     text: conditionText(concern.kind),
@@ -295,10 +298,11 @@ export function Concerns(scene: Scene): ComponentChild {
       extra(trans.__('Not responding'), lostGpus(all), trans.__('lost')),
     ].filter((chip) => chip.count > 0),
   );
+  useFadedEdges(list, chips.map(({ kind, meaning }) => kind + meaning).join());
   return (
     <section class="gpumon-fleet-concerns" aria-labelledby="gpumon-fleet-concerns">
       <h2 id="gpumon-fleet-concerns">{trans.__('Conditions')}</h2>
-      <ul>
+      <ul ref={list}>
         {chips.map((chip) => (
           <li key={chip.kind}>
             <button
