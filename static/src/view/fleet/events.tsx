@@ -7,7 +7,7 @@ import { trans } from '../../lib/translation';
 import { xidTexts } from '../../model/fleet/describe';
 import type { FleetEvent } from '../../wire';
 import { Name, type Scene } from './scene';
-import { Listing, nodeCell, stateCell, Table, textCell } from './table';
+import { Listing, nodeCell, Sentence, stateCell, Table, textCell } from './table';
 
 /** Xids after which a GPU is lost, or its memory cannot be trusted. */
 const SEVERE: readonly (number | null)[] = [48, 74, 79, 94, 95, 119, 120];
@@ -87,17 +87,21 @@ export function Events(scene: Scene): ComponentChild {
                 return stateCell(
                   text,
                   isSevere ? 'critical' : 'warning',
-                  `${text} ${advice}`.trim(),
+                  `${text} ${advice}`.trim().replaceAll('`', ''),
                 );
               },
             },
             {
               label: trans.__('Fix'),
               kind: 'wide',
-              cell: (event) => textCell(textsOf(event).advice),
+              cell: (event) => {
+                const { advice } = textsOf(event);
+                return { content: <Sentence text={advice} />, title: advice.replaceAll('`', '') };
+              },
             },
           ]}
           isNarrow={isNarrow}
+          hasSentences
         />
       )}
     </Listing>

@@ -10,6 +10,7 @@ import { closedReason, Name, NodeLink, type Scene } from './scene';
 
 /** The height of a row in pixels, with one line and with two. */
 const ROW_PX = { oneLine: 30, twoLines: 50 };
+const SENTENCES_PX = 46;
 /** Rows beyond the edges of the screen, so that fast scrolling shows no gaps. */
 const OVERSCAN = 12;
 /** The first and the last row in the page change in steps of so many. */
@@ -70,6 +71,8 @@ export interface TableProps<Row, Key extends string> {
   columns: readonly Column<Row, Key>[];
   rows: ArrayLike<Row>;
   isNarrow: boolean;
+  /** Whether long and wide cells wrap to two lines. */
+  hasSentences?: boolean;
   sort?: { key: Key; reversed: boolean };
   onSort?: (key: Key) => void;
   /** The place of the selected row; -1 for none. */
@@ -90,7 +93,9 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
   const table = useRef<HTMLTableElement>(null);
   const mark = useRef<HTMLTableRowElement>(null);
   const isMoved = useRef(false);
-  const row_px = props.isNarrow ? ROW_PX.twoLines : ROW_PX.oneLine;
+  const { oneLine, twoLines } = ROW_PX;
+  const wide_px = props.hasSentences === true ? SENTENCES_PX : oneLine;
+  const row_px = props.isNarrow ? twoLines : wide_px;
   const [[from, to], setRange] = useState([0, UNSEEN]);
   const update = useRef<() => void>(() => undefined);
   update.current = () => {
@@ -169,6 +174,7 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
       ref={table}
       class="gpumon-table"
       data-testid={id}
+      data-wraps={wide_px > oneLine && !props.isNarrow ? '' : undefined}
       aria-label={props.name}
       aria-rowcount={rows.length + 1 + sums.length}
       aria-activedescendant={selected >= first && selected < end ? `${id}-${selected}` : undefined}
@@ -266,6 +272,17 @@ function sortOf(
   const isFalling = kind.startsWith('number') || sort === 'worst';
   const direction = isFalling === by?.reversed ? 'ascending' : 'descending';
   return sort === undefined ? sort : sort === by?.key ? direction : 'none';
+}
+
+/** A sentence whose commands are between backticks. */
+export function Sentence({ text }: { text: string }): ComponentChild {
+  return (
+    <span class="gpumon-table-sentence">
+      {text
+        .split('`')
+        .map((part, place) => (place % 2 === 1 ? <code key={place}>{part}</code> : part))}
+    </span>
+  );
 }
 
 /** A text, or a dash with the reason for its absence. */
