@@ -7,7 +7,14 @@ import { columnsOf, isCritical, rowName, type Columns } from './columns';
 import { parseFilter } from './filter';
 import { freeNodes, nearestNode, nearestText } from './free';
 import { nodeOrder, rowOrder, WORST_FIRST } from './order';
-import { ownerRows, ownersMatching, sortedOwners, sumRows, type Grouping } from './owners';
+import {
+  ownerRows,
+  ownersMatching,
+  sortedOwners,
+  sumRows,
+  unrecordedTime,
+  type Grouping,
+} from './owners';
 import { addressOf, shownIn, USUAL } from './state';
 import { concernsOf, criticalGpus, totalsOf, totalText } from './totals';
 
@@ -379,6 +386,14 @@ it('cut job list keeps user and namespace sums', () => {
   expect(sumRows(usage, 'users', users, '').map(({ name, gpu_s }) => [name, gpu_s])).toEqual([
     ['Total', 9100],
   ]);
+});
+
+it('GPU time that nothing accounts for is unrecorded', () => {
+  const users = [group('ana', 7200), group(null, 800)];
+  const usage = usageWith({ users, unheld_gpu_s: 1000, to_ms: 3_600_000 });
+  expect(unrecordedTime(usage, 4)).toBe(4 * 3600 - 9000);
+  expect(unrecordedTime(usage, 2)).toBe(0);
+  expect(unrecordedTime({ ...usage, unheld_gpu_s: null }, 4)).toBeNaN();
 });
 
 it('amounts of partial usage are lower bounds', () => {

@@ -160,6 +160,18 @@ export function sumRows(
   return rows.length + others.length === 0 ? [] : [...others, total];
 }
 
+/**
+ * Returns the GPU time about which nothing is recorded: neither that somebody held the GPU nor that
+ * nobody did. NaN if it is unknown, as without the time in which nobody held a GPU.
+ */
+export function unrecordedTime(
+  { users, unheld_gpu_s, from_ms, to_ms }: FleetUsage,
+  gpus: number,
+): number {
+  const known_s = users.reduce((sum, { gpu_s }) => sum + (gpu_s ?? NaN), unheld_gpu_s ?? NaN);
+  return Math.max(0, (gpus * (to_ms - from_ms)) / 1000 - known_s);
+}
+
 /** Those that are called so, or hold a GPU now that matches. */
 export function ownersMatching(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
   const { names } = parseFilter(filter);

@@ -13,6 +13,7 @@ import {
   ownersMatching,
   sortedOwners,
   sumRows,
+  unrecordedTime,
   type Grouping,
   type OwnerRow,
   type OwnerSort,
@@ -26,6 +27,8 @@ import { Listing, meterCell, Table, textCell, type Cell, type Column } from './t
 
 /** If usage ended longer ago than this, its end is shown. */
 const RECENT_MS = 120_000;
+/** A smaller share of the GPU time without a record is not mentioned. */
+const UNRECORDED_LEAST = 0.01;
 
 /** The usage of owners in the chosen range, and the GPUs that they hold now. */
 export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
@@ -47,7 +50,7 @@ export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
     <Listing
       class="gpumon-fleet-owners"
       title={trans.__('Last %1', range)}
-      note={noteOf(usage, grouping, now_ms)}
+      note={noteOf(usage, grouping, now_ms, props.all.gpus[0] ?? 0)}
       isLoading={usage.isLoading}
       empty={
         all.length > 0
@@ -193,11 +196,17 @@ function formatHours(seconds: number): string {
   return Number.isNaN(seconds) ? DASH : significant(seconds / 3600);
 }
 
-function noteOf({ value, why }: Answered<FleetUsage>, grouping: Grouping, now_ms: number): string {
+function noteOf(
+  { value, why }: Answered<FleetUsage>,
+  grouping: Grouping,
+  now_ms: number,
+  gpus: number,
+): string {
   if (why !== null || value === null) {
     return why ?? trans.__('Loading');
   }
-  const { unlisted, to_ms, unheld_gpu_s, problems } = value;
+  const { unlisted, from_ms, to_ms, unheld_gpu_s, problems } = value;
+  const unrecorded_s = unrecordedTime(value, gpus);
   return sentences([
     now_ms - to_ms > RECENT_MS ? trans.__('Until %1.', formatSince(to_ms, now_ms)) : null,
     ...problems,
@@ -207,9 +216,18 @@ function noteOf({ value, why }: Answered<FleetUsage>, grouping: Grouping, now_ms
           count(unlisted.owners),
         )
       : null,
-    unheld_gpu_s === null
+    // Jobs, notebooks and namespaces are only parts of what the users hold.
+    unheld_gpu_s === null || grouping !== 'users'
       ? null
       : trans.__('Held by nobody: %1 GPU-hours.', formatHours(unheld_gpu_s)),
+    // Clocks and the ends of readings differ a little.
+    grouping === 'users' && unrecorded_s > (UNRECORDED_LEAST * gpus * (to_ms - from_ms)) / 1000
+      ? trans.__(
+          'Not recorded: %1 of %2 GPU-hours.',
+          formatHours(unrecorded_s),
+          formatHours((gpus * (to_ms - from_ms)) / 1000),
+        )
+      : null,
   ]);
 }
 
