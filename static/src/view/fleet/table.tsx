@@ -92,7 +92,8 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
   const { id, columns, rows, sort, onSort, selected = -1, onSelect, onOpen, sums = [] } = props;
   const table = useRef<HTMLTableElement>(null);
   const mark = useRef<HTMLTableRowElement>(null);
-  const isMoved = useRef(false);
+  /** The place to which a key moves the selection; -1 for none. */
+  const wanted = useRef(-1);
   const { oneLine, twoLines } = ROW_PX;
   const wide_px = props.hasSentences === true ? SENTENCES_PX : oneLine;
   const row_px = props.isNarrow ? twoLines : wide_px;
@@ -108,8 +109,8 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
   };
   useLayoutEffect(() => {
     update.current();
-    if (isMoved.current) {
-      isMoved.current = false;
+    if (wanted.current >= 0 && wanted.current === selected) {
+      wanted.current = -1;
       mark.current?.scrollIntoView({ block: 'nearest' });
     }
   });
@@ -141,8 +142,8 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
     const place = places[key];
     const row = rows[selected];
     if (place !== undefined) {
-      isMoved.current = true;
-      onSelect?.(rows[Math.min(rows.length - 1, Math.max(0, place))] ?? null);
+      wanted.current = Math.min(rows.length - 1, Math.max(0, place));
+      onSelect?.(rows[wanted.current] ?? null);
     } else if (key === 'Enter' && row !== undefined) {
       onOpen?.(row);
     } else if (key === 'Escape' && row !== undefined) {
