@@ -167,7 +167,7 @@ export function useFadedEdges(
     }
     const update = (): void => {
       const { scrollLeft, scrollWidth, clientWidth } = element;
-      // Where text runs from right to left, `scrollLeft` is negative.
+      // Text from right to left has a negative `scrollLeft`.
       const left =
         getComputedStyle(element).direction === 'rtl'
           ? scrollWidth - clientWidth + scrollLeft

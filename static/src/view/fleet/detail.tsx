@@ -124,7 +124,7 @@ export function Detail(scene: Scene): ComponentChild {
 function Opening({ node, ...scene }: Scene & { node: number }): ComponentChild {
   const closed = closedReason(scene.columns, node);
   return (
-    <span class="gpumon-detail-open">
+    <span class="gpumon-detail-open" data-closed={closed === null ? undefined : ''}>
       {closed === null ? (
         <NodeLink scene={scene} node={node} class="gpumon-chip">
           {trans.__('Open node')}

@@ -56,7 +56,7 @@ export function Events(scene: Scene): ComponentChild {
           columns={[
             {
               label: trans.__('Last'),
-              width: 176,
+              width: 200,
               cell: ({ lasts, last_ms }) =>
                 textCell(lasts ? trans.__('now') : formatSince(last_ms, now_ms)),
             },

@@ -100,7 +100,7 @@ export function FreeView(scene: Scene): ComponentChild {
             {
               label: trans.__('Worst state'),
               width: 230,
-              cell: ({ node }) => worstCell(columns, Array.from(columns.rowsOf(node)), true),
+              cell: ({ node }) => worstCell(scene, Array.from(columns.rowsOf(node)), true),
             },
             { label: trans.__('Model'), cell: ({ model }) => modelCell(model) },
             {

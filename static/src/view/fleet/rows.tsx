@@ -101,7 +101,7 @@ export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
       sort: 'worst',
       label: byNode ? trans.__('Worst state') : trans.__('State'),
       width: 168,
-      cell: (place) => worstCell(columns, Array.from(rowsOf(place)), byNode),
+      cell: (place) => worstCell(scene, Array.from(rowsOf(place)), byNode),
       sum: trans.__('%1 in use', count(totals.states.busy?.[0] ?? 0)),
     },
     {
@@ -172,8 +172,16 @@ function holdersCell(columns: Columns, rows: readonly number[]): Cell {
   return { content: <Name text={first} rest={more} />, title: owners.join('\n') };
 }
 
+function idleText({ idle_s }: Columns, row: number): string {
+  return trans.__('Idle %1', duration((idle_s[row] ?? 0) * 1000));
+}
+
 /** The worst state or condition of rows, and how many are as bad. */
-export function worstCell(columns: Columns, rows: readonly number[], byNode: boolean): Cell {
+export function worstCell(
+  { columns, isNarrow }: Scene,
+  rows: readonly number[],
+  byNode: boolean,
+): Cell {
   const times = (many: number): string => (byNode && many > 1 ? ` ×${count(many)}` : '');
   const states = rows.map((row) => stateText(columns, row));
   const gone = states.filter(({ level }) => level === 'critical');
@@ -185,12 +193,16 @@ export function worstCell(columns: Columns, rows: readonly number[], byNode: boo
   const isState = worst === undefined || (!byNode && worst.kind === 'held_idle');
   if (state !== undefined && (gone.length > 0 || (isState && !byNode))) {
     const many = gone.length < rows.length ? gone.length : 1;
-    return stateCell(state.text + times(many), state.level, state.reason);
+    // Phones have no room for more.
+    const isShort = isNarrow && columns.state[rows[0] ?? -1] === 'idle' && gone.length === 0;
+    const text = isShort ? idleText(columns, rows[0] ?? -1) : state.text;
+    return stateCell(text + times(many), state.level, state.reason);
   }
   if (worst === undefined) {
     return stateCell(trans.__('OK'), 'none');
   }
   const many = conditions.filter(({ kind }) => kind === worst.kind).length;
-  const text = conditionText(worst.kind) + times(many);
+  const isShort = isNarrow && worst.kind === 'held_idle';
+  const text = (isShort ? trans.__('Idle, held') : conditionText(worst.kind)) + times(many);
   return stateCell(text, levelOf(worst.severity), conditionTitle(worst.kind));
 }
