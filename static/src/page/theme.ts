@@ -6,7 +6,7 @@ const STORED = new Stored('gpumon-theme');
 
 /** The theme of the page, light or dark: the system's, until somebody selects the other one. */
 export class Theme {
-  /** As of the last event: Chromium reports no change that somebody has read before. */
+  /** The state of the last event. Chromium reports no change that was read before. */
   private isSystemDark: boolean;
 
   constructor(private readonly onChange: () => void) {
