@@ -108,7 +108,7 @@ describe('charts', () => {
     await expect
       .poll(() => tooltip.innerText())
       .toMatch(
-        /^\d{4}-\d\d-\d\d \d\d:\d\d – \d\d:\d\d\s+mean, lowest – highest\s+Average\s+\d+\sW\s+\d+ – \d+\sW/,
+        /^\w{3} \d+, \d{4} \d\d:\d\d – \d\d:\d\d\s+mean, lowest – highest\s+Average\s+\d+\sW\s+\d+ – \d+\sW/,
       );
     await expect
       .poll(async () => (await charts.readouts('gpu 0 power'))[0])
@@ -118,7 +118,7 @@ describe('charts', () => {
     await page.mouse.down();
     await page.mouse.move(x + width * 0.93, y + 40, { steps: 4 });
     await page.mouse.up();
-    await expect.poll(() => charts.pausedSpan()).toMatch(/^\d{4}-\d\d-\d\d \d/);
+    await expect.poll(() => charts.pausedSpan()).toMatch(/^\w{3} \d+, \d{4} \d/);
     await expect.poll(() => seen.at(-1)).toBeLessThanOrEqual(900_000);
     for (let presses = 0; presses < 5; presses += 1) {
       await page.keyboard.press('+');
