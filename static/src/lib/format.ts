@@ -60,6 +60,13 @@ export function withUnit(number: string | number, unit: string): string {
   return readFormats().isRightToLeft ? `\u2066${value}\u2069` : value;
 }
 
+/** Splits what `withUnit` returned; the number may have spaces between thousands. */
+export function splitUnit(value: string): [number: string, unit: string] {
+  const plain = value.replace(/[\u2066\u2069]/g, '');
+  const end = plain.lastIndexOf(SPACE);
+  return end < 0 ? [plain, ''] : [plain.slice(0, end), plain.slice(end + 1)];
+}
+
 /** Returns a number with this many decimals: `1,980.5`. */
 export function formatDecimal(value: number, digits: number): string {
   const format = (readFormats().decimals[digits] ??= new Intl.NumberFormat(locale, {

@@ -9,6 +9,8 @@ export interface ChartCanvasProps {
   /** The content of the chart; `null` keeps the drawn content, such as off the screen. */
   content: ChartContent | null;
   class?: string;
+  /** Whether the view's cursor follows the pointer. */
+  isTracked?: boolean;
   /** Called once, with the element and its chart, for those who copy it or follow the pointer. */
   onMount?: (host: HTMLElement, chart: Chart) => void;
   /** Elements that are placed over the chart. */
@@ -22,6 +24,7 @@ export interface ChartCanvasProps {
 export function ChartCanvas({
   content,
   class: className = 'gpumon-chart',
+  isTracked = true,
   onMount,
   children,
 }: ChartCanvasProps): ComponentChild {
@@ -34,9 +37,12 @@ export function ChartCanvas({
     }
     const made = new Chart(host.current);
     own.current = made;
-    cursor.track(host.current, made);
+    const stop = isTracked ? cursor.track(host.current, made) : undefined;
     onMount?.(host.current, made);
-    return () => made.dispose();
+    return () => {
+      stop?.();
+      made.dispose();
+    };
   }, []);
   useLayoutEffect(() => {
     if (isWhole) {

@@ -55,8 +55,11 @@ export abstract class ComponentView implements View {
     this.screen = new ScreenObserver(screenMargin);
     this.parts = { invalidate, cursor: this.cursor, screen: this.screen, isWhole: false };
     this.stopWidth = observeWidth(element, (width_px) => {
-      this.width_px = width_px;
-      invalidate();
+      // A hidden tab has no width; it keeps its layout.
+      if (width_px > 0) {
+        this.width_px = width_px;
+        invalidate();
+      }
     });
   }
 

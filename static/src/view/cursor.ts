@@ -15,16 +15,23 @@ export class Cursor {
     return this.at;
   }
 
-  /** Follows the pointer over a chart. */
-  track(host: HTMLElement, chart: TimeAxis): void {
+  /** Follows the pointer over a chart. Returns a function that ends this when the chart ends. */
+  track(host: HTMLElement, chart: TimeAxis): () => void {
     host.addEventListener('pointermove', ({ clientX }) => {
       this.place = { clientX, chart };
       this.follow();
     });
-    host.addEventListener('pointerleave', () => {
+    const leave = (): void => {
       this.place = null;
       this.set(null);
-    });
+    };
+    host.addEventListener('pointerleave', leave);
+    return () => {
+      // An element that is removed gets no `pointerleave`.
+      if (this.place?.chart === chart) {
+        leave();
+      }
+    };
   }
 
   /** The chart under the pointer shows another time now. */

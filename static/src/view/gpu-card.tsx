@@ -37,9 +37,6 @@ import { colorOf, paintOf, type Palette } from './palette';
 import { Part } from './part';
 import { SeverityIcon } from './severity-icon';
 import { PastValue, ReadingValue, type Freshness } from './value';
-
-/** The time between the turns of two cards that are off the screen. */
-const TURN_MS = 617;
 /** The least shares of a bar in which a name has room: of a wide bar, and of a short one. */
 const LABEL_SHARE = 0.22;
 const SHORT_LABEL_SHARE = 0.45;
@@ -100,7 +97,7 @@ export function GpuCard(props: GpuCardProps): ComponentChild {
     onScreen,
     now_ms,
     () => <CardContent {...props} {...{ onScreen, freshness, layout }} />,
-    index * TURN_MS,
+    index,
   );
   /** Left and right move the cursor, up and down the focus; Escape returns to now. */
   const onKeyDown = (event: KeyboardEvent): void => {

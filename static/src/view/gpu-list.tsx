@@ -1,7 +1,7 @@
 /** All GPUs: a few as cards; from six on as rows, which can be filtered, sorted, and opened. */
 
 import type { ComponentChild } from 'preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { table, trans } from '../lib/translation';
 import type { Alert } from '../model/condition';
@@ -49,6 +49,15 @@ export function GpuList(props: GpuListProps): ComponentChild {
   const { layout } = context;
   const [id] = useState(() => `gpumon-${(lists += 1)}`);
   const [opened, setOpened] = useState<ReadonlyMap<number, boolean>>(new Map());
+  const list = useRef<HTMLDivElement>(null);
+  // A focused row that moves to another place loses the focus.
+  const focused = document.activeElement;
+  useLayoutEffect(() => {
+    const isLost = document.activeElement === document.body;
+    if (isLost && focused instanceof HTMLElement && list.current?.contains(focused) === true) {
+      focused.focus({ preventScroll: true });
+    }
+  });
   const isOpen = ({ index }: GpuState): boolean => opened.get(index) ?? openByDefault;
   return (
     <div
@@ -67,7 +76,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
           />
         </>
       )}
-      <div class="gpumon-gpus">
+      <div class="gpumon-gpus" ref={list}>
         {gpus.map((gpu) => (
           <GpuCard
             key={gpu.index}

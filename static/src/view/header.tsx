@@ -223,7 +223,7 @@ function SpokenPause({
   const wasPaused = useRef(false);
   wasPaused.current ||= paused !== null;
   return (
-    <span class="gpumon-visually-hidden" role="status">
+    <span class="gpumon-visually-hidden" role="status" aria-live="polite">
       {paused !== null
         ? trans.__('Charts paused: %1 to %2', ...paused)
         : wasPaused.current

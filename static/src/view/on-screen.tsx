@@ -6,6 +6,9 @@ import { useView } from './component-view';
 /** How often a part off the screen is rendered, for programs that read the page. */
 const UNSEEN_MS = 5000;
 
+/** The time between the turns of two parts. */
+const TURN_MS = 617;
+
 /** Returns whether an element is on the screen. Without an `IntersectionObserver`, it always is. */
 export function useOnScreen(element: RefObject<Element | null>): boolean {
   const { screen, isWhole } = useView();
@@ -23,17 +26,17 @@ export function useOnScreen(element: RefObject<Element | null>): boolean {
 
 /**
  * Returns what `render` made of a part of a view. Off the screen, that is the last result until
- * the part's next turn; Preact skips what is the same object as before. Parts with different
- * phases take turns, so that not all of them are rendered at once.
+ * the part's next turn; Preact skips what is the same object as before. Parts at different places
+ * take turns, so that not all of them are rendered at once.
  */
 export function useSeldom(
   onScreen: boolean,
   now_ms: number,
   render: () => ComponentChild,
-  phase_ms = 0,
+  place = 0,
 ): ComponentChild {
   const last = useRef<{ turn: number; content: ComponentChild } | null>(null);
-  const turn = Math.floor((now_ms + phase_ms) / UNSEEN_MS);
+  const turn = Math.floor((now_ms + place * TURN_MS) / UNSEEN_MS);
   if (onScreen || last.current?.turn !== turn) {
     last.current = { turn, content: render() };
   }

@@ -568,7 +568,6 @@ describe('the view', () => {
       onRetry: vi.fn(),
       onOpenCharts,
       onSettings: vi.fn(),
-      helpUrl: 'help/',
     });
     store.apply(hello());
     shown.render();
@@ -577,7 +576,6 @@ describe('the view', () => {
       'Charts',
       'Settings…',
       'Take the tour',
-      'Help',
     ]);
     shown.element.querySelector<HTMLElement>('[data-testid="gpumon-charts"]')?.click();
     expect(onOpenCharts).toHaveBeenCalledTimes(1);

@@ -42,8 +42,6 @@ export interface OverviewOptions extends ViewOptions {
   /** Opens the charts of all GPUs. */
   onOpenCharts?: () => void;
   onSettings?: () => void;
-  /** The address of the documentation. */
-  helpUrl?: string;
   /** The length of the lines at first. */
   spanMinutes?: number;
   /** Whether the tour starts by itself for new users. */
@@ -210,7 +208,7 @@ export class Overview extends StoreView {
   }
 
   private headActions(): HeadAction[] {
-    const { actions, onOpenCharts, onSettings, helpUrl } = this.options;
+    const { actions, onOpenCharts, onSettings } = this.options;
     const all: [isShown: boolean, action: HeadAction][] = [
       [
         this.runner !== null,
@@ -234,7 +232,6 @@ export class Overview extends StoreView {
           onClick: () => this.showTour(),
         },
       ],
-      [helpUrl !== undefined, { id: 'gpumon-help', label: trans.__('Help'), href: helpUrl ?? '' }],
     ];
     const charts = {
       id: 'gpumon-charts',

@@ -27,10 +27,12 @@ export function FailedPart({ error }: { error: unknown }): ComponentChild {
 export interface PartProps<T> {
   load: () => Promise<T>;
   children: (part: T) => ComponentChild;
+  /** Called if the module cannot be loaded. */
+  onFailure?: () => void;
 }
 
 /** A part of the view whose module is loaded when the part is first rendered. */
-export function Part<T>({ load, children }: PartProps<T>): ComponentChild {
+export function Part<T>({ load, children, onFailure }: PartProps<T>): ComponentChild {
   const [loaded, setLoaded] = useState<{ part: T } | { error: unknown } | null>(null);
   useLayoutEffect(() => {
     let isThere = true;
@@ -41,7 +43,10 @@ export function Part<T>({ load, children }: PartProps<T>): ComponentChild {
     };
     loadPart(load()).then(
       (module) => show({ part: module }),
-      (error: unknown) => show({ error }),
+      (error: unknown) => {
+        show({ error });
+        onFailure?.();
+      },
     );
     return () => {
       isThere = false;

@@ -75,8 +75,9 @@ export function ReplayBar({ request, playback, at_ms }: ReplayBarProps): Compone
         value={shown_ms}
         onInput={({ currentTarget }) => setDragged(Number(currentTarget.value))}
         onChange={({ currentTarget }) => {
-          setDragged(null);
-          void send({ at_ms: Math.round(Number(currentTarget.value)) });
+          void send({ at_ms: Math.round(Number(currentTarget.value)) }).then(() =>
+            setDragged(null),
+          );
         }}
       />
       <time class="gpumon-replay-time">{dateAndTime(shown_ms)}</time>

@@ -23,13 +23,25 @@ export interface RunEntryProps {
   onClose: () => void;
 }
 
-/** The dialog of benchmarks. It is loaded when it first opens, and keeps its state while closed. */
+/** The dialog of benchmarks. It is loaded when it first opens, and keeps its
+ * state while closed. If that fails, the next opening loads it again. */
 export function RunEntry(props: RunEntryProps): ComponentChild {
-  const wasOpened = useRef(false);
-  wasOpened.current ||= props.isOpen;
+  const { isOpen, onClose } = props;
+  const wasOpen = useRef(false);
+  const attempts = useRef(0);
+  const hasFailed = useRef(false);
+  if (isOpen && !wasOpen.current && (attempts.current === 0 || hasFailed.current)) {
+    attempts.current += 1;
+    hasFailed.current = false;
+  }
+  wasOpen.current = isOpen;
+  const onFailure = (): void => {
+    hasFailed.current = true;
+    onClose();
+  };
   return (
-    wasOpened.current && (
-      <Part load={() => import('./runs/dialog')}>
+    attempts.current > 0 && (
+      <Part key={attempts.current} load={() => import('./runs/dialog')} onFailure={onFailure}>
         {({ RunDialog }) => <RunDialog {...props} />}
       </Part>
     )

@@ -1,4 +1,4 @@
-import { render, type ComponentChild } from 'preact';
+import { render, type ComponentChild, type TargetedMouseEvent } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { h, setStyle } from '../lib/dom';
@@ -39,6 +39,11 @@ export function openTour(root: HTMLElement, targets: TourTargets, onEnd: () => v
     onEnd();
   };
   render(<Tour steps={stepsTo(targets)} onEnd={end} />, host);
+}
+
+/** Closes the dialog around a button, which returns the focus and ends the tour. */
+function close({ currentTarget }: TargetedMouseEvent<HTMLButtonElement>): void {
+  currentTarget.closest('dialog')?.close();
 }
 
 function Tour({ steps, onEnd }: { steps: readonly TourStep[]; onEnd: () => void }): ComponentChild {
@@ -88,7 +93,7 @@ function Tour({ steps, onEnd }: { steps: readonly TourStep[]; onEnd: () => void 
         </div>
         <div class="gpumon-tour-buttons">
           <span class="gpumon-run-text">{trans.__('%1 of %2', place + 1, steps.length)}</span>
-          <button type="button" onClick={onEnd}>
+          <button type="button" onClick={close}>
             {trans.__('Close')}
           </button>
           {place > 0 && (
@@ -100,7 +105,7 @@ function Tour({ steps, onEnd }: { steps: readonly TourStep[]; onEnd: () => void 
             type="button"
             class="gpumon-primary"
             ref={next}
-            onClick={() => (isLast ? onEnd() : setPlace(place + 1))}
+            onClick={(event) => (isLast ? close(event) : setPlace(place + 1))}
           >
             {isLast ? trans.__('Done') : trans.__('Next')}
           </button>

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 
+import { setLocale } from '../../lib/format';
 import { UNITS } from '../unit';
 import { momentText, rangeText, spanText } from './moment';
 
@@ -33,4 +34,11 @@ it('a range has its unit once where both ends have the same', () => {
   expect(plain(rangeText(UNITS.bytesPerSecond, [3e5, 2e9]))).toBe('300 kB/s – 2.00 GB/s');
   expect(rangeText(UNITS.percent, [71.1, 71.2])).toBe('');
   expect(rangeText(UNITS.watts, null)).toBe('');
+});
+
+it('range with spaces between thousands keeps its numbers', () => {
+  setLocale('ru');
+  const text = rangeText(UNITS.megahertz, [1980, 2980]);
+  setLocale('en');
+  expect(text.replaceAll('\u00a0', ' ')).toBe('1 980 – 2 980 MHz');
 });

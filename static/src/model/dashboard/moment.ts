@@ -1,6 +1,6 @@
 /** What a moment of a chart is called, and what lies behind a value there. */
 
-import { hourAndMinute, formatSince, timeOfDay } from '../../lib/format';
+import { formatSince, hourAndMinute, splitUnit, timeOfDay } from '../../lib/format';
 import type { Unit } from '../unit';
 
 const MINUTE_MS = 60_000;
@@ -23,8 +23,9 @@ export function rangeText(unit: Unit, range: readonly [low: number, high: number
     return '';
   }
   const [low, high] = range.map(unit.text) as [string, string];
-  const [number = '', name] = low.split('\u00a0');
-  return low === high ? '' : `${name === high.split('\u00a0')[1] ? number : low} – ${high}`;
+  const [number, name] = splitUnit(low);
+  const isSameUnit = name !== '' && name === splitUnit(high)[1];
+  return low === high ? '' : `${isSameUnit ? number : low} – ${high}`;
 }
 
 /** From one moment to another, with the date of the second where it is another day; a long span to the minute. */

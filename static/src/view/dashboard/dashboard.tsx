@@ -348,6 +348,10 @@ export class Dashboard extends StoreView {
     this.element.focus({ preventScroll: true });
   }
 
+  private get canMark(): boolean {
+    return this.options.request !== undefined && this.options.readOnly !== true;
+  }
+
   /** Returns the pixels of the device that a chart has; 0 until one is drawn. */
   private chartWidth(): number {
     return this.element.querySelector('canvas')?.width ?? 0;
@@ -391,7 +395,7 @@ export class Dashboard extends StoreView {
       this.onDone();
     } else if (key === '0' || key === 'Escape') {
       this.change(reset);
-    } else if (key === 'm' || key === '?') {
+    } else if (key === '?' || (key === 'm' && this.canMark)) {
       this.onOpen(key === 'm' ? 'marks' : 'help', true);
       // The next keys are for what is opened, and may come before the next frame.
       this.render();
@@ -421,7 +425,7 @@ function PlotSection({
   const element = useRef<HTMLElement>(null);
   const onScreen = useOnScreen(element);
   const { freshness } = given;
-  const content = useSeldom(onScreen, freshness.now_ms, () => {
+  const renderPlots = (): ComponentChild => {
     const isHealthy = gpu === null || gpu.now?.health.state === 'ok';
     const context = isHealthy ? given : { ...given, freshness: { ...freshness, stale: true } };
     const lines = new Map(plots.flatMap((plot) => plot.lines.map((line) => [line.id, line])));
@@ -456,7 +460,8 @@ function PlotSection({
         )}
       </>
     );
-  });
+  };
+  const content = useSeldom(onScreen, freshness.now_ms, renderPlots, gpu?.index);
   return (
     <section data-section={key} ref={element}>
       {content}

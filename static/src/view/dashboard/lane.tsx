@@ -11,6 +11,8 @@ import { ROWS, type AnnotationSet } from './annotations';
 const LAST_PART = 0.8;
 /** Text in less than this share of the lane would be cut to a letter or two. */
 const LEAST_ROOM = 0.05;
+/** Shorter bands, of about three pixels, are left out next to others. */
+const LEAST_BAND = 0.003;
 /** Flags within this share of the lane are one. */
 const NEAR = 0.01;
 
@@ -138,7 +140,11 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
   return (
     <section class="gpumon-lane" aria-label={trans.__('Conditions and marks')} ref={lane}>
       {row(trans.__('Marks'), flags.map(flagItem))}
-      {content.cells.length > 0 && row(trans.__('Cells'), content.cells.map(bandItem))}
+      {content.cells.length > 0 &&
+        row(
+          trans.__('Cells'),
+          visibleBands(content.cells, LEAST_BAND * (to_ms - from_ms)).map(bandItem),
+        )}
       <div class="gpumon-lane-conditions" tabIndex={isWhole ? 0 : undefined}>
         {shown.map(({ gpus, bands }, place) =>
           row(labelOf(gpus), bands.map(bandItem), `condition ${place}`, place === ROWS - 1 && more),
@@ -150,6 +156,18 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
       )}
     </section>
   );
+}
+
+/** Leaves out bands that are shorter than this and start no later after the one before. */
+function visibleBands(bands: readonly Band[], least_ms: number): Band[] {
+  const shown: Band[] = [];
+  for (const band of bands) {
+    const last_ms = shown.at(-1)?.from_ms ?? -Infinity;
+    if (band.to_ms - band.from_ms >= least_ms || band.from_ms - last_ms >= least_ms) {
+      shown.push(band);
+    }
+  }
+  return shown;
 }
 
 /** Groups flags that are no further than `near_ms` from the first of their group. */

@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
-import { count, DASH, duration, percent, formatSince } from '../../lib/format';
+import { count, DASH, duration, formatSince, percent, splitUnit } from '../../lib/format';
 import { plainText, sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
@@ -178,8 +178,8 @@ export function Summary(scene: Scene): ComponentChild {
   const joules = usage?.energy_joules ?? NaN;
   const isUsagePartial = usage?.state === 'partial';
   const isPending = isLoading || (usage === null && why === null);
-  const [power = DASH, powerName = ''] = valueText(powerUnit(watts), watts).split('\u00a0');
-  const [energy = DASH, unit] = valueText(energyUnitOf(joules), joules).split('\u00a0');
+  const [power, powerName] = splitUnit(valueText(powerUnit(watts), watts));
+  const [energy, unit] = splitUnit(valueText(energyUnitOf(joules), joules));
   const inState = (id: GpuState, label: string, word: string): TileProps => ({
     id,
     label,
@@ -221,9 +221,9 @@ export function Summary(scene: Scene): ComponentChild {
     {
       id: 'energy',
       label: trans.__('Energy'),
-      value: unit === undefined && isPending ? null : atLeast(energy, isUsagePartial),
+      value: unit === '' && isPending ? null : atLeast(energy, isUsagePartial),
       rest: unit && trans.__('%1 in %2', withCost(unit, joules, isUsagePartial), range),
-      title: unit === undefined ? why : isUsagePartial ? sentences(usage.problems) : null,
+      title: unit === '' ? why : isUsagePartial ? sentences(usage.problems) : null,
     },
   ];
   return (

@@ -59,7 +59,7 @@ export function Trend({
   return content === null ? (
     <div class="gpumon-fleet-trend" />
   ) : (
-    <ChartCanvas class="gpumon-fleet-trend" content={content} />
+    <ChartCanvas class="gpumon-fleet-trend" content={content} isTracked={false} />
   );
 }
 

@@ -50,7 +50,15 @@ export function HeatMap(scene: Scene): ComponentChild {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   useLayoutEffect(
-    () => (map.current === null ? undefined : observeWidth(map.current, setWidth)),
+    () =>
+      map.current === null
+        ? undefined
+        : observeWidth(map.current, (width_px) => {
+            // A hidden tab has no width, and keeps its height.
+            if (width_px > 0) {
+              setWidth(width_px);
+            }
+          }),
     [],
   );
   const layout = useMemo(() => {
