@@ -108,7 +108,7 @@ describe('charts', () => {
     await expect
       .poll(() => tooltip.innerText())
       .toMatch(
-        /^\w{3} \d+, \d{4} \d\d:\d\d – \d\d:\d\d\s+mean, lowest – highest\s+Average\s+\d+\sW\s+\d+ – \d+\sW/,
+        /^\w+ \d+, \d+ [\d:]+ – [\d:]+\s+mean, lowest – highest\s+Average\s+\d+\sW\s+\d+ – \d+\sW/,
       );
     await expect
       .poll(async () => (await charts.readouts('gpu 0 power'))[0])
