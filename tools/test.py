@@ -239,7 +239,7 @@ TWO_BY_TWO = "--test-threads=2"
 #: same time: the longest wait for half of theirs.
 ALONE = "alone::"
 #: Most tests wait, for programs, samples and time limits.
-SIDE_BY_SIDE = f"--test-threads={max(8, os.cpu_count() or 1)}"
+SIDE_BY_SIDE = f"--test-threads={max(5, os.cpu_count() or 1)}"
 SUITES = {
     "format": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),

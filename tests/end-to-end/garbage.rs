@@ -119,11 +119,11 @@ fn counters_that_run_backwards_make_no_negative_rate_and_go_on() {
     let start_ms = now_ms() - 60_000;
     let fake = Fake::new(&format!(
         "start_ms = {start_ms}\n[[gpu]]\nindex = 0\nnvlinks = 2\necc_corrected = 500\nutilization_percent = 60\n\
-         [[gpu]]\nindex = 1\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 62\nto_s = 65\n\
+         [[gpu]]\nindex = 1\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 62\nto_s = 68\n\
          [[event]]\nkind = \"ecc_corrected\"\ngpu = 0\nat_s = 63\n"
     ));
-    // Long enough for a reading of the energy counter before, while and after it runs backwards.
-    let records = fake.collect(&["--count", "36", "--interval-ms", "300"]);
+    // The energy counter is read every five seconds: before, while and after it runs backwards.
+    let records = fake.collect(&["--count", "54", "--interval-ms", "300"]);
     let energy: Vec<_> = records
         .of("sample")
         .map(|sample| {
@@ -145,7 +145,7 @@ fn counters_that_run_backwards_make_no_negative_rate_and_go_on() {
     );
     assert!(last > lowest, "it goes on: {energy:?}");
     let errors = |event: &&Value| {
-        event["what"] == "ecc_errors" && event["at_ms"].as_u64().unwrap() < start_ms + 65_000
+        event["what"] == "ecc_errors" && event["at_ms"].as_u64().unwrap() < start_ms + 68_000
     };
     let told: Vec<_> = records.of("event").filter(errors).collect();
     assert!(

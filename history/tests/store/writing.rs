@@ -1,6 +1,7 @@
 //! Writers, and what they are given.
 
 use std::{
+    fs::File,
     path::Path,
     sync::mpsc::{self, Receiver},
     thread::sleep,
@@ -29,6 +30,15 @@ pub(crate) fn start(folder: &Path) -> (Writer, Receiver<String>) {
     )
     .unwrap();
     (writer, told)
+}
+
+/// Ends a writer, so that the next can start. A program that another test starts meanwhile inherits
+/// its lock for a moment.
+pub(crate) fn end(writer: Writer, folder: &Path) {
+    writer.end();
+    wait("the lock is free", || {
+        File::open(folder.join("history.lock")).is_ok_and(|file| file.try_lock().is_ok())
+    });
 }
 
 pub(crate) fn next(told: &Receiver<String>) -> String {

@@ -170,7 +170,7 @@ describe('behind a JupyterHub', () => {
     await ana.view.live();
     await ana.lab.command('GPU Charts');
     await page.getByTestId('gpumon-cells').filter({ hasText: 'train.ipynb' }).waitFor();
-    expect(await ben.page.getByTestId('gpumon-cells').innerText()).not.toContain('train.ipynb');
+    expect(await ben.page.getByTestId('gpumon-dashboard').innerText()).not.toContain('train.ipynb');
   });
 
   it('idle servers are culled though panel and page stay live, and their gpumon ends with them', async ({
