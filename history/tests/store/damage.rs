@@ -31,7 +31,7 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
         wait("they are written", || {
             writer.status().written_ms >= FIRST_MS + 200 * BUCKET_MS
         });
-        end(writer, folder.path());
+        end(&writer, folder.path());
         let mut bytes = fs::read(&file).unwrap();
         if damage == "no database" {
             bytes = b"nothing that SQLite knows".repeat(1000);

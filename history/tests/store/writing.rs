@@ -34,7 +34,7 @@ pub(crate) fn start(folder: &Path) -> (Writer, Receiver<String>) {
 
 /// Ends a writer, so that the next can start. A program that another test starts meanwhile inherits
 /// its lock for a moment.
-pub(crate) fn end(writer: Writer, folder: &Path) {
+pub(crate) fn end(writer: &Writer, folder: &Path) {
     writer.end();
     wait("the lock is free", || {
         File::open(folder.join("history.lock")).is_ok_and(|file| file.try_lock().is_ok())
