@@ -57,7 +57,7 @@ it('picture of a notebook beside the panel', async () => {
   await page.setViewportSize({ width: 1360, height: 1000 });
   const charts = new Charts(page);
   await charts.live();
-  await charts.control(/^1\smin$/).click();
+  await charts.chooseTimeRange(/^1\smin$/);
   await page.getByTestId('gpumon-cells').locator('tbody tr').first().waitFor();
   // What holders have is drawn from now on.
   await page.waitForTimeout(15_000);
