@@ -220,7 +220,8 @@ def check_file(name: str, text: str) -> list[Finding]:
 
 def _long_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(lines, 1):
-        # Addresses cannot be broken, nor texts that translators get as one literal.
+        # An address cannot be split over lines. A text cannot either, because translators get
+        # each text as one literal.
         if len(line) > MAX_LINE and "://" not in line and not WHOLE_TEXT.fullmatch(line):
             yield number, line
 

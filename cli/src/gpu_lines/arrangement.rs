@@ -22,8 +22,9 @@ const SHORTEST_NAME: usize = 8;
 /// A shorter curve or bar cannot be read.
 const SHORTEST_PAST: usize = 8;
 const SHORTEST_BAR: usize = 5;
-/// The width of curve and bar from which on further readings are shown, and their largest width.
+/// Curve and bar are at least this wide before a line shows further readings.
 const GOOD: usize = 20;
+/// The largest width of a curve or bar.
 const LONGEST: usize = 40;
 /// Words up to this length, or a third of the line, are next to the numbers; longer ones have
 /// a line of their own.

@@ -83,7 +83,7 @@ let settings: { cellLine: boolean; storeCosts: boolean };
 let lines: CellLines;
 
 /** Opens a notebook whose kernel does not come, with a connection that reaches nobody. */
-async function open(...all: Cell[]): Promise<void> {
+async function openNotebook(...all: Cell[]): Promise<void> {
   cells = all;
   const panel = {
     context: {
@@ -125,7 +125,7 @@ afterEach(() => {
 });
 
 it('tell without a kernel or a server what is stored, of code cells alone', async () => {
-  await open(
+  await openNotebook(
     new Cell('a', { gpumon: STORED }),
     new Cell('b'),
     new Cell('c', { gpumon: STORED }, 'markdown'),
@@ -136,7 +136,7 @@ it('tell without a kernel or a server what is stored, of code cells alone', asyn
 
 it('tell of a run what it takes and what was stored before, and store what it took', async () => {
   const cell = new Cell('a', { gpumon: STORED, tags: ['x'] });
-  await open(cell);
+  await openNotebook(cell);
   lines.started('a');
   expect(cell.line).toBe('stored 4.00 s');
   lines.measured('a', { ...RUN, running: true });
@@ -153,7 +153,7 @@ it('tell of a run what it takes and what was stored before, and store what it to
 
 it('lose what is stored with a run that took nothing', async () => {
   const cell = new Cell('a', { gpumon: STORED, tags: ['x'] });
-  await open(cell, new Cell('b'));
+  await openNotebook(cell, new Cell('b'));
   for (const { model } of cells) {
     lines.started(model.id);
     lines.ended(model.id, null);
@@ -168,7 +168,7 @@ it('lose what is stored with a run that took nothing', async () => {
 it('store nothing where that is not wanted', async () => {
   settings.storeCosts = false;
   const cell = new Cell('a', { gpumon: STORED });
-  await open(cell);
+  await openNotebook(cell);
   lines.started('a');
   lines.measured('a', RUN);
   lines.ended('a', { ...STORED, duration_s: 5 });
@@ -180,7 +180,7 @@ it('store nothing where that is not wanted', async () => {
 });
 
 it('mark cost as earlier after unseen run', async () => {
-  await open(...['a', 'b', 'c', 'd', 'e'].map((id) => new Cell(id, { gpumon: STORED })));
+  await openNotebook(...['a', 'b', 'c', 'd', 'e'].map((id) => new Cell(id, { gpumon: STORED })));
   const [unchanged, edited, runElsewhere, cleared, timed] = cells;
   if (edited && runElsewhere && cleared && timed) {
     edited.source = 'train(epochs=2)';
@@ -202,7 +202,7 @@ it('mark cost as earlier after unseen run', async () => {
 
 it('mark cost as earlier after another page', async () => {
   const cell = new Cell('a', { gpumon: STORED });
-  await open(cell);
+  await openNotebook(cell);
   lines.measured('a', RUN);
   await change();
   expect(cell.line).toBe('5.00 s');
@@ -217,7 +217,7 @@ it('mark cost as earlier after another page', async () => {
 it('are not there where only storing is wanted', async () => {
   settings.cellLine = false;
   const cell = new Cell('a', { gpumon: STORED });
-  await open(cell);
+  await openNotebook(cell);
   lines.started('a');
   lines.measured('a', RUN);
   lines.ended('a', { ...STORED, duration_s: 5 });
@@ -225,7 +225,7 @@ it('are not there where only storing is wanted', async () => {
 });
 
 it('follow cells that move and what others store, and can all be removed', async () => {
-  await open(
+  await openNotebook(
     new Cell('a', { gpumon: STORED }),
     new Cell('b'),
     new Cell('c', { gpumon: 'not a cost' }),

@@ -52,7 +52,7 @@ export class PerNotebook {
       if (isMissing()) {
         this.notebooks.set(panel, made);
       } else {
-        // The notebook was closed, or the part was disabled or made twice meanwhile.
+        // While the part was loaded, the notebook was closed, or the part was disabled or made.
         made.dispose();
       }
     }

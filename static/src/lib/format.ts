@@ -39,7 +39,7 @@ export function setLocale(language: string | undefined): void {
   made = null;
 }
 
-function readFormats(): Formats {
+function localeFormats(): Formats {
   if (made !== null) {
     return made;
   }
@@ -57,7 +57,7 @@ function readFormats(): Formats {
 /** Returns a number and its unit, which keep their order in text from right to left. */
 export function withUnit(number: string | number, unit: string): string {
   const value = `${number}${SPACE}${unit}`;
-  return readFormats().isRightToLeft ? `\u2066${value}\u2069` : value;
+  return localeFormats().isRightToLeft ? `\u2066${value}\u2069` : value;
 }
 
 /** Splits what `withUnit` returned; the number may have spaces between thousands. */
@@ -69,7 +69,7 @@ export function splitUnit(value: string): [number: string, unit: string] {
 
 /** Returns a number with this many decimals: `1,980.5`. */
 export function formatDecimal(value: number, digits: number): string {
-  const format = (readFormats().decimals[digits] ??= new Intl.NumberFormat(locale, {
+  const format = (localeFormats().decimals[digits] ??= new Intl.NumberFormat(locale, {
     ...DIGITS,
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
@@ -258,17 +258,17 @@ export function seconds(ms: number): string {
 
 /** The time of day, `10:42:07`, in the reader's zone. */
 export function timeOfDay(atMs: number): string {
-  return readFormats().second.format(atMs);
+  return localeFormats().second.format(atMs);
 }
 
 /** The time of day without seconds, `10:42`. */
 export function hourAndMinute(atMs: number): string {
-  return readFormats().minute.format(atMs);
+  return localeFormats().minute.format(atMs);
 }
 
 /** The day, `Nov 24`. */
 export function dayOfMonth(atMs: number): string {
-  return readFormats().day.format(atMs);
+  return localeFormats().day.format(atMs);
 }
 
 /** A moment: the time of day, with the date unless it was today. */
@@ -279,5 +279,5 @@ export function formatSince(atMs: number, nowMs: number, time = timeOfDay): stri
 
 /** Date and time of day, `Nov 23, 2026 10:42:07`, in the reader's zone. */
 export function dateAndTime(atMs: number, time = timeOfDay): string {
-  return `${readFormats().date.format(atMs)} ${time(atMs)}`;
+  return `${localeFormats().date.format(atMs)} ${time(atMs)}`;
 }

@@ -20,7 +20,7 @@ export interface Order {
 
 /** Parses a remembered order such as `mem:descending`; `null` is the driver's order. */
 export function parseOrder(text: string | null): Order | null {
-  // Versions up to 0.2 remembered `worst`.
+  // Version 0.2 stored `worst` for the order by state.
   const [name, direction] = (text === 'worst' ? 'state' : (text ?? '')).split(':');
   const by = SORT_KEYS.find((key) => key === name);
   return by === undefined
@@ -72,14 +72,18 @@ function sortGpus(
 ): GpuState[] {
   const sign = direction === 'ascending' ? 1 : -1;
   return gpus
-    .map((gpu) => [sortValue(gpu, by, levelOf), gpu] as const)
+    .map((gpu) => [readSortValue(gpu, by, levelOf), gpu] as const)
     .sort(([a], [b]) =>
       a === null || b === null ? Number(a === null) - Number(b === null) : sign * (a - b),
     )
     .map(([, gpu]) => gpu);
 }
 
-function sortValue(gpu: GpuState, by: SortKey, levelOf: (gpu: GpuState) => Level): number | null {
+function readSortValue(
+  gpu: GpuState,
+  by: SortKey,
+  levelOf: (gpu: GpuState) => Level,
+): number | null {
   const { now } = gpu;
   switch (by) {
     case 'index':

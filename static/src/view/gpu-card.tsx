@@ -33,7 +33,7 @@ import { useView } from './component-view';
 import type { Markers } from './event-markers';
 import type { RowLayout } from './row-layout';
 import { useOnScreen, useSeldom } from './on-screen';
-import { colorOf, paintOf, type Palette } from './palette';
+import { colorOf, makePaint, type Palette } from './palette';
 import { Part } from './part';
 import { SeverityIcon } from './severity-icon';
 import { PastValue, ReadingValue, type Freshness } from './value';
@@ -262,7 +262,7 @@ function MetricCell({
 
   const limit = limitOf(metric, now);
   const isShort = layout !== null && id === 'memory.used_bytes';
-  // Among the values of a row, only memory has room for its limit.
+  // A row shows the limit of its memory, and has no room for other limits.
   const written = (value: number | null): Formatted =>
     isShort
       ? memoryShare(value ?? 0, limit)
@@ -344,7 +344,7 @@ function MemoryBar({
       data-highlighting={segments.some(({ key }) => key === highlighted) ? '' : undefined}
     >
       {segments.map(({ key, paint, label, bytes, share }) => {
-        const { style, ...attributes } = paintOf(paint);
+        const { style, ...attributes } = makePaint(paint);
         return (
           <div
             class="gpumon-bar-part"

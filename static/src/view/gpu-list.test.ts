@@ -17,7 +17,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   vi.setSystemTime(NOW);
   localStorage.clear();
-  open();
+  openPanel();
 });
 
 afterEach(() => {
@@ -27,7 +27,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-function open(): void {
+function openPanel(): void {
   store = new Store();
   store.phase = { phase: 'open' };
   const invalidate = (): void => overview.render();
@@ -151,7 +151,7 @@ describe('GPUs', () => {
     layOut(1400);
     const lines = (count: number): number => {
       overview.dispose();
-      open();
+      openPanel();
       many(count);
       overview.render();
       return overview.element.querySelectorAll('canvas').length;
@@ -163,7 +163,7 @@ describe('GPUs', () => {
     layOut(4100);
     const heads = (count: number): number => {
       overview.dispose();
-      open();
+      openPanel();
       many(count);
       return find('.gpumon-row-heads').children.length;
     };
@@ -195,7 +195,7 @@ describe('GPUs', () => {
     many(8, (index) => (index === 5 ? { conditions: [throttled('warning')] } : {}));
     expect(indices()).toEqual([5, 0, 1, 2, 3, 4, 6, 7]);
     overview.dispose();
-    open();
+    openPanel();
     many(8, (index) => (index === 6 ? { health: { state: 'lost', since_ms: NOW } } : {}));
     expect(indices()[0]).toBe(6);
     expect(find('[data-place="state"]').ariaSort).toBe('descending');
@@ -248,7 +248,7 @@ describe('GPUs', () => {
     expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(1);
     expect(find('[data-testid="gpumon-filter-count"]').textContent).toBe('1 of 8');
     overview.dispose();
-    open();
+    openPanel();
     many(8, ana);
     expect(indices()).toEqual([4]);
     type('nobody');

@@ -12,7 +12,7 @@ import { runsIn } from '../model/owner';
 import { valueOf } from '../model/reading';
 import type { NotebookHost } from './notebook-host';
 import { useOnScreen, useSeldom } from './on-screen';
-import { paintOf } from './palette';
+import { makePaint } from './palette';
 import { ShowAllButton } from './sections';
 import { ReadingValue, type Freshness } from './value';
 
@@ -199,7 +199,7 @@ function Holder({
         <bdi>{user.text}</bdi>
       </td>
       <td class="gpumon-col-process">
-        <span class="gpumon-swatch" aria-hidden="true" {...paintOf(row.slot)} />
+        <span class="gpumon-swatch" aria-hidden="true" {...makePaint(row.slot)} />
         <div>
           <button
             type="button"

@@ -53,11 +53,11 @@ export interface Paint {
  * Returns the paint of an element in the color of a process or a line, or as memory that no process
  * uses; the style sheet has the rest.
  */
-export function paintOf(paint: number | string): Paint {
+export function makePaint(paint: number | string): Paint {
   if (typeof paint === 'string') {
     return { 'data-paint': paint, style: {} };
   }
-  const { style, ...stripes } = stripesOf(paint);
+  const { style, ...stripes } = makeStripes(paint);
   for (const part of ['process', 'on-process']) {
     style[`--_${part}`] = `var(--gpumon-${part}-${paint % COLORS},var(--gpumon-${part}))`;
   }
@@ -65,7 +65,7 @@ export function paintOf(paint: number | string): Paint {
 }
 
 /** The stripes that distinguish elements of the same color, as dashes do with lines. */
-export function stripesOf(color: Color): Paint {
+export function makeStripes(color: Color): Paint {
   const round = typeof color === 'number' ? Math.floor(color / COLORS) % STRIPES_DEG.length : 0;
   return round === 0
     ? { style: {} }

@@ -10,8 +10,8 @@ export class TourEntry {
   private isOpen = false;
 
   /**
-   * With `isOffered`, people who have not closed the tour yet see it without a request. A program
-   * that controls the browser does not expect it.
+   * With `isOffered`, the tour opens by itself until somebody has closed it once. It does not in
+   * a browser that a program controls, where it would be in the way.
    */
   constructor(
     private readonly root: HTMLElement,

@@ -22,7 +22,7 @@ pub(super) fn check(name: &str, scenario: &str, forms: &[&str]) {
     );
 }
 
-/// Returns the scenario of a machine that starts at this time.
+/// Adds to a scenario the time at which its machine was started.
 fn started_at(start: SystemTime, scenario: &str) -> String {
     let start_ms = start.duration_since(UNIX_EPOCH).unwrap().as_millis();
     format!("start_ms = {start_ms}\n{scenario}")

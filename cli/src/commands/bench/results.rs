@@ -252,7 +252,7 @@ impl Pairs {
         };
         let rate = outcome.rate.bytes_per_second;
         let time_us = outcome.device_time.as_ref().map(|times| times.median_us);
-        // A workload that moves no bytes is measured by its time.
+        // A workload without a rate is compared by its time.
         let (unit, number) = match outcome.cost.moved_bytes {
             0 => ("us", time_us),
             _ => ("GB/s", rate.map(|rate| rate / 1e9)),

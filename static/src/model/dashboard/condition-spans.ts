@@ -25,9 +25,9 @@ export interface ConditionSpan {
 }
 
 /**
- * Returns the conditions by GPU. A condition that has not ended lasts until `now_ms`, or until its
- * GPU could no longer be read, which is a condition of its own. `past` are those that the server
- * remembers.
+ * Returns the conditions of each GPU. A condition that has not ended lasts until `now_ms`, or until
+ * its GPU could no longer be read; that the GPU cannot be read is a condition, too. `past` has the
+ * conditions of the server's history.
  */
 export function conditionSpans(
   events: readonly Event[],

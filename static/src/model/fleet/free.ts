@@ -44,8 +44,9 @@ interface Kind extends FreeNode {
 const TOLERANCE = 0.97;
 
 /**
- * Returns the nodes that fit, the tightest first, so that whole nodes stay free for others. Nodes
- * with a critical GPU are last, because its fault may be the node's.
+ * Returns the nodes with enough free GPUs. Those with the fewest free GPUs are first, which leaves
+ * empty nodes to larger jobs. Nodes with a critical GPU are last, because the whole node may be at
+ * fault.
  */
 export function freeNodes(
   columns: Columns,

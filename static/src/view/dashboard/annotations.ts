@@ -114,7 +114,7 @@ function conditionRows(
     mergeBands(bands, gap_ms).map((band) => ({ ...band, gpus: [gpu] })),
   );
   const isOpen = (band: Band): boolean => band.to_ms >= to_ms;
-  const single = makeRows(all);
+  const single = toConditionRows(all);
   if (single.length <= ROWS) {
     return single;
   }
@@ -126,11 +126,11 @@ function conditionRows(
     const merged = mergeBands(bands, gap_ms);
     return { gpus, bands: merged.map((band) => (isOpen(band) ? { ...band, gpus } : band)) };
   });
-  return sortRows([...rows, ...makeRows(all.filter((band) => !isJoined(band)))]);
+  return sortRows([...rows, ...toConditionRows(all.filter((band) => !isJoined(band)))]);
 }
 
 /** Returns rows of one GPU each, in which no band covers another. */
-function makeRows(all: ConditionRow['bands']): ConditionRow[] {
+function toConditionRows(all: ConditionRow['bands']): ConditionRow[] {
   const byGpu = grouped(all, ({ gpus }) => gpus[0]);
   return sortRows(
     [...byGpu.values()].flatMap((bands) =>

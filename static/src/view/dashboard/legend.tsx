@@ -4,7 +4,7 @@ import { trans } from '../../lib/translation';
 import { isolated, toggledLine } from '../../model/dashboard/legend';
 import type { PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
-import { stripesOf } from '../palette';
+import { makeStripes } from '../palette';
 import { PastValue, ReadingValue } from '../value';
 import { lineColor, pastValue, type PlotContext } from './plot-content';
 
@@ -44,7 +44,7 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
             {unit && <LineValue line={line} unit={unit} context={context} />}
           </>
         );
-        // A line that is computed from all lines cannot be alone.
+        // The median is computed from all lines, so that it cannot be selected alone.
         return line.own !== undefined ? (
           <span key={series}>{content}</span>
         ) : (
@@ -78,7 +78,7 @@ export function Swatch({
   line: PlotLine;
   context: PlotContext;
 }): ComponentChild {
-  const { style, ...stripes } = stripesOf(line.color);
+  const { style, ...stripes } = makeStripes(line.color);
   const color = lineColor(line, context.palette);
   return (
     <span

@@ -42,8 +42,8 @@ export function copyPlot(
   }
   const caption = captionOf(plot, drawn, context);
   return format === 'png'
-    ? copyPicture(pngOf(chart, caption, context.palette), file)
-    : copyText(svgOf(chart, caption, context.palette), file, 'image/svg+xml');
+    ? copyPicture(makePng(chart, caption, context.palette), file)
+    : copyText(makeSvg(chart, caption, context.palette), file, 'image/svg+xml');
 }
 
 function captionOf(
@@ -90,7 +90,7 @@ function tableOf({ lines, stack, gpu }: Plot, context: PlotContext): string {
   return csvOf(columns, window.from_ms, window.to_ms);
 }
 
-function pngOf(chart: Chart, caption: Caption, palette: Palette): Promise<Blob> {
+function makePng(chart: Chart, caption: Caption, palette: Palette): Promise<Blob> {
   const context = newContext();
   const { canvas } = context;
   const { width, height, paint } = pictureOf(chart, caption, palette, context);
@@ -108,7 +108,7 @@ function pngOf(chart: Chart, caption: Caption, palette: Palette): Promise<Blob> 
   });
 }
 
-function svgOf(chart: Chart, caption: Caption, palette: Palette): string {
+function makeSvg(chart: Chart, caption: Caption, palette: Palette): string {
   const context = newContext();
   const { width, height, paint } = pictureOf(chart, caption, palette, context);
   const surface = new SvgSurface(width, height, (text, font) => {

@@ -13,7 +13,7 @@ import {
 } from '../../model/fleet/describe';
 import { MEASURED, metricLabel, missingText, readingText, shareOf } from '../../model/fleet/metric';
 import { totalText } from '../../model/fleet/totals';
-import { closedReason, Name, NodeLink, RowName, type Scene } from './scene';
+import { describeClosedNode, Name, NodeLink, RowName, type Scene } from './scene';
 import { Meter, State } from './table';
 import { Trend, TRENDS, valuesOf } from './trend';
 
@@ -122,7 +122,7 @@ export function Detail(scene: Scene): ComponentChild {
 
 /** The link to a node, or why it cannot be opened. */
 function Opening({ node, ...scene }: Scene & { node: number }): ComponentChild {
-  const closed = closedReason(scene.columns, node);
+  const closed = describeClosedNode(scene.columns, node);
   return (
     <span class="gpumon-detail-open" data-closed={closed === null ? undefined : ''}>
       {closed === null ? (

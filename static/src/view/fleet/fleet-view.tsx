@@ -22,7 +22,7 @@ import { FreeView } from './free-view';
 import { Concerns, FleetHead, statusOf, statusText, Summary, type FleetStatus } from './head';
 import { HeatMap } from './map/heat-map';
 import { RowTable } from './rows';
-import { closedReason, foundIn, knownOf, type NodeOpener, type Scene } from './scene';
+import { describeClosedNode, foundIn, knownOf, type NodeOpener, type Scene } from './scene';
 import { Usage } from './usage';
 
 export interface FleetViewOptions {
@@ -203,7 +203,7 @@ export class FleetView extends ComponentView {
   }
 
   private openNode(columns: Columns, node: number): void {
-    const reason = closedReason(columns, node);
+    const reason = describeClosedNode(columns, node);
     if (reason === null) {
       this.options.onLeave();
       this.options.opener.open(columns.fleet.nodes.name[node] ?? '');

@@ -64,7 +64,7 @@ export function FreeView(scene: Scene): ComponentChild {
               most,
               count(most),
             )
-          : answerText(found.length, unfiltered.length)}
+          : describeAnswer(found.length, unfiltered.length)}
       </p>
       {nearest !== null && (
         <p role="status" data-testid="gpumon-fleet-nearest">
@@ -159,7 +159,7 @@ function NumberField({
 }
 
 /** Describes how many nodes have the GPUs free. `unfiltered` is the number without the filter. */
-function answerText(found: number, unfiltered: number): string {
+function describeAnswer(found: number, unfiltered: number): string {
   if (found > 0) {
     return trans._n(
       '%1 node has them free.',

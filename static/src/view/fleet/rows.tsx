@@ -172,7 +172,7 @@ function holdersCell(columns: Columns, rows: readonly number[]): Cell {
   return { content: <Name text={first} rest={more} />, title: owners.join('\n') };
 }
 
-function idleText({ idle_s }: Columns, row: number): string {
+function describeIdle({ idle_s }: Columns, row: number): string {
   return trans.__('Idle %1', duration((idle_s[row] ?? 0) * 1000));
 }
 
@@ -195,7 +195,7 @@ export function worstCell(
     const many = gone.length < rows.length ? gone.length : 1;
     // Phones have no room for more.
     const isShort = isNarrow && columns.state[rows[0] ?? -1] === 'idle' && gone.length === 0;
-    const text = isShort ? idleText(columns, rows[0] ?? -1) : state.text;
+    const text = isShort ? describeIdle(columns, rows[0] ?? -1) : state.text;
     return stateCell(text + times(many), state.level, state.reason);
   }
   if (worst === undefined) {

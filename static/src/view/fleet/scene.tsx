@@ -93,7 +93,7 @@ export function nodePath(node: string): string | null {
 }
 
 /** Returns why a node cannot be opened; `null` if it can. */
-export function closedReason({ fleet }: Columns, node: number): string | null {
+export function describeClosedNode({ fleet }: Columns, node: number): string | null {
   if (nodePath(fleet.nodes.name[node] ?? '') === null) {
     return trans.__('No address can name this node.');
   }
@@ -133,7 +133,7 @@ export function NodeLink({
 /** A name whose number at the end is never cut: `node-…0412 / 3`. */
 export function Name({ text, rest = '' }: { text: string; rest?: string }): ComponentChild {
   const [number = ''] = /\d[\d.:_-]{0,15}$/.exec(text) ?? [];
-  // Blanks and slashes are narrower than digits.
+  // `ch` is the width of a digit; spaces and slashes are narrower.
   const end_ch = number.length + 0.8 * rest.length;
   return (
     <span class="gpumon-fleet-name" style={{ '--_end': `${end_ch}ch` }}>

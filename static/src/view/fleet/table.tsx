@@ -6,7 +6,7 @@ import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
 import { withoutVendor } from '../../model/gpu';
 import { SeverityIcon, severityLabel } from '../severity-icon';
-import { closedReason, Name, NodeLink, type Scene } from './scene';
+import { describeClosedNode, Name, NodeLink, type Scene } from './scene';
 
 /** The height of a row in pixels, with one line and with two. */
 const ROW_PX = { oneLine: 30, twoLines: 50 };
@@ -301,7 +301,7 @@ export function modelCell(model: string | null, before = ''): Cell {
 /** The name of a node as a link, if the node can be opened. */
 export function nodeCell(scene: Scene, node: number, rest = ''): Cell {
   const title = scene.columns.nodeNames[node] ?? '';
-  const reason = closedReason(scene.columns, node);
+  const reason = describeClosedNode(scene.columns, node);
   const name = <Name text={title} rest={rest} />;
   if (reason !== null) {
     return { content: name, title: trans.__('Cannot be opened: %1', reason) };
