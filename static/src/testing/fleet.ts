@@ -1,5 +1,6 @@
 /** A made-up fleet, the same on every machine: thousands of GPUs with their owners, faults and past. */
 
+import { NO_SUMS } from '../model/fleet/columns';
 import type {
   Fleet,
   FleetCondition,
@@ -105,15 +106,6 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
     missing: {},
   });
 }
-
-const NO_SUMS: FleetSums = {
-  gpus: [],
-  states: {},
-  rank: [],
-  readings: {},
-  reporting: {},
-  idle_holding_s: [],
-};
 
 /** The same fleet with the ranks and sums that a server sends, after a test has changed it. */
 export function withSums(fleet: Fleet): Fleet {

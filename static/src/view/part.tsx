@@ -15,11 +15,22 @@ export async function loadPart<T>(loading: Promise<T>): Promise<T> {
   }
 }
 
+export interface FailedPartProps {
+  error: unknown;
+  /** Loads the part again; without it, there is no button. */
+  onRetry?: () => void;
+}
+
 /** A message in place of a part that could not be loaded. */
-export function FailedPart({ error }: { error: unknown }): ComponentChild {
+export function FailedPart({ error, onRetry }: FailedPartProps): ComponentChild {
   return (
     <p class="gpumon-empty" role="alert">
-      {error instanceof Error ? error.message : String(error)}
+      {error instanceof Error ? error.message : String(error)}{' '}
+      {onRetry !== undefined && (
+        <button type="button" class="gpumon-chip" onClick={onRetry}>
+          {trans.__('Try again')}
+        </button>
+      )}
     </p>
   );
 }
@@ -27,12 +38,11 @@ export function FailedPart({ error }: { error: unknown }): ComponentChild {
 export interface PartProps<T> {
   load: () => Promise<T>;
   children: (part: T) => ComponentChild;
-  /** Called if the module cannot be loaded. */
-  onFailure?: () => void;
 }
 
 /** A part of the view whose module is loaded when the part is first rendered. */
-export function Part<T>({ load, children, onFailure }: PartProps<T>): ComponentChild {
+export function Part<T>({ load, children }: PartProps<T>): ComponentChild {
+  const [attempt, setAttempt] = useState(0);
   const [loaded, setLoaded] = useState<{ part: T } | { error: unknown } | null>(null);
   useLayoutEffect(() => {
     let isThere = true;
@@ -43,17 +53,18 @@ export function Part<T>({ load, children, onFailure }: PartProps<T>): ComponentC
     };
     loadPart(load()).then(
       (module) => show({ part: module }),
-      (error: unknown) => {
-        show({ error });
-        onFailure?.();
-      },
+      (error: unknown) => show({ error }),
     );
     return () => {
       isThere = false;
     };
-  }, []);
+  }, [attempt]);
   if (loaded === null) {
     return null;
   }
-  return 'error' in loaded ? <FailedPart error={loaded.error} /> : children(loaded.part);
+  return 'error' in loaded ? (
+    <FailedPart error={loaded.error} onRetry={() => setAttempt(attempt + 1)} />
+  ) : (
+    children(loaded.part)
+  );
 }

@@ -23,25 +23,13 @@ export interface RunEntryProps {
   onClose: () => void;
 }
 
-/** The dialog of benchmarks. It is loaded when it first opens, and keeps its
- * state while closed. If that fails, the next opening loads it again. */
+/** The dialog of benchmarks. It is loaded when it first opens, and keeps its state while closed. */
 export function RunEntry(props: RunEntryProps): ComponentChild {
-  const { isOpen, onClose } = props;
-  const wasOpen = useRef(false);
-  const attempts = useRef(0);
-  const hasFailed = useRef(false);
-  if (isOpen && !wasOpen.current && (attempts.current === 0 || hasFailed.current)) {
-    attempts.current += 1;
-    hasFailed.current = false;
-  }
-  wasOpen.current = isOpen;
-  const onFailure = (): void => {
-    hasFailed.current = true;
-    onClose();
-  };
+  const wasOpened = useRef(false);
+  wasOpened.current ||= props.isOpen;
   return (
-    attempts.current > 0 && (
-      <Part key={attempts.current} load={() => import('./runs/dialog')} onFailure={onFailure}>
+    wasOpened.current && (
+      <Part load={() => import('./runs/dialog')}>
         {({ RunDialog }) => <RunDialog {...props} />}
       </Part>
     )

@@ -71,7 +71,8 @@ export interface Columns extends Measures {
 }
 
 const NONE: readonly never[] = [];
-const NO_SUMS: FleetSums = {
+/** The sums of no GPUs. */
+export const NO_SUMS: FleetSums = {
   gpus: [],
   states: {},
   rank: [],
