@@ -3,11 +3,12 @@
 
     tools/check.py [BASE]
 
-Changed are the files that differ from the commit BASE, or that Git does not know yet. Without BASE, this is the last
-commit; if nothing differs from it, its own changes are checked.
+Changed are the files that differ from the commit BASE, or that Git does not know yet. Without BASE,
+this is the last commit; if nothing differs from it, its own changes are checked.
 
 - Rust: format and lints of all programs and libraries, and the unit tests of each changed crate.
-- TypeScript: types and style of all packages, format of the changed files, and the unit tests that import them.
+- TypeScript: types and style of all packages, format of the changed files, and the unit tests that
+  import them.
 - Python: syntax, and each changed test of tests/python.
 - Comments, names and documents of changed lines: plain English.
 

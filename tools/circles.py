@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Finds circles of imports among the files of the Rust crates and of the TypeScript, and fails where one is too large.
+"""Finds circles of imports among the files of the Rust crates and of the TypeScript, and fails
+where one is too large.
 
     tools/circles.py [--all]
 
-A file imports another where a path of its names something that the other defines. Files that import each other in a
-circle can be understood only together, so a circle may have three files at most, or be one module with its direct
-children: a type and its parts. Tests are left out.
+A file imports another where a path of its names something that the other defines. Files that import
+each other in a circle can be understood only together, so a circle may have three files at most, or
+be one module with its direct children: a type and its parts. Tests are left out.
 """
 
 from __future__ import annotations
@@ -30,8 +31,14 @@ def main(arguments: list[str]) -> int:
     manifests = sorted([*ROOT.glob("*/Cargo.toml"), *ROOT.glob("workload/*/Cargo.toml")])
     graphs = [rust_graph(manifest.parent / "src") for manifest in manifests]
     graphs += [typescript_graph(ROOT / folder / "src") for folder in ("static", "labextension")]
-    circles = sorted((circle for graph in graphs for circle in circles_of(graph)), key=len, reverse=True)
-    large = [circle for circle in circles if len(circle) > FEW and not is_family(circle) and name(circle) not in REASONS]
+    circles = sorted(
+        (circle for graph in graphs for circle in circles_of(graph)), key=len, reverse=True
+    )
+    large = [
+        circle
+        for circle in circles
+        if len(circle) > FEW and not is_family(circle) and name(circle) not in REASONS
+    ]
     for circle in circles if "--all" in arguments else large:
         print(f"{len(circle)} files import each other in {name(circle)}:")
         for file in sorted(circle):
@@ -63,8 +70,12 @@ def rust_graph(source: Path) -> Graph:
     exported = {module: dict(_exports(module, file, modules)) for module, file in modules.items()}
     graph: Graph = {}
     for module, file in modules.items():
-        targets = (_defining(path, modules, exported) for path in _paths(module, _without_tests(file)))
-        graph[file] = {modules[target] for target in targets if target is not None and target != module}
+        targets = (
+            _defining(path, modules, exported) for path in _paths(module, _without_tests(file))
+        )
+        graph[file] = {
+            modules[target] for target in targets if target is not None and target != module
+        }
     return graph
 
 
@@ -77,12 +88,16 @@ def _module(source: Path, file: Path) -> Module:
 
 
 def _is_test(file: Path) -> bool:
-    return any(part in ("tests.rs", "tests", "testing.rs", "testing", "fuzzing.rs") for part in file.parts)
+    return any(
+        part in ("tests.rs", "tests", "testing.rs", "testing", "fuzzing.rs") for part in file.parts
+    )
 
 
 def _without_tests(file: Path) -> str:
     text = re.sub(r"//.*", "", file.read_text(encoding="utf-8"))
-    return re.split(r"^#\[cfg\(test\)\]\n(?:#.*\n)*(?:pub\(.*?\) )?mod ", text, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.split(
+        r"^#\[cfg\(test\)\]\n(?:#.*\n)*(?:pub\(.*?\) )?mod ", text, maxsplit=1, flags=re.MULTILINE
+    )[0]
 
 
 def _paths(module: Module, text: str) -> Iterator[Module]:
@@ -128,7 +143,9 @@ def _absolute(module: Module, path: str) -> Iterator[Module]:
         yield (*module, *parts)
 
 
-def _exports(module: Module, file: Path, modules: dict[Module, Path]) -> Iterator[tuple[str, Module]]:
+def _exports(
+    module: Module, file: Path, modules: dict[Module, Path]
+) -> Iterator[tuple[str, Module]]:
     """What a module hands on of others, by name."""
     for tree in re.findall(r"\bpub(?:\([^)]*\))? use ([^;]+);", _without_tests(file)):
         for path in _leaves(re.sub(r"\s+", " ", tree)):
@@ -137,10 +154,14 @@ def _exports(module: Module, file: Path, modules: dict[Module, Path]) -> Iterato
                     yield absolute[-1], absolute
 
 
-def _defining(path: Module, modules: dict[Module, Path], exported: dict[Module, dict[str, Module]]) -> Module | None:
+def _defining(
+    path: Module, modules: dict[Module, Path], exported: dict[Module, dict[str, Module]]
+) -> Module | None:
     """The module whose file defines what the path names."""
     for _hop in range(8):
-        length = next((length for length in range(len(path), -1, -1) if path[:length] in modules), None)
+        length = next(
+            (length for length in range(len(path), -1, -1) if path[:length] in modules), None
+        )
         if length is None or (length == 0 and len(path) == 0):
             return None
         module, rest = path[:length], path[length:]

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Builds what is released of gpumon into dist/: source distribution, wheels, archives and Debian packages.
+"""Builds what is released of gpumon into dist/: source distribution, wheels, archives and Debian
+packages.
 
     tools/dist.py [ARCHITECTURE...]
 
-Each architecture (x86_64, aarch64; by default both) is compiled here by Zig, for every Linux with glibc 2.17 or newer.
-Nothing depends on when or in which folder it is built: two builds of a commit are the same byte for byte, which
-tests/packages/again.py checks.
+Each architecture (x86_64, aarch64; by default both) is compiled here by Zig, for every Linux with
+glibc 2.17 or newer. Nothing depends on when or in which folder it is built: two builds of a commit
+are the same byte for byte, which tests/packages/again.py checks.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ ARCHITECTURES = ["x86_64", "aarch64"]
 PLATFORM = "manylinux_2_17"
 #: The folders of the wheel's `share` that the archive has.
 SHARED = ["bash-completion", "zsh", "fish", "man"]
-#: Growth beyond this has to be explained before it is released. It was 10 MB before history, recordings and alerts; SQLite
-#: alone is half a megabyte. TLS is one megabyte, YAML and the certificates of clients are another, a probe that is compiled for
-#: speed is more than one, and HTTP/2 for the kubelet half of one.
+#: Growth beyond this has to be explained before it is released. It was 10 MB before history,
+#: recordings and alerts; SQLite alone is half a megabyte. TLS is one megabyte, YAML and the
+#: certificates of clients are another, a probe that is compiled for speed is more than one, and
+#: HTTP/2 for the kubelet half of one.
 PROGRAM_BYTES = 17_500_000
 
 
@@ -53,15 +55,26 @@ def main(architectures: list[str]) -> None:
     gpumon_index.write_readme()
     run("maturin", "sdist", "--out", DIST, env=environment)
     # Manual pages and completions are the same for all; a program for this machine writes them.
-    share_environment = {**os.environ, "SOURCE_DATE_EPOCH": environment["SOURCE_DATE_EPOCH"], "GPUMON_PROFILE": "dev"}
-    run(sys.executable, ROOT / "python" / "build_backend" / "gpumon_share.py", env=share_environment)
+    share_environment = {
+        **os.environ,
+        "SOURCE_DATE_EPOCH": environment["SOURCE_DATE_EPOCH"],
+        "GPUMON_PROFILE": "dev",
+    }
+    run(
+        sys.executable, ROOT / "python" / "build_backend" / "gpumon_share.py", env=share_environment
+    )
     seconds = int(environment["SOURCE_DATE_EPOCH"])
     for architecture in architectures:
         wheel = build_wheel(architecture, environment)
         check_program(wheel, architecture)
-        package_deb.package(pack_archive(wheel, architecture, seconds), architecture, version, seconds)
+        package_deb.package(
+            pack_archive(wheel, architecture, seconds), architecture, version, seconds
+        )
     check_registry(environment)
-    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in sorted(DIST.iterdir())]
+    sums = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
+        for path in sorted(DIST.iterdir())
+    ]
     (DIST / "SHA256SUMS").write_text("\n".join(sums) + "\n", encoding="utf-8")
     for path in sorted(DIST.iterdir()):
         print(f"{path.stat().st_size:>12,}  {path.relative_to(ROOT)}")
@@ -71,10 +84,14 @@ def reproducible() -> dict[str, str]:
     """An environment in which time and place of a build leave no trace in it."""
     committed = output("git", "log", "-1", "--format=%ct")
     if changed := output("git", "status", "--porcelain", "--untracked-files=no"):
-        sys.exit(f"a release has what is committed; commit or stash these changes, then try again:\n{changed}")
+        sys.exit(
+            f"a release has what is committed; commit or stash these changes, then try again:\n{changed}"
+        )
     found, wanted = output("rustc", "--version"), need.rust_version()
     if found.split()[1] != wanted:
-        sys.exit(f"releases are built with Rust {wanted}, not {found}: run `rustup default {wanted}`, then try again")
+        sys.exit(
+            f"releases are built with Rust {wanted}, not {found}: run `rustup default {wanted}`, then try again"
+        )
     homes = [os.environ.get("CARGO_HOME"), Path.home() / ".cargo", need.TOOLS / "cargo"]
     # Of those that fit, the last one counts: a home may be below ROOT.
     folders = [f"{ROOT}=/gpumon", *(f"{home}=/cargo" for home in homes if home)]
@@ -83,7 +100,9 @@ def reproducible() -> dict[str, str]:
         **os.environ,
         "PATH": f"{TOOLS}:{os.environ['PATH']}",
         "CARGO_TARGET_DIR": str(TARGET),
-        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(f"--remap-path-prefix={folder}" for folder in folders),
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(
+            f"--remap-path-prefix={folder}" for folder in folders
+        ),
     }
 
 
@@ -93,7 +112,17 @@ def build_wheel(architecture: str, environment: dict[str, str]) -> Path:
     bill = TARGET / "gpumon.cdx.json"
     sbom.write(architecture, bill)
     run(
-        *("maturin", "build", "--profile", "release", "--zig", "--out", DIST, "--sbom-include", bill),
+        *(
+            "maturin",
+            "build",
+            "--profile",
+            "release",
+            "--zig",
+            "--out",
+            DIST,
+            "--sbom-include",
+            bill,
+        ),
         *("--target", target, "--compatibility", PLATFORM),
         env=environment,
     )
@@ -141,17 +170,30 @@ def check_program(wheel: Path, architecture: str) -> None:
     """End where the program needs a newer system than its wheel says, or has grown too large."""
     tag = json.loads(output(TOOLS / "auditwheel", "show", "--json", wheel))["overall_tag"]
     if tag != f"{PLATFORM}_{architecture}":
-        sys.exit(f"{wheel.name} needs {tag}, not {PLATFORM}_{architecture}: `auditwheel show` names the symbols")
+        sys.exit(
+            f"{wheel.name} needs {tag}, not {PLATFORM}_{architecture}: `auditwheel show` names the symbols"
+        )
     with zipfile.ZipFile(wheel) as packed:
-        (size,) = (file.file_size for file in packed.infolist() if ".data/scripts/" in file.filename)
+        (size,) = (
+            file.file_size for file in packed.infolist() if ".data/scripts/" in file.filename
+        )
     if size > PROGRAM_BYTES:
-        sys.exit(f"the program for {architecture} has {size:,} bytes, more than {PROGRAM_BYTES:,}: find what has grown")
+        sys.exit(
+            f"the program for {architecture} has {size:,} bytes, more than {PROGRAM_BYTES:,}: find what has grown"
+        )
 
 
 def check_registry(environment: dict[str, str]) -> None:
     """Check what PyPI and installers expect of wheels and source distribution."""
     wheels = sorted(DIST.glob("*.whl"))
-    run("twine", "check", "--strict", *wheels, *DIST.glob("jupyterlab_gpumon-*.tar.gz"), env=environment)
+    run(
+        "twine",
+        "check",
+        "--strict",
+        *wheels,
+        *DIST.glob("jupyterlab_gpumon-*.tar.gz"),
+        env=environment,
+    )
     run("check-wheel-contents", *wheels, env=environment)
 
 
@@ -160,7 +202,9 @@ def output(*command: str | Path) -> str:
     try:
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError as error:
-        sys.exit(f"`{' '.join(words)}` could not be run: {error.strerror}; run `make dist`, which installs what it needs")
+        sys.exit(
+            f"`{' '.join(words)}` could not be run: {error.strerror}; run `make dist`, which installs what it needs"
+        )
     if done.returncode != 0:
         sys.exit(f"`{' '.join(words)}` failed with code {done.returncode}: {done.stderr.strip()}")
     return done.stdout.strip()
@@ -171,7 +215,9 @@ def run(*command: str | Path, env: dict[str, str]) -> None:
     words[0] = shutil.which(words[0], path=env["PATH"]) or words[0]
     done = subprocess.run(words, cwd=ROOT, env=env, check=False)
     if done.returncode != 0:
-        sys.exit(f"`{' '.join(words)}` failed with code {done.returncode}; its own messages are above")
+        sys.exit(
+            f"`{' '.join(words)}` failed with code {done.returncode}; its own messages are above"
+        )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Fuzzes what gpumon reads that strangers have written: each target of tests/fuzz/ for some time, one after another.
+"""Fuzzes what gpumon reads that strangers have written: each target of tests/fuzz/ for some time,
+one after another.
 
     tools/fuzz.py [--seconds 600] [TARGET...]
 
-What was found interesting is kept in tests/fuzz/corpus/, so that the next run begins where this one ended. An input that
-crashes a target is kept in tests/fuzz/artifacts/, and the command that runs it again is at the end of the log.
+What was found interesting is kept in tests/fuzz/corpus/, so that the next run begins where this one
+ended. An input that crashes a target is kept in tests/fuzz/artifacts/, and the command that runs it
+again is at the end of the log.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ FUZZ = ROOT / "tests" / "fuzz"
 LIMITS = ["-rss_limit_mb=512", "-timeout=10"]
 #: Inputs no longer than this: longer ones are only slower.
 LONGEST = "-max_len=65536"
-#: The instrumentation is an unstable option of the compiler, which the stable one takes when it is told so.
+#: The instrumentation is an unstable option of the compiler, which the stable one takes when it is
+#: told so.
 ENVIRONMENT = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
 CARGO_FUZZ = ["cargo", "fuzz"]
-#: All that is fuzzed is safe Rust, so that a sanitizer of memory would find nothing and halve the speed.
+#: All that is fuzzed is safe Rust, so that a sanitizer of memory would find nothing and halve the
+#: speed.
 OPTIONS = ["--fuzz-dir", "tests/fuzz", "--sanitizer", "none"]
 
 
@@ -34,7 +38,9 @@ def main() -> None:
     targets = [target["name"] for target in tomllib.loads((FUZZ / "Cargo.toml").read_text())["bin"]]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=600, help="how long each target runs")
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{', '.join(targets)}; all of them by default")
+    parser.add_argument(
+        "targets", nargs="*", metavar="TARGET", help=f"{', '.join(targets)}; all of them by default"
+    )
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.targets) - set(targets))
     if unknown:
@@ -44,7 +50,9 @@ def main() -> None:
     code, _ = run_step("fuzz targets", [*CARGO_FUZZ, "build", *OPTIONS], env=ENVIRONMENT)
     if code:
         sys.exit(code)
-    crashed = [target for target in arguments.targets or targets if not fuzz(target, arguments.seconds)]
+    crashed = [
+        target for target in arguments.targets or targets if not fuzz(target, arguments.seconds)
+    ]
     if crashed:
         sys.exit(f"{len(crashed)} of the targets crashed: {', '.join(crashed)}")
 

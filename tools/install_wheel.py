@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Installs the newest wheel of a folder, with what its panel needs, into a virtual environment.
 
-    tools/install_wheel.py VENV WHEELS
+tools/install_wheel.py VENV WHEELS
 """
 
 import sys
@@ -11,10 +11,13 @@ from uv import uv
 
 
 def main(venv: str, folder: str) -> None:
-    wheels = sorted(Path(folder).glob("jupyterlab_gpumon-*.whl"), key=lambda path: path.stat().st_mtime)
+    wheels = sorted(
+        Path(folder).glob("jupyterlab_gpumon-*.whl"), key=lambda path: path.stat().st_mtime
+    )
     if not wheels:
         sys.exit(f"there is no wheel in {folder}; run `make wheel`")
-    # uv would skip a wheel of the same version. The other package gpumon has files of the same names.
+    # uv would skip a wheel of the same version. The other package gpumon has files of the same
+    # names.
     uv("pip", "uninstall", "--python", venv, "gpumon", "jupyterlab-gpumon")
     uv("pip", "install", "--python", venv, f"{wheels[-1]}[jupyter]")
 

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA kernels of workload/kernels/ into what lies beside them and is embedded in the program.
+"""Compiles the CUDA kernels of workload/kernels/ into what lies beside them and is embedded in the
+program.
 
     tools/kernels.py           compile them anew; installs the compiler into target/kernels at the first time
     tools/kernels.py --check   fail where what lies there is not what the sources give
 
-A source becomes PTX for the oldest GPUs, `name.ptx`, unless its first line says otherwise: `// Compiled for: compute_80,
-sm_90a.` makes `name.compute_80.ptx` and, machine code for one architecture, `name.sm_90a.cubin`. `listing.txt` says of
-each kernel what it takes and what it uses: shared memory, and registers and what spills out of them on each architecture
-on which a driver may run it, for which it is assembled.
+A source becomes PTX for the oldest GPUs, `name.ptx`, unless its first line says otherwise: `//
+Compiled for: compute_80, sm_90a.` makes `name.compute_80.ptx` and, machine code for one
+architecture, `name.sm_90a.cubin`. `listing.txt` says of each kernel what it takes and what it uses:
+shared memory, and registers and what spills out of them on each architecture on which a driver may
+run it, for which it is assembled.
 
-The compiler is NVIDIA's NVRTC of a pinned package, called as a library, and the assembler `ptxas` of another: no GPU,
-driver or toolkit is needed. Where they are not installed, a check compares each source with the digest in the listing, and
-says so: nothing is downloaded for it.
+The compiler is NVIDIA's NVRTC of a pinned package, called as a library, and the assembler `ptxas`
+of another: no GPU, driver or toolkit is needed. Where they are not installed, a check compares each
+source with the digest in the listing, and says so: nothing is downloaded for it.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ COMPILER = ROOT / "target" / "kernels"
 LIBRARY = COMPILER / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
 ASSEMBLER = COMPILER / "nvidia" / "cuda_nvcc" / "bin" / "ptxas"
 LISTING = KERNELS / "listing.txt"
-#: For each architecture the oldest version of PTX that has all that the kernels use. NVRTC writes the newest that it
-#: knows, which the drivers of that time and before refuse.
+#: For each architecture the oldest version of PTX that has all that the kernels use. NVRTC writes
+#: the newest that it knows, which the drivers of that time and before refuse.
 PTX_VERSIONS = {"compute_60": "6.0", "compute_80": "7.0", "compute_89": "8.4", "compute_90": "7.8"}
 OLDEST = "compute_60"
 #: What registers are counted for: Ampere, Ada, Hopper and both Blackwells.
@@ -50,7 +52,16 @@ def main(arguments: list[str]) -> int:
         return check(sources)
     if not (LIBRARY.is_file() and ASSEMBLER.is_file()):
         requirements = ["--requirement", str(KERNELS / "requirements.txt")]
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(COMPILER)]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--target",
+            str(COMPILER),
+        ]
         subprocess.run([*pip, *requirements], check=True)
     for path, content in everything(sources).items():
         path.write_bytes(content)
@@ -59,10 +70,14 @@ def main(arguments: list[str]) -> int:
 
 
 def check(sources: list[Path]) -> int:
-    made = {target(source, architecture) for source in sources for architecture in architectures(source)}
+    made = {
+        target(source, architecture) for source in sources for architecture in architectures(source)
+    }
     stale = sorted(path.name for path in {*KERNELS.glob("*.ptx"), *KERNELS.glob("*.cubin")} - made)
     if LIBRARY.is_file() and ASSEMBLER.is_file():
-        stale += [path.name for path, content in everything(sources).items() if _there(path) != content]
+        stale += [
+            path.name for path, content in everything(sources).items() if _there(path) != content
+        ]
         done = "compiled again and compared"
     else:
         listed = _there(LISTING).decode()
@@ -85,7 +100,9 @@ def architectures(source: Path) -> list[str]:
 
 def target(source: Path, architecture: str) -> Path:
     ending = "ptx" if architecture in PTX_VERSIONS else "cubin"
-    return source.with_suffix(f".{ending}" if architecture == OLDEST else f".{architecture}.{ending}")
+    return source.with_suffix(
+        f".{ending}" if architecture == OLDEST else f".{architecture}.{ending}"
+    )
 
 
 def everything(sources: list[Path]) -> dict[Path, bytes]:
@@ -103,7 +120,13 @@ def code(source: Path, architecture: str) -> bytes:
     if architecture not in PTX_VERSIONS:
         return compiled(source, architecture)[0]
     ptx = compiled(source, architecture)[0].decode().rstrip("\0")
-    ptx, versions = re.subn(r"^\.version .*$", f".version {PTX_VERSIONS[architecture]}", ptx, count=1, flags=re.MULTILINE)
+    ptx, versions = re.subn(
+        r"^\.version .*$",
+        f".version {PTX_VERSIONS[architecture]}",
+        ptx,
+        count=1,
+        flags=re.MULTILINE,
+    )
     if versions != 1:
         sys.exit(f"the PTX of {source.name} names no version")
     return f"// Made by tools/kernels.py of {source.name}.\n{ptx}".encode()
@@ -111,10 +134,18 @@ def code(source: Path, architecture: str) -> bytes:
 
 def listing(sources: list[Path]) -> str:
     """What each kernel takes and uses."""
-    text = ["Made by tools/kernels.py: bytes of shared memory that the code names, and registers a thread on each"]
-    text += ["architecture, with bytes spilled behind a plus; a hyphen is where it does not run.", ""]
+    text = [
+        "Made by tools/kernels.py: bytes of shared memory that the code names, and registers a thread on each"
+    ]
+    text += [
+        "architecture, with bytes spilled behind a plus; a hyphen is where it does not run.",
+        "",
+    ]
     for source in sources:
-        text += [_head(source), f"{'kernel':24} shared " + "".join(f"{name:>8}" for name in LISTED) + "  takes"]
+        text += [
+            _head(source),
+            f"{'kernel':24} shared " + "".join(f"{name:>8}" for name in LISTED) + "  takes",
+        ]
         uses = {}
         for architecture in architectures(source):
             for listed in LISTED:
@@ -130,25 +161,42 @@ def listing(sources: list[Path]) -> str:
 
 
 def is_for(architecture: str, listed: str) -> bool:
-    """Whether what is made for an architecture runs on another: PTX on each that is as new, machine code on its own."""
+    """Whether what is made for an architecture runs on another: PTX on each that is as new, machine
+    code on its own.
+    """
     number = lambda name: int(re.search(r"\d+", name)[0])
-    return architecture == listed if architecture not in PTX_VERSIONS else number(architecture) <= number(listed)
+    return (
+        architecture == listed
+        if architecture not in PTX_VERSIONS
+        else number(architecture) <= number(listed)
+    )
 
 
 def use(source: Path, architecture: str, listed: str) -> dict[str, tuple[str, int]]:
-    """Of each kernel the registers, with what is spilled, and the shared memory, on an architecture."""
+    """Of each kernel the registers, with what is spilled, and the shared memory, on an
+    architecture.
+    """
     if architecture in PTX_VERSIONS:
         options = [f"--gpu-name={listed}", "--verbose", "--output-file=/dev/null", "-"]
         ptx = code(source, architecture)
-        log = subprocess.run([ASSEMBLER, *options], input=ptx, capture_output=True, check=True).stderr.decode()
+        log = subprocess.run(
+            [ASSEMBLER, *options], input=ptx, capture_output=True, check=True
+        ).stderr.decode()
     else:
         log = compiled(source, architecture)[1]
     number = lambda pattern, about: sum(map(int, re.findall(pattern, about)))
     found = {}
-    for kernel, about in re.findall(r"entry function '(\w+)'(.*?)(?=Compiling|$)", log, flags=re.DOTALL):
+    for kernel, about in re.findall(
+        r"entry function '(\w+)'(.*?)(?=Compiling|$)", log, flags=re.DOTALL
+    ):
         registers = str(number(r"Used (\d+) registers", about))
-        spilled = number(r"(\d+) bytes spill stores", about) + number(r"(\d+) bytes spill loads", about)
-        found[kernel] = (f"{registers}+{spilled}" if spilled else registers, number(r"(\d+) bytes smem", about))
+        spilled = number(r"(\d+) bytes spill stores", about) + number(
+            r"(\d+) bytes spill loads", about
+        )
+        found[kernel] = (
+            f"{registers}+{spilled}" if spilled else registers,
+            number(r"(\d+) bytes smem", about),
+        )
     return found
 
 
@@ -178,15 +226,24 @@ def compiled(source: Path, architecture: str) -> tuple[bytes, str]:
     texts = (ctypes.c_char_p * len(headers))(*[header.read_bytes() for header in headers])
     names = (ctypes.c_char_p * len(headers))(*[header.name.encode() for header in headers])
     text = source.read_bytes()
-    _done(nvrtc, nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, len(headers), texts, names))
+    _done(
+        nvrtc,
+        nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, len(headers), texts, names),
+    )
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v"]
     array = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
     code = nvrtc.nvrtcCompileProgram(program, len(options), array)
     log = _text(nvrtc, program, "ProgramLog").decode().rstrip("\0")
-    complaints = [line for line in log.splitlines() if "ptxas" not in line and not line.startswith(KNOWN_COMPLAINT)]
+    complaints = [
+        line
+        for line in log.splitlines()
+        if "ptxas" not in line and not line.startswith(KNOWN_COMPLAINT)
+    ]
     complaints = [line for line in complaints if line.strip()]
     if code != 0 or complaints or "warning" in log.replace(KNOWN_COMPLAINT, ""):
-        sys.exit("\n".join([f"{source.relative_to(ROOT)} does not compile without complaint:", log]))
+        sys.exit(
+            "\n".join([f"{source.relative_to(ROOT)} does not compile without complaint:", log])
+        )
     made = _text(nvrtc, program, "PTX" if architecture.startswith("compute") else "CUBIN")
     _done(nvrtc, nvrtc.nvrtcDestroyProgram(ctypes.byref(program)))
     return made, log
@@ -194,11 +251,18 @@ def compiled(source: Path, architecture: str) -> tuple[bytes, str]:
 
 def included(source: Path) -> list[Path]:
     """The headers that a source includes."""
-    return [KERNELS / name for name in re.findall(r'^#include "(.*)"$', source.read_text(encoding="utf-8"), re.MULTILINE)]
+    return [
+        KERNELS / name
+        for name in re.findall(
+            r'^#include "(.*)"$', source.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    ]
 
 
 def _head(source: Path) -> str:
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in [source, *included(source)])).hexdigest()
+    digest = hashlib.sha256(
+        b"".join(file.read_bytes() for file in [source, *included(source)])
+    ).hexdigest()
     return f"{source.name} SHA-256 {digest}"
 
 

@@ -3,7 +3,8 @@
 
     tools/lab.py VENV [FOLDER]
 
-Everything that JupyterLab writes goes to FOLDER (target/lab): your own settings and the checkout stay as they are.
+Everything that JupyterLab writes goes to FOLDER (target/lab): your own settings and the checkout
+stay as they are.
 """
 
 from __future__ import annotations
@@ -77,10 +78,17 @@ def _variables(folder: Path) -> dict[str, str]:
 def _choose_source(venv: Path, environment: dict[str, str]) -> None:
     """Real GPUs where there are any, else simulated ones; what the user has chosen stands."""
     if "GPUMON_SOURCE" in environment:
-        print(f"readings from GPUMON_SOURCE={environment['GPUMON_SOURCE']}, as you have set it", flush=True)
+        print(
+            f"readings from GPUMON_SOURCE={environment['GPUMON_SOURCE']}, as you have set it",
+            flush=True,
+        )
         return
     asked = subprocess.run(
-        [venv / "bin" / "gpumon", "--json"], env=environment, capture_output=True, text=True, check=False
+        [venv / "bin" / "gpumon", "--json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if asked.returncode in NOTHING_TO_READ:
         environment["GPUMON_SOURCE"] = "sim"
@@ -91,14 +99,18 @@ def _choose_source(venv: Path, environment: dict[str, str]) -> None:
         print(f"real values, of {count} GPU{'' if count == 1 else 's'} of this machine", flush=True)
     else:
         print(asked.stderr.strip())
-        print("the panel will say the same; GPUMON_SOURCE=sim make shows simulated values", flush=True)
+        print(
+            "the panel will say the same; GPUMON_SOURCE=sim make shows simulated values", flush=True
+        )
 
 
 def _prepare(venv: Path, folder: Path, environment: dict[str, str]) -> None:
     settings = folder / "settings" / "@jupyterlab" / "apputils-extension"
     for needed in (settings, folder / "notebooks"):
         needed.mkdir(parents=True, exist_ok=True)
-    (settings / "notification.jupyterlab-settings").write_text(json.dumps(NOTIFICATION_SETTINGS), encoding="utf-8")
+    (settings / "notification.jupyterlab-settings").write_text(
+        json.dumps(NOTIFICATION_SETTINGS), encoding="utf-8"
+    )
     workspace = folder / "panel-open.jupyterlab-workspace"
     data = {"data": {"layout-restorer:data": LAYOUT}, "metadata": {"id": "default"}}
     workspace.write_text(json.dumps(data), encoding="utf-8")
@@ -110,15 +122,27 @@ def _prepare(venv: Path, folder: Path, environment: dict[str, str]) -> None:
 
 def _start(venv: Path, folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     command = [
-        *(venv / "bin" / "jupyter", "lab", "--no-browser", "--ip=127.0.0.1", f"--port={FIRST_PORT}"),
+        *(
+            venv / "bin" / "jupyter",
+            "lab",
+            "--no-browser",
+            "--ip=127.0.0.1",
+            f"--port={FIRST_PORT}",
+        ),
         f"--ServerApp.root_dir={folder / 'notebooks'}",
         # In a container everybody is root; only this machine reaches it, and only with the token.
         "--allow-root",
     ]
     with (folder / LOG).open("wb") as log:
-        # In a session of its own, the terminal's Ctrl-C comes to this program alone, and JupyterLab does not ask back.
+        # In a session of its own, the terminal's Ctrl-C comes to this program alone, and JupyterLab
+        # does not ask back.
         return subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
 
 
@@ -129,14 +153,20 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], folder: Path, token
     while time.monotonic() < give_up and process.poll() is None:
         try:
             url: str = json.loads(server.read_text(encoding="utf-8"))["url"]
-            request = urllib.request.Request(f"{url}gpumon/healthz", headers={"Authorization": f"token {token}"})
+            request = urllib.request.Request(
+                f"{url}gpumon/healthz", headers={"Authorization": f"token {token}"}
+            )
             urllib.request.urlopen(request, timeout=60).close()
             return url
         except (OSError, ValueError):
             # Not there yet, or half written.
             time.sleep(0.2)
-    tail = "\n".join((folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-40:])
-    sys.exit(f"{tail}\nJupyterLab, or gpumon behind it, does not answer; all messages are in {folder / LOG}")
+    tail = "\n".join(
+        (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-40:]
+    )
+    sys.exit(
+        f"{tail}\nJupyterLab, or gpumon behind it, does not answer; all messages are in {folder / LOG}"
+    )
 
 
 def _announce(url: str, token: str, venv: Path, source: str | None) -> None:
@@ -170,4 +200,9 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         sys.exit("usage: tools/lab.py VENV [FOLDER]")
-    sys.exit(main(Path(sys.argv[1]).absolute(), Path(sys.argv[2] if len(sys.argv) == 3 else FOLDER).absolute()))
+    sys.exit(
+        main(
+            Path(sys.argv[1]).absolute(),
+            Path(sys.argv[2] if len(sys.argv) == 3 else FOLDER).absolute(),
+        )
+    )

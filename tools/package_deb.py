@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 #: Where Cargo.toml expects the archive's files, while a package is made.
 UNPACKED = ROOT / "dist" / "deb"
-#: Not part of a package: Debian has this license already, and the other is for those who unpack the archive.
+#: Not part of a package: Debian has this license already, and the other is for those who unpack the
+#: archive.
 LEFT_OUT = {"LICENSE", "README.md"}
 
 
@@ -29,13 +30,24 @@ def package(archive: Path, architecture: str, version: str, seconds: int) -> Non
     # Debian sorts 1.0~rc.1 before 1.0, and PyPI's name of the archive has 1.0rc1.
     version = f"{version.replace('-', '~', 1)}-1"
     (UNPACKED / "changelog").write_text(changelog(version, seconds), encoding="utf-8")
-    command = ["cargo", "deb", "--no-build", "--no-strip", "--compress-type", "xz", "--deb-version", version]
+    command = [
+        "cargo",
+        "deb",
+        "--no-build",
+        "--no-strip",
+        "--compress-type",
+        "xz",
+        "--deb-version",
+        version,
+    ]
     command += ["--target", f"{architecture}-unknown-linux-gnu", "--output", str(archive.parent)]
     env = {**os.environ, "SOURCE_DATE_EPOCH": str(seconds)}
     made = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, check=False)
     shutil.rmtree(UNPACKED)
     if made.returncode != 0:
-        sys.exit(f"`{' '.join(command)}` failed with code {made.returncode}; its own messages are above")
+        sys.exit(
+            f"`{' '.join(command)}` failed with code {made.returncode}; its own messages are above"
+        )
 
 
 def unpack(archive: Path) -> None:
@@ -49,7 +61,9 @@ def unpack(archive: Path) -> None:
                     member.name = f"doc/{Path(member.name).name}"
                 packed.extract(member, UNPACKED)
     (UNPACKED / "doc").mkdir(exist_ok=True)
-    (UNPACKED / "doc" / "changelog.gz").write_bytes(gzipped((ROOT / "CHANGELOG.md").read_bytes(), 0))
+    (UNPACKED / "doc" / "changelog.gz").write_bytes(
+        gzipped((ROOT / "CHANGELOG.md").read_bytes(), 0)
+    )
 
 
 def gzipped(content: bytes, seconds: int) -> bytes:

@@ -3,7 +3,8 @@
 
     tools/release_notes.py [VERSION]
 
-VERSION is that of Cargo.toml, and may be left out. A tag is refused by this where it does not fit the code.
+VERSION is that of Cargo.toml, and may be left out. A tag is refused by this where it does not fit
+the code.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class Mismatch(Exception):
 
 def notes(changelog: str, version: str) -> str:
     """The section of this version, without its heading."""
-    section = re.search(rf"^## {re.escape(version)} \(.+?\)\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    section = re.search(
+        rf"^## {re.escape(version)} \(.+?\)\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL
+    )
     if section is None:
         raise Mismatch(f"CHANGELOG.md has no section of {version}: add `## {version} (YEAR-MONTH)`")
     if not section[1].strip():
@@ -32,20 +35,26 @@ def notes(changelog: str, version: str) -> str:
 
 def version_of(root: Path) -> str:
     """The version of Cargo.toml, which the packages of npm must have, too."""
-    found = re.search(r'^version = "(.+?)"$', (root / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.search(
+        r'^version = "(.+?)"$', (root / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )
     if found is None:
         raise Mismatch("Cargo.toml has no version: add `version` to [workspace.package]")
     for folder in ("static", "labextension", "tests/browser"):
         package = json.loads((root / folder / "package.json").read_text(encoding="utf-8"))
         if package["version"] != found[1]:
-            raise Mismatch(f"{folder}/package.json has version {package['version']}, Cargo.toml has {found[1]}: set both")
+            raise Mismatch(
+                f"{folder}/package.json has version {package['version']}, Cargo.toml has {found[1]}: set both"
+            )
     return found[1]
 
 
 def main(wanted: str | None) -> str:
     version = version_of(ROOT)
     if wanted not in (None, version):
-        raise Mismatch(f"the code has version {version}, not {wanted}: set it in Cargo.toml, or name the tag v{version}")
+        raise Mismatch(
+            f"the code has version {version}, not {wanted}: set it in Cargo.toml, or name the tag v{version}"
+        )
     return notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
 
 

@@ -31,14 +31,19 @@ def linked(architecture: str) -> dict[Crate, list[Crate]]:
     command = [*TREE, f"--target={architecture}-unknown-linux-gnu", "--format= {p} \t{l}\t{r}\t"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        sys.exit(f"`{' '.join(TREE)}` failed with code {done.returncode}; its own messages are above")
+        sys.exit(
+            f"`{' '.join(TREE)}` failed with code {done.returncode}; its own messages are above"
+        )
     found: dict[Crate, list[Crate]] = {}
     above: list[Crate] = []
     for line in done.stdout.splitlines():
-        # What a crate depends on stands below it where it is named first; elsewhere, there is a (*).
+        # What a crate depends on stands below it where it is named first; elsewhere, there is a
+        # (*).
         package, license_, repository, _ = line.split("\t")
         depth, name, version, *path = package.split()
-        crate = Crate(name, version.removeprefix("v"), license_.replace("/", " OR "), repository, bool(path))
+        crate = Crate(
+            name, version.removeprefix("v"), license_.replace("/", " OR "), repository, bool(path)
+        )
         found.setdefault(crate, [])
         above[int(depth) :] = [crate]
         if len(above) > 1:
@@ -58,7 +63,10 @@ def write(architecture: str, file: Path) -> None:
         "version": 1,
         "metadata": {"component": program | {"type": "application"}},
         "components": libraries,
-        "dependencies": [{"ref": ref(crate), "dependsOn": list(map(ref, needed))} for crate, needed in crates.items()],
+        "dependencies": [
+            {"ref": ref(crate), "dependsOn": list(map(ref, needed))}
+            for crate, needed in crates.items()
+        ],
     }
     file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 

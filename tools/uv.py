@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs uv, which builds and installs Python's packages.
 
-    tools/uv.py ARGUMENT...
+tools/uv.py ARGUMENT...
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a virtual environment with the packages of a requirements file, for the Python that runs this.
+"""Makes a virtual environment with the packages of a requirements file, for the Python that runs
+this.
 
     tools/venv.py FOLDER REQUIREMENTS [LEAN]
 

@@ -14,11 +14,19 @@ UP = {"0": ("Not responding", "red"), "1": ("Responding", "green")}
 
 
 def stat(title, expression, unit, description, steps, decimals=None, width=3):
-    return Panel(title, [Query(expression)], description, unit, "stat", width, 4, steps, decimals=decimals)
+    return Panel(
+        title, [Query(expression)], description, unit, "stat", width, 4, steps, decimals=decimals
+    )
 
 
 OVERVIEW = [
-    stat("GPUs", f"count(gpumon_gpu_up{OF})", "short", "GPUs of the selected nodes, responding or not.", [(None, "text")]),
+    stat(
+        "GPUs",
+        f"count(gpumon_gpu_up{OF})",
+        "short",
+        "GPUs of the selected nodes, responding or not.",
+        [(None, "text")],
+    ),
     stat(
         "Not responding",
         f"sum(1 - gpumon_gpu_up{OF})",
@@ -26,7 +34,13 @@ OVERVIEW = [
         "GPUs that are lost, hang, or cannot be read. `gpumon doctor` on the node says what to do.",
         NONE_IS_GOOD,
     ),
-    stat("In use", f"sum(gpumon_gpu_processes{OF} > bool 0)", "short", "GPUs with at least one process.", [(None, "text")]),
+    stat(
+        "In use",
+        f"sum(gpumon_gpu_processes{OF} > bool 0)",
+        "short",
+        "GPUs with at least one process.",
+        [(None, "text")],
+    ),
     stat(
         "GPU utilization",
         f"avg(gpumon_gpu_utilization_ratio{OF})",
@@ -43,7 +57,13 @@ OVERVIEW = [
         FULL,
         0,
     ),
-    stat("Power", f"sum(gpumon_gpu_power_watts{OF})", "watt", "Power draw of all boards.", [(None, "text")]),
+    stat(
+        "Power",
+        f"sum(gpumon_gpu_power_watts{OF})",
+        "watt",
+        "Power draw of all boards.",
+        [(None, "text")],
+    ),
     stat(
         "Energy",
         f"sum(increase(gpumon_gpu_energy_joules_total{OF}[$__range])) / 3.6e6",
@@ -67,7 +87,9 @@ NODES = [
             Query(f"count by (instance) (gpumon_gpu_up{OF})"),
             Query(f"sum by (instance) (1 - gpumon_gpu_up{OF})"),
             Query(f"avg by (instance) (gpumon_gpu_utilization_ratio{OF})"),
-            Query(f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) (gpumon_gpu_memory_total_bytes{OF})"),
+            Query(
+                f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) (gpumon_gpu_memory_total_bytes{OF})"
+            ),
             Query(f"sum by (instance) (gpumon_gpu_power_watts{OF})"),
             Query(f"max by (instance) (gpumon_gpu_temperature_celsius{OF})"),
             Query(f"sum by (instance) (gpumon_condition{OF})"),
@@ -91,7 +113,9 @@ NODES = [
     Panel(
         "GPUs",
         [
-            Query(f"gpumon_gpu_utilization_ratio{OF} * {ON_GPU} group_left (name) gpumon_gpu_info{OF}"),
+            Query(
+                f"gpumon_gpu_utilization_ratio{OF} * {ON_GPU} group_left (name) gpumon_gpu_info{OF}"
+            ),
             Query(f"gpumon_gpu_memory_used_bytes{OF} / gpumon_gpu_memory_total_bytes{OF}"),
             Query(f"gpumon_gpu_power_watts{OF}"),
             Query(f"gpumon_gpu_temperature_celsius{OF}"),
@@ -126,7 +150,12 @@ NODES = [
     ),
     Panel(
         "Memory used by node",
-        [Query(f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) (gpumon_gpu_memory_total_bytes{OF})", "{{instance}}")],
+        [
+            Query(
+                f"sum by (instance) (gpumon_gpu_memory_used_bytes{OF}) / sum by (instance) (gpumon_gpu_memory_total_bytes{OF})",
+                "{{instance}}",
+            )
+        ],
         "Share of the device memory of the node that processes hold.",
         "percentunit",
         steps=FULL,
@@ -193,7 +222,12 @@ TROUBLE = [
     ),
     Panel(
         "Reduced clocks by reason",
-        [Query(f"sum by (reason) (rate(gpumon_gpu_throttled_seconds_total{REDUCED}[$__rate_interval]))", "{{reason}}")],
+        [
+            Query(
+                f"sum by (reason) (rate(gpumon_gpu_throttled_seconds_total{REDUCED}[$__rate_interval]))",
+                "{{reason}}",
+            )
+        ],
         "How many GPUs had their clocks reduced, on average. sw_power_cap is the power limit; hw_* are cooling and power supply.",
         width=12,
         is_stacked=True,
@@ -202,8 +236,14 @@ TROUBLE = [
     Panel(
         "Memory errors",
         [
-            Query(f'sum by (error) (increase(gpumon_gpu_ecc_errors_total{{job=~"$job", instance=~"$node", counter="volatile"}}[$__rate_interval]))', "ECC, {{error}}"),
-            Query(f"sum by (cause) (increase(gpumon_gpu_remapped_rows_total{OF}[$__rate_interval]))", "Rows remapped, {{cause}}"),
+            Query(
+                f'sum by (error) (increase(gpumon_gpu_ecc_errors_total{{job=~"$job", instance=~"$node", counter="volatile"}}[$__rate_interval]))',
+                "ECC, {{error}}",
+            ),
+            Query(
+                f"sum by (cause) (increase(gpumon_gpu_remapped_rows_total{OF}[$__rate_interval]))",
+                "Rows remapped, {{cause}}",
+            ),
             Query(f"sum(gpumon_gpu_remapped_rows_pending{OF})", "Rows to remap at the next reset"),
         ],
         "Uncorrected errors end jobs, or falsify their results.",
@@ -215,7 +255,12 @@ TROUBLE = [
 USAGE = [
     Panel(
         "GPUs held by user",
-        [Query(f"count by (user) (group by (instance, gpu, user) (gpumon_gpu_job_info{OF}))", "{{user}}")],
+        [
+            Query(
+                f"count by (user) (group by (instance, gpu, user) (gpumon_gpu_job_info{OF}))",
+                "{{user}}",
+            )
+        ],
         "GPUs on which the user has a process. A GPU that is shared counts for each.",
         width=8,
         least=0,
@@ -224,7 +269,12 @@ USAGE = [
     ),
     Panel(
         "Active GPUs by user",
-        [Query(f"sum by (user) (rate(gpumon_owner_active_gpu_seconds_total{OF}[$__rate_interval]))", "{{user}}")],
+        [
+            Query(
+                f"sum by (user) (rate(gpumon_owner_active_gpu_seconds_total{OF}[$__rate_interval]))",
+                "{{user}}",
+            )
+        ],
         "Time in which kernels of the user ran: 1 is a GPU that is never idle. If this is far below the GPUs held, GPUs are held idle.",
         width=8,
         least=0,
@@ -233,8 +283,14 @@ USAGE = [
     Panel(
         "Power by user",
         [
-            Query(f"sum by (user) (rate(gpumon_owner_energy_joules_total{OF}[$__rate_interval]))", "{{user}}"),
-            Query(f"sum(rate(gpumon_unheld_energy_joules_total{OF}[$__rate_interval]))", "held by nobody"),
+            Query(
+                f"sum by (user) (rate(gpumon_owner_energy_joules_total{OF}[$__rate_interval]))",
+                "{{user}}",
+            ),
+            Query(
+                f"sum(rate(gpumon_unheld_energy_joules_total{OF}[$__rate_interval]))",
+                "held by nobody",
+            ),
         ],
         "Exact where the user had a GPU alone, estimated where several shared it.",
         "watt",
@@ -244,7 +300,12 @@ USAGE = [
     ),
     Panel(
         "Energy by user",
-        [Query(f"sort_desc(sum by (user) (increase(gpumon_owner_energy_joules_total{OF}[$__range]))) / 3.6e6", "{{user}}")],
+        [
+            Query(
+                f"sort_desc(sum by (user) (increase(gpumon_owner_energy_joules_total{OF}[$__range]))) / 3.6e6",
+                "{{user}}",
+            )
+        ],
         "In the selected time.",
         "kwatth",
         "bargauge",
@@ -254,7 +315,9 @@ USAGE = [
     Panel(
         "Jobs by energy",
         [
-            Query(f"sum by ({OWNER}) (increase(gpumon_owner_energy_joules_total{OF}[$__range])) / 3.6e6"),
+            Query(
+                f"sum by ({OWNER}) (increase(gpumon_owner_energy_joules_total{OF}[$__range])) / 3.6e6"
+            ),
             Query(f"sum by ({OWNER}) (increase(gpumon_owner_gpu_seconds_total{OF}[$__range]))"),
             Query(
                 f"sum by ({OWNER}) (increase(gpumon_owner_active_gpu_seconds_total{OF}[$__range]))"
@@ -281,7 +344,12 @@ USAGE = [
     ),
     Panel(
         "Users and jobs by GPU",
-        [Query(f"gpumon_gpu_job_info{OF}"), Query(f"gpumon_gpu_utilization_ratio{OF} * {ON_GPU} group_right () gpumon_gpu_job_info{OF}")],
+        [
+            Query(f"gpumon_gpu_job_info{OF}"),
+            Query(
+                f"gpumon_gpu_utilization_ratio{OF} * {ON_GPU} group_right () gpumon_gpu_job_info{OF}"
+            ),
+        ],
         "Utilization is that of the whole GPU, also where several jobs share it.",
         kind="table",
         width=8,
@@ -300,4 +368,9 @@ USAGE = [
     ),
 ]
 
-ROWS = [("Fleet", OVERVIEW), ("Nodes and GPUs", NODES), ("Conditions and errors", TROUBLE), ("Users and jobs", USAGE)]
+ROWS = [
+    ("Fleet", OVERVIEW),
+    ("Nodes and GPUs", NODES),
+    ("Conditions and errors", TROUBLE),
+    ("Users and jobs", USAGE),
+]

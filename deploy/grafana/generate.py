@@ -14,7 +14,16 @@ HERE = Path(__file__).resolve().parent
 
 
 def variable(name: str, label: str, query: str, *, is_single: bool = False) -> dict:
-    every = {} if is_single else {"includeAll": True, "multi": True, "allValue": ".*", "current": {"text": ["All"], "value": ["$__all"]}}
+    every = (
+        {}
+        if is_single
+        else {
+            "includeAll": True,
+            "multi": True,
+            "allValue": ".*",
+            "current": {"text": ["All"], "value": ["$__all"]},
+        }
+    )
     return {
         "name": name,
         "label": label,
@@ -27,12 +36,25 @@ def variable(name: str, label: str, query: str, *, is_single: bool = False) -> d
     } | every
 
 
-SOURCE = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1}
+SOURCE = {
+    "name": "datasource",
+    "label": "Data source",
+    "type": "datasource",
+    "query": "prometheus",
+    "refresh": 1,
+}
 JOB = variable("job", "Job", "label_values(gpumon_build_info, job)")
 
 
 def dashboard(name: str, title: str, description: str, rows: list, variables: list[dict]) -> dict:
-    others = {"title": "gpumon", "type": "dashboards", "tags": ["gpumon"], "asDropdown": False, "includeVars": True, "keepTime": True}
+    others = {
+        "title": "gpumon",
+        "type": "dashboards",
+        "tags": ["gpumon"],
+        "asDropdown": False,
+        "includeVars": True,
+        "keepTime": True,
+    }
     return {
         # Grafana 10.4 and newer take it in.
         "schemaVersion": 39,
@@ -53,11 +75,15 @@ def dashboard(name: str, title: str, description: str, rows: list, variables: li
 
 def dashboards() -> dict[str, dict]:
     """Each with the name of its file."""
-    nodes = "label_values(gpumon_gpu_up{job=~\"$job\"}, instance)"
-    gpus = "label_values(gpumon_gpu_up{job=~\"$job\", instance=~\"$node\"}, gpu)"
-    of_fleet = "Nodes and GPUs by utilization, memory and power; conditions and errors; who uses what"
+    nodes = 'label_values(gpumon_gpu_up{job=~"$job"}, instance)'
+    gpus = 'label_values(gpumon_gpu_up{job=~"$job", instance=~"$node"}, gpu)'
+    of_fleet = (
+        "Nodes and GPUs by utilization, memory and power; conditions and errors; who uses what"
+    )
     return {
-        "gpumon-fleet.json": dashboard("fleet", "gpumon: fleet", of_fleet, fleet.ROWS, [variable("node", "Node", nodes)]),
+        "gpumon-fleet.json": dashboard(
+            "fleet", "gpumon: fleet", of_fleet, fleet.ROWS, [variable("node", "Node", nodes)]
+        ),
         "gpumon-node.json": dashboard(
             "node",
             "gpumon: node",

@@ -19,11 +19,17 @@ def chart(title: str, queries: list[tuple[str, str]], unit: str, description: st
 
 
 def share(title: str, metric: str, description: str, steps: Steps | None = None) -> Panel:
-    return chart(title, [(metric, GPU)], "percentunit", description, most=1, steps=steps or [(None, "green")])
+    return chart(
+        title, [(metric, GPU)], "percentunit", description, most=1, steps=steps or [(None, "green")]
+    )
 
 
 GPU_ROW = [
-    share("GPU utilization", "gpumon_gpu_utilization_ratio", "Time in which at least one kernel ran; not how much of the GPU it used."),
+    share(
+        "GPU utilization",
+        "gpumon_gpu_utilization_ratio",
+        "Time in which at least one kernel ran; not how much of the GPU it used.",
+    ),
     chart(
         "Memory used",
         [("gpumon_gpu_memory_used_bytes", GPU), ("gpumon_gpu_memory_total_bytes", GPU + ", total")],
@@ -36,7 +42,14 @@ GPU_ROW = [
         "watt",
         "Power draw of the board, and the power limit in force: at the limit, clocks are reduced.",
     ),
-    chart("Temperature", [("gpumon_gpu_temperature_celsius", GPU)], "celsius", "Clocks are lowered from the slowdown temperature on.", steps=HOT, least=None),
+    chart(
+        "Temperature",
+        [("gpumon_gpu_temperature_celsius", GPU)],
+        "celsius",
+        "Clocks are lowered from the slowdown temperature on.",
+        steps=HOT,
+        least=None,
+    ),
     chart(
         "Thermal margin",
         [("gpumon_gpu_temperature_margin_celsius", GPU)],
@@ -56,10 +69,26 @@ GPU_ROW = [
 ]
 
 WORK_ROW = [
-    share("SM active", "gpumon_gpu_sm_active_ratio", "Time in which a multiprocessor had work, averaged over all of them. Needs Hopper or newer."),
-    share("Tensor active", "gpumon_gpu_tensor_active_ratio", "Time in which the tensor cores were active. Needs Hopper or newer."),
-    share("DRAM bandwidth", "gpumon_gpu_dram_bandwidth_ratio", "Bandwidth of device memory in use, of its peak. Needs Hopper or newer."),
-    share("SM occupancy", "gpumon_gpu_sm_occupancy_ratio", "Warps that were resident, of those that could be. Needs Hopper or newer."),
+    share(
+        "SM active",
+        "gpumon_gpu_sm_active_ratio",
+        "Time in which a multiprocessor had work, averaged over all of them. Needs Hopper or newer.",
+    ),
+    share(
+        "Tensor active",
+        "gpumon_gpu_tensor_active_ratio",
+        "Time in which the tensor cores were active. Needs Hopper or newer.",
+    ),
+    share(
+        "DRAM bandwidth",
+        "gpumon_gpu_dram_bandwidth_ratio",
+        "Bandwidth of device memory in use, of its peak. Needs Hopper or newer.",
+    ),
+    share(
+        "SM occupancy",
+        "gpumon_gpu_sm_occupancy_ratio",
+        "Warps that were resident, of those that could be. Needs Hopper or newer.",
+    ),
     chart(
         "Arithmetic units",
         [
@@ -73,15 +102,22 @@ WORK_ROW = [
     ),
     chart(
         "Video",
-        [("gpumon_gpu_encoder_utilization_ratio", GPU + ", encoder"), ("gpumon_gpu_decoder_utilization_ratio", GPU + ", decoder")],
+        [
+            ("gpumon_gpu_encoder_utilization_ratio", GPU + ", encoder"),
+            ("gpumon_gpu_decoder_utilization_ratio", GPU + ", decoder"),
+        ],
         "percentunit",
         "Utilization of the video encoder and decoder.",
     ),
 ]
 
 CLOCK_ROW = [
-    chart("SM clock", [("gpumon_gpu_sm_clock_hertz", GPU)], "hertz", "Clock of the multiprocessors."),
-    chart("Memory clock", [("gpumon_gpu_memory_clock_hertz", GPU)], "hertz", "Clock of device memory."),
+    chart(
+        "SM clock", [("gpumon_gpu_sm_clock_hertz", GPU)], "hertz", "Clock of the multiprocessors."
+    ),
+    chart(
+        "Memory clock", [("gpumon_gpu_memory_clock_hertz", GPU)], "hertz", "Clock of device memory."
+    ),
     Panel(
         "Reduced clocks by reason",
         [Query(f'gpumon_gpu_throttled{{{GPUS}, reason!="gpu_idle"}}', GPU + ", {{reason}}")],
@@ -95,21 +131,33 @@ CLOCK_ROW = [
 LINK_ROW = [
     chart(
         "PCIe traffic",
-        [("gpumon_gpu_pcie_receive_bytes_per_second", GPU + ", RX"), ("gpumon_gpu_pcie_transmit_bytes_per_second", GPU + ", TX")],
+        [
+            ("gpumon_gpu_pcie_receive_bytes_per_second", GPU + ", RX"),
+            ("gpumon_gpu_pcie_transmit_bytes_per_second", GPU + ", TX"),
+        ],
         "Bps",
         "From the GPU's side.",
     ),
     chart(
         "NVLink traffic",
-        [("gpumon_gpu_nvlink_receive_bytes_per_second", GPU + ", RX"), ("gpumon_gpu_nvlink_transmit_bytes_per_second", GPU + ", TX")],
+        [
+            ("gpumon_gpu_nvlink_receive_bytes_per_second", GPU + ", RX"),
+            ("gpumon_gpu_nvlink_transmit_bytes_per_second", GPU + ", TX"),
+        ],
         "Bps",
         "Over all links, from the GPU's side.",
     ),
     Panel(
         "Links and their errors",
         [
-            Query(f"increase(gpumon_gpu_pcie_replays_total{OF}[$__rate_interval])", GPU + ", PCIe replays"),
-            Query(f"increase(gpumon_gpu_nvlink_errors_total{OF}[$__rate_interval])", GPU + ", NVLink, {{error}}"),
+            Query(
+                f"increase(gpumon_gpu_pcie_replays_total{OF}[$__rate_interval])",
+                GPU + ", PCIe replays",
+            ),
+            Query(
+                f"increase(gpumon_gpu_nvlink_errors_total{OF}[$__rate_interval])",
+                GPU + ", NVLink, {{error}}",
+            ),
             Query(f'gpumon_gpu_nvlinks{{{GPUS}, state!="up"}}', GPU + ", NVLinks {{state}}"),
         ],
         "Replays and errors slow transfers; a link that is down can end collectives.",
@@ -137,7 +185,12 @@ ERROR_ROW = [
     ),
     Panel(
         "ECC errors",
-        [Query(f'gpumon_gpu_ecc_errors_total{{{GPUS}, counter="aggregate", error="uncorrected"}}', GPU)],
+        [
+            Query(
+                f'gpumon_gpu_ecc_errors_total{{{GPUS}, counter="aggregate", error="uncorrected"}}',
+                GPU,
+            )
+        ],
         "Uncorrected errors over the lifetime of the GPU.",
         kind="stat",
         steps=NONE_IS_GOOD,
@@ -172,7 +225,12 @@ ERROR_ROW = [
 JOB_ROW = [
     Panel(
         "Users and jobs by GPU",
-        [Query(f"gpumon_gpu_job_info{OF}"), Query(f"gpumon_gpu_utilization_ratio{OF} * on (job, instance, gpu, uuid) group_right () gpumon_gpu_job_info{OF}")],
+        [
+            Query(f"gpumon_gpu_job_info{OF}"),
+            Query(
+                f"gpumon_gpu_utilization_ratio{OF} * on (job, instance, gpu, uuid) group_right () gpumon_gpu_job_info{OF}"
+            ),
+        ],
         "Utilization is that of the whole GPU, also where several jobs share it.",
         kind="table",
         width=12,
@@ -211,10 +269,20 @@ JOB_ROW = [
 ]
 
 HOST_ROW = [
-    Panel("CPU", [Query(f"gpumon_host_cpu_utilization_ratio{ON_HOST}", "busy")], "Averaged over all logical processors.", "percentunit", least=0, most=1),
+    Panel(
+        "CPU",
+        [Query(f"gpumon_host_cpu_utilization_ratio{ON_HOST}", "busy")],
+        "Averaged over all logical processors.",
+        "percentunit",
+        least=0,
+        most=1,
+    ),
     Panel(
         "Host memory",
-        [Query(f"gpumon_host_memory_used_bytes{ON_HOST}", "used"), Query(f"gpumon_host_memory_total_bytes{ON_HOST}", "total")],
+        [
+            Query(f"gpumon_host_memory_used_bytes{ON_HOST}", "used"),
+            Query(f"gpumon_host_memory_total_bytes{ON_HOST}", "total"),
+        ],
         "Caches that can be given back are not counted.",
         "bytes",
         least=0,
@@ -223,7 +291,9 @@ HOST_ROW = [
         "Disks",
         [
             Query(f"rate(gpumon_host_disk_read_bytes_total{ON_HOST}[$__rate_interval])", "read"),
-            Query(f"rate(gpumon_host_disk_written_bytes_total{ON_HOST}[$__rate_interval])", "written"),
+            Query(
+                f"rate(gpumon_host_disk_written_bytes_total{ON_HOST}[$__rate_interval])", "written"
+            ),
         ],
         "All disks of the host: data that is read too slowly keeps GPUs idle.",
         "Bps",
@@ -232,8 +302,12 @@ HOST_ROW = [
     Panel(
         "Network",
         [
-            Query(f"rate(gpumon_host_network_receive_bytes_total{ON_HOST}[$__rate_interval])", "RX"),
-            Query(f"rate(gpumon_host_network_transmit_bytes_total{ON_HOST}[$__rate_interval])", "TX"),
+            Query(
+                f"rate(gpumon_host_network_receive_bytes_total{ON_HOST}[$__rate_interval])", "RX"
+            ),
+            Query(
+                f"rate(gpumon_host_network_transmit_bytes_total{ON_HOST}[$__rate_interval])", "TX"
+            ),
         ],
         "All interfaces but loopback.",
         "Bps",

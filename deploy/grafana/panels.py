@@ -46,7 +46,8 @@ class Panel:
     most: float | None = None
     is_stacked: bool = False
     decimals: int | None = None
-    #: Of tables: columns by label or letter of the query, with title, unit, and steps of a bar or a color.
+    #: Of tables: columns by label or letter of the query, with title, unit, and steps of a bar or a
+    #: color.
     columns: dict[str, tuple[str, str | None, Steps | None]] = field(default_factory=dict)
     #: Of tables: the column by which rows are sorted, the highest first.
     sort: str | None = None
@@ -76,7 +77,10 @@ class Panel:
             "datasource": DATASOURCE,
             "gridPos": {"x": x, "y": y, "w": self.width, "h": self.height},
             "targets": targets,
-            "fieldConfig": {"defaults": self._defaults(), "overrides": self._overrides() if is_table else []},
+            "fieldConfig": {
+                "defaults": self._defaults(),
+                "overrides": self._overrides() if is_table else [],
+            },
             "options": self._options(),
         }
         if is_table:
@@ -86,7 +90,9 @@ class Panel:
     def _defaults(self) -> dict:
         defaults: dict = {
             "unit": self.unit,
-            "color": {"mode": "palette-classic-by-name" if self.kind == "timeseries" else "thresholds"},
+            "color": {
+                "mode": "palette-classic-by-name" if self.kind == "timeseries" else "thresholds"
+            },
             "thresholds": thresholds(self.steps),
             "mappings": mappings(self.words),
             "noValue": "-",
@@ -113,18 +119,45 @@ class Panel:
         shown = {"calcs": ["lastNotNull"], "fields": "", "values": False}
         return {
             "timeseries": {
-                "legend": {"displayMode": "table", "placement": "bottom", "calcs": ["mean", "max"], "showLegend": True},
+                "legend": {
+                    "displayMode": "table",
+                    "placement": "bottom",
+                    "calcs": ["mean", "max"],
+                    "showLegend": True,
+                },
                 "tooltip": {"mode": "multi", "sort": "desc"},
             },
-            "stat": {"reduceOptions": shown, "colorMode": "value", "graphMode": "none", "textMode": "auto"},
-            "bargauge": {"reduceOptions": shown, "orientation": "horizontal", "displayMode": "gradient", "valueMode": "color"},
-            "state-timeline": {"mergeValues": True, "showValue": "never", "rowHeight": 0.8, "legend": {"showLegend": False}},
-            "table": {"showHeader": True, "cellHeight": "sm", "sortBy": [{"displayName": self.sort, "desc": True}] if self.sort else []},
+            "stat": {
+                "reduceOptions": shown,
+                "colorMode": "value",
+                "graphMode": "none",
+                "textMode": "auto",
+            },
+            "bargauge": {
+                "reduceOptions": shown,
+                "orientation": "horizontal",
+                "displayMode": "gradient",
+                "valueMode": "color",
+            },
+            "state-timeline": {
+                "mergeValues": True,
+                "showValue": "never",
+                "rowHeight": 0.8,
+                "legend": {"showLegend": False},
+            },
+            "table": {
+                "showHeader": True,
+                "cellHeight": "sm",
+                "sortBy": [{"displayName": self.sort, "desc": True}] if self.sort else [],
+            },
         }[self.kind]
 
     def _overrides(self) -> list[dict]:
         return [
-            {"matcher": {"id": "byName", "options": title}, "properties": list(_properties(title, unit, steps, self.words))}
+            {
+                "matcher": {"id": "byName", "options": title},
+                "properties": list(_properties(title, unit, steps, self.words)),
+            }
             for title, unit, steps in self.columns.values()
         ]
 
@@ -156,7 +189,10 @@ def _properties(title: str, unit: str | None, steps: Steps | None, words: dict):
             yield {"id": "min", "value": 0}
             yield {"id": "max", "value": 1}
     if title == NODE_COLUMN:
-        link = {"title": "Readings of this node", "url": "/d/gpumon-node/?var-node=${__value.raw}&${datasource:queryparam}&${__url_time_range}"}
+        link = {
+            "title": "Readings of this node",
+            "url": "/d/gpumon-node/?var-node=${__value.raw}&${datasource:queryparam}&${__url_time_range}",
+        }
         yield {"id": "links", "value": [link]}
 
 
@@ -165,13 +201,19 @@ NODE_COLUMN = "Node"
 
 
 def thresholds(steps: Steps) -> dict:
-    return {"mode": "absolute", "steps": [{"value": value, "color": color} for value, color in steps]}
+    return {
+        "mode": "absolute",
+        "steps": [{"value": value, "color": color} for value, color in steps],
+    }
 
 
 def mappings(words: dict[str, tuple[str, str]]) -> list[dict]:
     if not words:
         return []
-    options = {value: {"text": text, "color": color, "index": at} for at, (value, (text, color)) in enumerate(words.items())}
+    options = {
+        value: {"text": text, "color": color, "index": at}
+        for at, (value, (text, color)) in enumerate(words.items())
+    }
     return [{"type": "value", "options": options}]
 
 

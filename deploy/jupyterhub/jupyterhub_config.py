@@ -1,16 +1,19 @@
-"""What a hub's jupyterhub_config.py may say for gpumon: `load_subconfig("/etc/jupyterhub/gpumon.py")`.
+"""What a hub's jupyterhub_config.py may say for gpumon:
+`load_subconfig("/etc/jupyterhub/gpumon.py")`.
 
-The hub itself needs nothing. The environment of the users' servers needs gpumon's wheel
-with its extra: `pip install 'jupyterlab_gpumon-VERSION-py3-none-PLATFORM.whl[jupyter]'`.
+The hub itself needs nothing. The environment of the users' servers needs gpumon's wheel with its
+extra: `pip install 'jupyterlab_gpumon-VERSION-py3-none-PLATFORM.whl[jupyter]'`.
 """
 
 c = get_config()  # noqa: F821
 
-# Each user's server starts its own gpumon; all share the alert rules of the machine. Without this file,
-# there are no alerts and the panel shows a warning: copy deploy/alerts.toml there, or remove this line.
+# Each user's server starts its own gpumon; all share the alert rules of the machine. Without this
+# file, there are no alerts and the panel shows a warning: copy deploy/alerts.toml there, or remove
+# this line.
 c.Spawner.environment.update({"GPUMON_ALERTS": "/etc/gpumon/alerts.toml"})
 
-# A kernel that nobody has used for two hours gives its GPU memory back. gpumon's panel does not count as use.
+# A kernel that nobody has used for two hours gives its GPU memory back. gpumon's panel does not
+# count as use.
 c.Spawner.args.extend(
     [
         "--MappingKernelManager.cull_idle_timeout=7200",
@@ -21,9 +24,12 @@ c.Spawner.args.extend(
 
 # Docker: the driver's libraries and devices, by the NVIDIA Container Toolkit.
 c.DockerSpawner.extra_host_config = {
-    "device_requests": [{"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu", "utility", "compute"]]}],
+    "device_requests": [
+        {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu", "utility", "compute"]]}
+    ],
 }
 
-# Kubernetes: one GPU for each server. The panel shows that GPU; the DaemonSet of deploy/kubernetes watches all of them.
+# Kubernetes: one GPU for each server. The panel shows that GPU; the DaemonSet of deploy/kubernetes
+# watches all of them.
 c.KubeSpawner.extra_resource_limits = {"nvidia.com/gpu": "1"}
 c.KubeSpawner.extra_pod_config = {"runtimeClassName": "nvidia"}

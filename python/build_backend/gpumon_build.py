@@ -1,5 +1,6 @@
-"""The build backend of the wheel (PEP 517): builds what npm builds and what gpumon tells of itself, then lets maturin do
-the rest."""
+"""The build backend of the wheel (PEP 517): builds what npm builds and what gpumon tells of itself,
+then lets maturin do the rest.
+"""
 
 import os
 from pathlib import Path
@@ -48,7 +49,12 @@ get_requires_for_build_editable = _after(gpumon_libc.check)(maturin.get_requires
 # Maturin reads the README and the folder of the page and the extension in all of these.
 _after_frontend = _after(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
 # The page goes into the program, and the program tells the rest.
-_after_program = _after(gpumon_libc.check, gpumon_index.write_readme, gpumon_frontend.build_if_needed, gpumon_share.build)
+_after_program = _after(
+    gpumon_libc.check,
+    gpumon_index.write_readme,
+    gpumon_frontend.build_if_needed,
+    gpumon_share.build,
+)
 
 
 def _with_addresses(add_addresses, hook):
@@ -62,12 +68,20 @@ def _with_addresses(add_addresses, hook):
     return build
 
 
-build_wheel = _after_program(_with_addresses(gpumon_index.add_addresses_to_wheel, maturin.build_wheel))
-build_editable = _after_program(_with_addresses(gpumon_index.add_addresses_to_wheel, maturin.build_editable))
+build_wheel = _after_program(
+    _with_addresses(gpumon_index.add_addresses_to_wheel, maturin.build_wheel)
+)
+build_editable = _after_program(
+    _with_addresses(gpumon_index.add_addresses_to_wheel, maturin.build_editable)
+)
 build_sdist = _after_frontend(maturin.build_sdist)
 prepare_metadata_for_build_wheel = _after_frontend(
-    _with_addresses(gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_wheel)
+    _with_addresses(
+        gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_wheel
+    )
 )
 prepare_metadata_for_build_editable = _after_frontend(
-    _with_addresses(gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_editable)
+    _with_addresses(
+        gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_editable
+    )
 )

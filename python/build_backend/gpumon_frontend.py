@@ -1,4 +1,5 @@
-"""Builds the page and the JupyterLab extension with npm, where they are missing or older than their sources.
+"""Builds the page and the JupyterLab extension with npm, where they are missing or older than their
+sources.
 
 Run as a program, it does just that; the build backend does it before every wheel.
 """
@@ -15,9 +16,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSION = ROOT / "wheel" / "data" / "share" / "jupyter" / "labextensions" / "gpumon"
 #: The last files that the two builds write.
-OUTPUTS = [ROOT / "static" / "dist" / "index.html", EXTENSION / "package.json", EXTENSION / "install.json"]
+OUTPUTS = [
+    ROOT / "static" / "dist" / "index.html",
+    EXTENSION / "package.json",
+    EXTENSION / "install.json",
+]
 PACKAGES = ["static", "labextension"]
-MANIFESTS = ["package.json", "package-lock.json", ".npmrc", *(f"{package}/package.json" for package in PACKAGES)]
+MANIFESTS = [
+    "package.json",
+    "package-lock.json",
+    ".npmrc",
+    *(f"{package}/package.json" for package in PACKAGES),
+]
 #: Written by builds, or of no consequence for them.
 SKIPPED = {"node_modules", "dist"}
 #: What the build tools ask for.
@@ -31,7 +41,9 @@ def build_if_needed() -> None:
     if is_source_distribution or _is_current(OUTPUTS, _sources()):
         return
     _check_node()
-    if not _is_current([ROOT / "node_modules" / ".package-lock.json"], [ROOT / name for name in MANIFESTS]):
+    if not _is_current(
+        [ROOT / "node_modules" / ".package-lock.json"], [ROOT / name for name in MANIFESTS]
+    ):
         _run("npm", "ci")
     _run("npm", "run", "build")
 
@@ -63,18 +75,26 @@ def _walk(folder: Path) -> Iterator[Path]:
 def _check_node() -> None:
     needed = ".".join(map(str, NODE_AT_LEAST))
     if shutil.which("npm") is None or shutil.which("node") is None:
-        sys.exit(f"gpumon: npm builds the page and the panel, and is missing: install Node.js {needed} or newer")
-    printed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        sys.exit(
+            f"gpumon: npm builds the page and the panel, and is missing: install Node.js {needed} or newer"
+        )
+    printed = subprocess.run(
+        ["node", "--version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     version = tuple(map(int, re.findall(r"\d+", printed)[:2]))
     if version < NODE_AT_LEAST:
-        sys.exit(f"gpumon: Node.js {printed} is too old to build the page and the panel: install {needed} or newer")
+        sys.exit(
+            f"gpumon: Node.js {printed} is too old to build the page and the panel: install {needed} or newer"
+        )
 
 
 def _run(*command: str) -> None:
     print(f"gpumon: {' '.join(command)}", file=sys.stderr, flush=True)
     finished = subprocess.run(command, cwd=ROOT, check=False)
     if finished.returncode != 0:
-        sys.exit(f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its own messages are above")
+        sys.exit(
+            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its own messages are above"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Writes the page of gpumon on a package index: a README without other files, and the project's addresses.
+"""Writes the page of gpumon on a package index: a README without other files, and the project's
+addresses.
 
-The only address is `repository` in Cargo.toml. While it is empty, the page has no addresses: links become
-plain text, and paragraphs with pictures are left out.
+The only address is `repository` in Cargo.toml. While it is empty, the page has no addresses: links
+become plain text, and paragraphs with pictures are left out.
 
 Run this file to write the README. The build backend writes it before every wheel.
 """
@@ -23,7 +24,9 @@ LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<path>[
 
 def repository() -> str:
     """Return the address of the project's repository, without a final slash; empty if it has none."""
-    found = re.search(r'^repository = "(.*?)/?"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.search(
+        r'^repository = "(.*?)/?"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )
     return found[1] if found else ""
 
 
@@ -65,7 +68,9 @@ def add_addresses_to_metadata(folder: Path, address: str) -> None:
     """Write the addresses into the metadata that an installer requests before the wheel."""
     if address:
         file = folder / "METADATA"
-        file.write_text(_with_addresses(file.read_text(encoding="utf-8"), address), encoding="utf-8")
+        file.write_text(
+            _with_addresses(file.read_text(encoding="utf-8"), address), encoding="utf-8"
+        )
 
 
 def _with_addresses(metadata: str, address: str) -> str:

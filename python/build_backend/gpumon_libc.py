@@ -1,4 +1,6 @@
-"""Refuses to build where the program could not do its work, before anything is fetched or built for it."""
+"""Refuses to build where the program could not do its work, before anything is fetched or built for
+it.
+"""
 
 from __future__ import annotations
 

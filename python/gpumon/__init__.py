@@ -8,17 +8,23 @@ What a part of a program takes of the GPUs:
 >>> m.duration_s < 60
 True
 
-`snapshot` returns the readings of now, `stream` those to come, `history` those of the past, `mark` marks a moment.
-``%load_ext gpumon`` adds ``%gpu`` and ``%%gpu`` to IPython and notebooks.
+`snapshot` returns the readings of now, `stream` those to come, `history` those of the past, `mark`
+marks a moment. ``%load_ext gpumon`` adds ``%gpu`` and ``%%gpu`` to IPython and notebooks.
 
-The program that measures is the ``gpumon`` command in the same wheel. This package starts it when it is first needed, and
-registers it with Jupyter (``gpumon.jupyter``).
+The program that measures is the ``gpumon`` command in the same wheel. This package starts it when
+it is first needed, and registers it with Jupyter (``gpumon.jupyter``).
 """
 
 from __future__ import annotations
 
 from gpumon._errors import GpumonError, MeasurementError, ProgramError, RequestError
-from gpumon._find import DISTRIBUTION, GpumonNotFound, describe_other, find_gpumon_bin, find_other_version
+from gpumon._find import (
+    DISTRIBUTION,
+    GpumonNotFound,
+    describe_other,
+    find_gpumon_bin,
+    find_other_version,
+)
 
 #: Known to type checkers by its name; `typing` would take longer to import than all of this.
 TYPE_CHECKING = False
@@ -66,7 +72,8 @@ __all__ = [
     "stream",
 ]
 
-#: Every Jupyter server imports this package when it starts, so these are imported when somebody asks for them.
+#: Every Jupyter server imports this package when it starts, so these are imported when somebody
+#: asks for them.
 _MODULES = {
     "_api": ["mark", "measure"],
     "_cost": ["CellRun", "Condition", "Cost", "Energy", "GpuCost", "Spread", "StoredCost"],
@@ -87,7 +94,9 @@ if not TYPE_CHECKING:
                 version = importlib.metadata.version(DISTRIBUTION)
             # The package runs from a folder into which it was not installed.
             except importlib.metadata.PackageNotFoundError:
-                raise AttributeError(f"module 'gpumon' has no attribute {name!r}: it is not installed") from None
+                raise AttributeError(
+                    f"module 'gpumon' has no attribute {name!r}: it is not installed"
+                ) from None
             globals()[name] = version
             return version
         for module, names in _MODULES.items():

@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 @overload
 def measure(name: str | None = None, *, pid: int | None = None) -> Measurement: ...
 @overload
-def measure(name: Callable[_P, _R], *, pid: int | None = None) -> Measured[Callable[_P, _R], _P, _R]: ...
+def measure(
+    name: Callable[_P, _R], *, pid: int | None = None
+) -> Measured[Callable[_P, _R], _P, _R]: ...
 def measure(name: Any = None, *, pid: int | None = None) -> Any:
     """Measure what a block or a function takes of the GPUs.
 
-    In a ``with`` or ``async with`` statement, the `Measurement` is of the block, and may be nested. As a decorator, with or
-    without a name, it measures each call of a function, a coroutine or a generator by itself; the function gets an
-    attribute `measurements` with those of its last 100 calls. An exception passes through, and what was used until then
-    is measured. With `pid`, another process is measured with all that it starts, in the place of this one.
+    In a ``with`` or ``async with`` statement, the `Measurement` is of the block, and may be nested.
+    As a decorator, with or without a name, it measures each call of a function, a coroutine or a
+    generator by itself; the function gets an attribute `measurements` with those of its last 100
+    calls. An exception passes through, and what was used until then is measured. With `pid`,
+    another process is measured with all that it starts, in the place of this one.
 
     Raises:
         TypeError: the name is not a string, or the PID is not an integer.
@@ -49,7 +52,8 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
 
 
 def mark(text: str) -> None:
-    """Mark this moment: on the charts of the server, where one runs, and in the measurements that are under way.
+    """Mark this moment: on the charts of the server, where one runs, and in the measurements that
+    are under way.
 
     It waits for nothing.
 
@@ -62,7 +66,9 @@ def mark(text: str) -> None:
     text = checked_text(text, "a mark").strip()
     if not 1 <= len(text) <= LONGEST_MARK:
         remedy = "shorten it" if text else "write what happens at this moment"
-        raise ValueError(f"a mark's text has 1 to {LONGEST_MARK} characters, not {len(text)}: {remedy}")
+        raise ValueError(
+            f"a mark's text has 1 to {LONGEST_MARK} characters, not {len(text)}: {remedy}"
+        )
     current().mark(text)
 
 

@@ -15,7 +15,9 @@ def text(value: object, what: str) -> str:
         TypeError: it is not a string. The program would refuse it later, when no caller waits.
     """
     if not isinstance(value, str):
-        raise TypeError(f"{what} must be a string, not {reprlib.repr(value)}: write str(...) around it")
+        raise TypeError(
+            f"{what} must be a string, not {reprlib.repr(value)}: write str(...) around it"
+        )
     return value.encode(errors="replace").decode()
 
 
@@ -26,7 +28,9 @@ def whole_number(value: object, name: str, least: int, most: int) -> int:
         TypeError: it is not a number.
         ValueError: it has a fraction, is a bool, or is outside the limits.
     """
-    wrong = f"{name}={reprlib.repr(value)} is not possible: pass a whole number from {least} to {most}"
+    wrong = (
+        f"{name}={reprlib.repr(value)} is not possible: pass a whole number from {least} to {most}"
+    )
     if isinstance(value, (bool, float)):
         raise ValueError(wrong)
     try:

@@ -1,4 +1,6 @@
-"""What the cells of a notebook cost that is run without a browser: hooks of nbclient, on which papermill and nbconvert stand."""
+"""What the cells of a notebook cost that is run without a browser: hooks of nbclient, on which
+papermill and nbconvert stand.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ KEY = "gpumon"
 class CellCosts:
     """Measures each cell that a client executes, and writes what it cost to `cell.metadata.gpumon`.
 
-    Beginning and ending a measurement wait for nothing. The numbers are final up to three seconds after a cell has ended:
-    a thread waits for them while the next cells run, and they are written when one of these begins, or by `finish`.
+    Beginning and ending a measurement wait for nothing. The numbers are final up to three seconds
+    after a cell has ended: a thread waits for them while the next cells run, and they are written
+    when one of these begins, or by `finish`.
     """
 
     def __init__(self, client: NotebookClient) -> None:
@@ -48,13 +51,17 @@ class CellCosts:
             setattr(client, name, _both(hook, self._hooks_before[name]))
 
     def start(self) -> None:
-        """Begin to read the GPUs, so that the first cell finds that done: best before the kernel starts."""
+        """Begin to read the GPUs, so that the first cell finds that done: best before the kernel
+        starts.
+        """
         if self._warm is None:
             self._warm = gpumon.measure("notebook")
             self._warm.start()
 
     def finish(self) -> None:
-        """Write the costs of all cells, once they are final: three seconds after the last cell at most."""
+        """Write the costs of all cells, once they are final: three seconds after the last cell at
+        most.
+        """
         self._end()
         self._write(is_last=True)
         if self._waiter is not None:
@@ -100,7 +107,9 @@ class CellCosts:
         self._ended.append((cell, self._waiter.submit(measurement.stored)))
 
     def _write(self, is_last: bool) -> None:
-        """Write what is known; of the end, wait for it. Only here, as others save the notebook between two hooks."""
+        """Write what is known; of the end, wait for it. Only here, as others save the notebook
+        between two hooks.
+        """
         left = []
         for cell, stored in self._ended:
             if is_last or stored.done():
@@ -122,7 +131,9 @@ class CellCosts:
 
 @contextlib.contextmanager
 def cell_costs(client: NotebookClient) -> Iterator[None]:
-    """Measure the cells that a client executes in this block; their metadata is complete at its end, whatever ends it."""
+    """Measure the cells that a client executes in this block; their metadata is complete at its
+    end, whatever ends it.
+    """
     costs = CellCosts(client)
     costs.start()
     try:

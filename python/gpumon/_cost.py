@@ -11,7 +11,8 @@ from gpumon._text import encodable
 class Energy(NamedTuple):
     """Energy in joules of the GPUs that were held.
 
-    All three are the same where nobody else held them; else the measured code used between `least` and `most`.
+    All three are the same where nobody else held them; else the measured code used between `least`
+    and `most`.
     """
 
     least: float
@@ -31,7 +32,9 @@ class _EncodableRepr:
 
     def __repr__(self) -> str:
         values: dict[str, Any] = vars(self)
-        return encodable(f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})")
+        return encodable(
+            f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+        )
 
 
 @dataclass(frozen=True, repr=False)

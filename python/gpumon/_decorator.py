@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     @type_check_only
     class Measured(Generic[_F, _P, _R]):
-        """The type of a decorated function. From its own type `_F`, mypy finds the class of a method."""
+        """The type of a decorated function. From its own type `_F`, mypy finds the class of a
+        method.
+        """
 
         measurements: collections.deque[Measurement]
         __name__: str
@@ -34,19 +36,28 @@ if TYPE_CHECKING:
 
         def __call__(self, *args: _P.args, **options: _P.kwargs) -> _R: ...
 
-        # In this order: class methods, functions of a class, methods, and static methods of an object.
+        # In this order: class methods, functions of a class, methods, and static methods of an
+        # object.
         @overload
         def __get__(
-            self: Measured[Callable[Concatenate[type[_T], _Q], _R], _P, _R], instance: _T | None, owner: type[_T], /
+            self: Measured[Callable[Concatenate[type[_T], _Q], _R], _P, _R],
+            instance: _T | None,
+            owner: type[_T],
+            /,
         ) -> Measured[Callable[_Q, _R], _Q, _R]: ...
         @overload
         def __get__(self, instance: None, owner: type, /) -> Measured[_F, _P, _R]: ...
         @overload
         def __get__(
-            self: Measured[Callable[Concatenate[_T, _Q], _R], _P, _R], instance: _T, owner: type | None = None, /
+            self: Measured[Callable[Concatenate[_T, _Q], _R], _P, _R],
+            instance: _T,
+            owner: type | None = None,
+            /,
         ) -> Measured[Callable[_Q, _R], _Q, _R]: ...
         @overload
-        def __get__(self, instance: object, owner: type | None = None, /) -> Measured[_F, _P, _R]: ...
+        def __get__(
+            self, instance: object, owner: type | None = None, /
+        ) -> Measured[_F, _P, _R]: ...
         def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
 
 
@@ -54,7 +65,9 @@ if TYPE_CHECKING:
 MOST_CALLS = 100
 
 
-def decorated(function: Callable[_P, _R], name: str | None, pid: int | None) -> Measured[Callable[_P, _R], _P, _R]:
+def decorated(
+    function: Callable[_P, _R], name: str | None, pid: int | None
+) -> Measured[Callable[_P, _R], _P, _R]:
     """Return a function with an attribute `measurements`: of its last 100 calls, the newest last."""
     measurements: collections.deque[Measurement] = collections.deque(maxlen=MOST_CALLS)
     label: str | None = getattr(function, "__qualname__", None)

@@ -12,7 +12,9 @@ class ProgramError(GpumonError):
 
 
 class RequestError(GpumonError):
-    """The ``gpumon`` program has refused a request, for example since no server with a history runs."""
+    """The ``gpumon`` program has refused a request, for example since no server with a history
+    runs.
+    """
 
 
 class MeasurementError(GpumonError):

@@ -17,9 +17,7 @@ DISTRIBUTION = "jupyterlab-gpumon"
 REINSTALL = f"`pip install --force-reinstall {DISTRIBUTION.replace('-', '_')}-*.whl`"
 
 #: Removes the other package, and restores the files that this one shares with it.
-REPLACE_OTHER = (
-    f"run `pip uninstall {NAME} {DISTRIBUTION}`, then install the wheel of this program again: {REINSTALL}"
-)
+REPLACE_OTHER = f"run `pip uninstall {NAME} {DISTRIBUTION}`, then install the wheel of this program again: {REINSTALL}"
 
 
 class GpumonNotFound(ProgramError, FileNotFoundError):
@@ -27,10 +25,12 @@ class GpumonNotFound(ProgramError, FileNotFoundError):
 
 
 def find_other_version() -> str | None:
-    """Return the version of the package called gpumon in the folder of this package; `None` if there is none.
+    """Return the version of the package called gpumon in the folder of this package; `None` if
+    there is none.
 
-    That package is another program, with files of the same names: `gpumon/__init__.py` and the command `gpumon`.
-    The package that is installed last replaces these files of the other, and uninstalling either removes them.
+    That package is another program, with files of the same names: `gpumon/__init__.py` and the
+    command `gpumon`. The package that is installed last replaces these files of the other, and
+    uninstalling either removes them.
     """
     try:
         entries = os.listdir(_package_root())
@@ -55,9 +55,9 @@ def describe_other(version: str) -> str:
 def find_gpumon_bin() -> str:
     """Return the path of the ``gpumon`` program.
 
-    The search goes from the environment of the running Python outwards, and never through ``PATH``, where another
-    version might stand in front. Scripts are skipped: the other package called gpumon may be in one of these places even
-    if it is not in the folder of this package.
+    The search goes from the environment of the running Python outwards, and never through ``PATH``,
+    where another version might stand in front. Scripts are skipped: the other package called gpumon
+    may be in one of these places even if it is not in the folder of this package.
 
     Raises:
         GpumonNotFound: with the places that were searched, and what to do.
@@ -82,7 +82,9 @@ def find_gpumon_bin() -> str:
 
 
 def is_script(path: str) -> bool:
-    """Return whether a file starts like a script. The program of this package is none; that of the other package is."""
+    """Return whether a file starts like a script. The program of this package is none; that of the
+    other package is.
+    """
     try:
         with open(path, "rb") as file:
             return file.read(2) == b"#!"

@@ -25,7 +25,9 @@ def needed(module: str, what: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != library:
             raise
-        raise ImportError(f"{what} needs {library}, which is not installed: run `pip install {library}`") from error
+        raise ImportError(
+            f"{what} needs {library}, which is not installed: run `pip install {library}`"
+        ) from error
 
 
 def pandas_of(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pandas.DataFrame:
@@ -37,5 +39,7 @@ def pandas_of(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) 
 def polars_of(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> polars.DataFrame:
     """Return the rows as a `polars.DataFrame`, with these columns where there may be no row."""
     # The first rows may have nothing but absent readings.
-    frame: polars.DataFrame = needed("polars", "to_polars()").DataFrame(rows, schema=columns, infer_schema_length=None)
+    frame: polars.DataFrame = needed("polars", "to_polars()").DataFrame(
+        rows, schema=columns, infer_schema_length=None
+    )
     return frame

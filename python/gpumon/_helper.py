@@ -1,4 +1,6 @@
-"""The one program of this process: started when it is first needed, and once more if it ends in between."""
+"""The one program of this process: started when it is first needed, and once more if it ends in
+between.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ DRAIN_S = 1.0
 class Helper:
     """Sends what is measured and what is asked.
 
-    A thread reads only while samples are streamed: the program measures nothing while nobody takes what it writes.
+    A thread reads only while samples are streamed: the program measures nothing while nobody takes
+    what it writes.
     """
 
     def __init__(self) -> None:
@@ -50,7 +53,9 @@ class Helper:
     # What is measured.
 
     def begin(self, name: str | None, pid: int | None) -> Run:
-        """Begin a measurement of this process or of another one: it waits for nothing but the first start of the program."""
+        """Begin a measurement of this process or of another one: it waits for nothing but the first
+        start of the program.
+        """
         run = Run(next(self._numbers), name, pid)
         for _ in range(2):
             process = run.process = self._running_process()
@@ -58,7 +63,8 @@ class Helper:
                 break
             self._runs[run.number] = run
             process.send(run.begin_line(run.begun_ms))
-            # One that has just ended is replaced; another thread may have done so, and begun this anew.
+            # One that has just ended is replaced; another thread may have done so, and begun this
+            # anew.
             if process.failure is None or run.process is not process:
                 return run
             self._runs.pop(run.number, None)
@@ -78,7 +84,11 @@ class Helper:
     def forget(self, run: Run) -> None:
         """Nobody wants its result any more. Safe in a finalizer: it takes no lock."""
         process = run.process
-        if self._runs.pop(run.number, None) is not None and process is not None and self._over is None:
+        if (
+            self._runs.pop(run.number, None) is not None
+            and process is not None
+            and self._over is None
+        ):
             process.send_later(b'{"forget":%d}\n' % run.number)
 
     def mark(self, text: str) -> None:
@@ -90,7 +100,9 @@ class Helper:
     # What is asked.
 
     def ask_cost(self, run: Run) -> Json | None:
-        """Return the program's answer about a measurement; `None` where it knows none, which `run.lost` explains."""
+        """Return the program's answer about a measurement; `None` where it knows none, which
+        `run.lost` explains.
+        """
         for _ in range(2):
             process = run.process
             if process is None or self._over is not None:
@@ -102,7 +114,8 @@ class Helper:
                 break
             except ProgramError as error:
                 if process.failure is None:
-                    # It lives, and was too slow: what it measured may still be told later, but nobody waits again.
+                    # It lives, and was too slow: what it measured may still be told later, but
+                    # nobody waits again.
                     run.lost.append(str(error))
                     break
                 # It has ended, which this notices; one that goes on measures the rest.
@@ -136,7 +149,9 @@ class Helper:
         return answer
 
     def wait(self, is_done: Callable[[], bool], until: float) -> bool:
-        """Read until something is the case, or until this moment of the monotonic clock; return whether it is."""
+        """Read until something is the case, or until this moment of the monotonic clock; return
+        whether it is.
+        """
         process = self._running_process()
         return is_done() if process is None else self._mail.wait(is_done, until, process)
 
@@ -200,7 +215,10 @@ class Helper:
     def _send_interval(self, process: Process | None) -> None:
         intervals = [interval_s for interval_s, _ in list(self._receivers.values())]
         if process is not None:
-            process.send(json.dumps({"stream": round(min(intervals) * 1000) if intervals else None}).encode() + b"\n")
+            process.send(
+                json.dumps({"stream": round(min(intervals) * 1000) if intervals else None}).encode()
+                + b"\n"
+            )
 
     # The program.
 
@@ -225,7 +243,9 @@ class Helper:
             self._process = Process(find_gpumon_bin())
         except (GpumonNotFound, OSError) as error:
             cause = (
-                str(error) if isinstance(error, GpumonNotFound) else f"the gpumon program cannot be started: {error}"
+                str(error)
+                if isinstance(error, GpumonNotFound)
+                else f"the gpumon program cannot be started: {error}"
             )
             self._give_up(cause)
             return
@@ -239,7 +259,9 @@ class Helper:
         why = process.close()
         self._process = None
         if self._short_lives > 1:
-            self._give_up(f"the gpumon program ends again and again: {why}. `gpumon doctor` checks this machine")
+            self._give_up(
+                f"the gpumon program ends again and again: {why}. `gpumon doctor` checks this machine"
+            )
         else:
             self._start()
         now_ms = time.time() * 1000
@@ -251,7 +273,9 @@ class Helper:
                 run.lost.append(f"the gpumon program ended before it told what was used: {why}")
                 self._runs.pop(run.number, None)
             else:
-                run.lost.append(f"what was used before {clock}, when the gpumon program was started again: {why}")
+                run.lost.append(
+                    f"what was used before {clock}, when the gpumon program was started again: {why}"
+                )
                 run.is_partial = True
                 run.process.send(run.begin_line(now_ms))
         self._mail.wake()
@@ -259,13 +283,16 @@ class Helper:
     def _refuse(self) -> NoReturn:
         """Report to the caller that there is no program."""
         if _is_exiting and threading.current_thread() is not threading.main_thread():
-            # The interpreter is about to end this daemon thread. An error would print a traceback at exit.
+            # The interpreter is about to end this daemon thread. An error would print a traceback
+            # at exit.
             raise SystemExit
         raise ProgramError(self._cause())
 
     def _cause(self) -> str:
         """Why there is no program."""
-        return self._over or self._unavailable or "the gpumon program ended as soon as it was started"
+        return (
+            self._over or self._unavailable or "the gpumon program ended as soon as it was started"
+        )
 
     def _give_up(self, cause: str) -> None:
         self._unavailable = cause

@@ -51,7 +51,9 @@ def history(
     now = time.time()
     begin_ms, end_ms = _milliseconds(since, "since", now), _milliseconds(until, "until", now)
     if begin_ms >= end_ms:
-        raise ValueError("the history ends before it begins: `since` and `until` are seconds ago, or datetimes")
+        raise ValueError(
+            "the history ends before it begins: `since` and `until` are seconds ago, or datetimes"
+        )
     points = whole_number(points, "points", 1, MOST_POINTS)
     request = {"from_ms": begin_ms, "to_ms": end_ms, "metrics": ",".join(names), "points": points}
     return History(current().ask({"history": request})["history"])
@@ -97,7 +99,9 @@ class GpuHistory:
             return Series(self._json["metrics"][field])
         except KeyError:
             known = ", ".join(self.fields) or "none"
-            raise KeyError(f"{field!r} is no field of this history, which has {known}: ask for it in gpumon.history") from None
+            raise KeyError(
+                f"{field!r} is no field of this history, which has {known}: ask for it in gpumon.history"
+            ) from None
 
     def __repr__(self) -> str:
         return encodable(f"<GpuHistory {self.index} {escaped(self.name or '')}>")
@@ -146,7 +150,8 @@ class History:
         return self._json
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a `pandas.DataFrame` with a row for each time and GPU, and a column for each field.
+        """Return a `pandas.DataFrame` with a row for each time and GPU, and a column for each
+        field.
 
         Raises:
             ImportError: pandas is not installed.
@@ -157,7 +162,8 @@ class History:
         return pandas_of(history_rows(self))
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a `polars.DataFrame` with a row for each time and GPU, and a column for each field.
+        """Return a `polars.DataFrame` with a row for each time and GPU, and a column for each
+        field.
 
         Raises:
             ImportError: polars is not installed.
@@ -190,7 +196,9 @@ def _ids(fields: str | Iterable[str]) -> list[str]:
         text(fields, what)
     names = [text(field, what).strip() for field in fields]
     if not names or not all(names):
-        raise ValueError("no field was requested: name at least one, for example gpumon.history(['power.draw_watts'])")
+        raise ValueError(
+            "no field was requested: name at least one, for example gpumon.history(['power.draw_watts'])"
+        )
     return names
 
 
@@ -206,7 +214,9 @@ def _milliseconds(moment: Moment, name: str, now: float) -> int:
     else:
         at = now - seconds(moment, name, " ago, a timedelta or a datetime")
     if not 0 <= at <= LAST_MOMENT_S:
-        raise ValueError(f"{name}={reprlib.repr(moment)} is not possible: pass a time between 1970 and 9999")
+        raise ValueError(
+            f"{name}={reprlib.repr(moment)} is not possible: pass a time between 1970 and 9999"
+        )
     return round(at * 1000)
 
 

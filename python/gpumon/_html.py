@@ -1,11 +1,20 @@
-"""Results as HTML that fits the light and dark themes of notebooks: it takes text color and font from around it."""
+"""Results as HTML that fits the light and dark themes of notebooks: it takes text color and font
+from around it.
+"""
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gpumon._table import HEADINGS, cost_parts, energy_text, snapshot_cells, snapshot_notes, spread_text
+from gpumon._table import (
+    HEADINGS,
+    cost_parts,
+    energy_text,
+    snapshot_cells,
+    snapshot_notes,
+    spread_text,
+)
 from gpumon._text import DASH, byte_size, seconds
 
 if TYPE_CHECKING:

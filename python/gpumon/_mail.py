@@ -14,9 +14,11 @@ from gpumon._warnings import warn_once
 if TYPE_CHECKING:
     from gpumon._process import Process
 
-#: Seconds for an answer. One about a measurement that has just ended waits for the driver's last samples, up to three.
+#: Seconds for an answer. One about a measurement that has just ended waits for the driver's last
+#: samples, up to three.
 PATIENCE_S = 30.0
-#: Seconds for another one, while a program that was waited for in vain has sent nothing since: as long as those samples take.
+#: Seconds for another one, while a program that was waited for in vain has sent nothing since: as
+#: long as those samples take.
 IMPATIENCE_S = 4.0
 
 Json = dict[str, Any]
@@ -49,7 +51,9 @@ class Mail:
             # Of many measurements, each would wait for as long as all that have waited before.
             patience_s = IMPATIENCE_S if self._is_silent else PATIENCE_S
             until = time.monotonic() + patience_s
-            if not self.wait(lambda: number in self._answers or process.failure is not None, until, process):
+            if not self.wait(
+                lambda: number in self._answers or process.failure is not None, until, process
+            ):
                 self._is_silent = True
                 raise ProgramError(
                     f"the gpumon program (PID {process.pid}) has not answered for {patience_s:.0f} s: "
@@ -61,11 +65,14 @@ class Mail:
             self._answers.pop(number, None)
         self.tell_failure()
         if answer is None:
-            raise ProgramError("the gpumon program has ended before it answered: call this again, which starts it anew")
+            raise ProgramError(
+                "the gpumon program has ended before it answered: call this again, which starts it anew"
+            )
         return answer
 
     def wait(self, is_done: Callable[[], bool], until: float, process: Process) -> bool:
-        """Read until something is the case, or until this moment of the monotonic clock; return whether it is.
+        """Read until something is the case, or until this moment of the monotonic clock; return
+        whether it is.
 
         It returns earlier where the program has ended.
         """
@@ -116,8 +123,8 @@ class Mail:
                 if number in self._expected:
                     self._answers[number] = message
             elif "error" in message:
-                # The program could not read a line, nor which request it was: all who wait learn of it. Requests that are
-                # answered already were read.
+                # The program could not read a line, nor which request it was: all who wait learn of
+                # it. Requests that are answered already were read.
                 for expected in list(self._expected):
                     self._answers.setdefault(expected, message)
             elif "sample" in message:

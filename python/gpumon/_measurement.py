@@ -29,16 +29,18 @@ MOST_PID = 1 << 22
 class Measurement:
     """What a part of a program takes of the GPUs: this process with all that it starts.
 
-    A context manager, also with ``async with``, and a decorator; or call `start` and `stop`. Beginning and ending write
-    a short line to the helper program and wait for nothing. Numbers are read when they are asked for: while the
-    measurement runs, what was used so far; after its end, the final ones, for which the first reading waits until the
-    driver has told all of that time, up to three seconds. Numbers that are not known are None, and `lost` says why.
+    A context manager, also with ``async with``, and a decorator; or call `start` and `stop`.
+    Beginning and ending write a short line to the helper program and wait for nothing. Numbers are
+    read when they are asked for: while the measurement runs, what was used so far; after its end,
+    the final ones, for which the first reading waits until the driver has told all of that time, up
+    to three seconds. Numbers that are not known are None, and `lost` says why.
 
-    Memory, GPU time and energy are those of the whole process tree: of threads that run beside each other, each
-    measurement has what all of them use.
+    Memory, GPU time and energy are those of the whole process tree: of threads that run beside each
+    other, each measurement has what all of them use.
 
-    A copy, including a pickled one, has the numbers and has ended. Copying an ended measurement waits for its final
-    numbers. The copy of a running measurement has the numbers so far, and its `lost` says so.
+    A copy, including a pickled one, has the numbers and has ended. Copying an ended measurement
+    waits for its final numbers. The copy of a running measurement has the numbers so far, and its
+    `lost` says so.
 
     >>> import gpumon, time
     >>> with gpumon.measure("sleep") as m:
@@ -90,7 +92,10 @@ class Measurement:
         return self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -98,7 +103,10 @@ class Measurement:
         return self.start()
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -107,14 +115,18 @@ class Measurement:
         from gpumon._decorator import decorated
 
         if not callable(function):
-            raise TypeError(f"{function!r} cannot be decorated: pass a function, as @gpumon.measure('name') above it does")
+            raise TypeError(
+                f"{function!r} cannot be decorated: pass a function, as @gpumon.measure('name') above it does"
+            )
         return decorated(function, self.name, self.pid)
 
     def __del__(self) -> None:
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state of copies and pickles: the numbers, without the connection to the program."""
+        """Return the state of copies and pickles: the numbers, without the connection to the
+        program.
+        """
         state = {**self.__dict__, "_helper": None}
         run = self._run
         if run is not None:
@@ -148,7 +160,9 @@ class Measurement:
 
     @property
     def peak_memory_bytes(self) -> int | None:
-        """The most bytes of GPU memory that were held at once, over all GPUs, as the driver reports them."""
+        """The most bytes of GPU memory that were held at once, over all GPUs, as the driver reports
+        them.
+        """
         return self.to_dict()["peak_memory_bytes"]
 
     @property
@@ -253,7 +267,9 @@ class Measurement:
 
     def _begun(self) -> Run:
         if self._run is None:
-            raise MeasurementError(f"{self._label()} has not begun: use it in a `with` statement, or call start()")
+            raise MeasurementError(
+                f"{self._label()} has not begun: use it in a `with` statement, or call start()"
+            )
         return self._run
 
     def _energy(self) -> Energy | None:
@@ -300,11 +316,19 @@ def _merged(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost |
         "marks": [],
     }
     # Of a part, the program knows only the times of that part.
-    whole = {**unknown, **cost, **(times if run.is_partial else {}), "lost": [*run.lost, *cost.get("lost", [])]}
+    whole = {
+        **unknown,
+        **cost,
+        **(times if run.is_partial else {}),
+        "lost": [*run.lost, *cost.get("lost", [])],
+    }
     stored: dict[str, Any] | None = None if answer is None else answer.get("stored")
     if stored is not None:
         if run.is_partial:
             stored["duration_s"] = float(f"{run.duration_s:.3g}")
         # As a browser writes them, so that a notebook does not differ by who has run it.
-        stored = {key: int(one) if isinstance(one, float) and one.is_integer() else one for key, one in stored.items()}
+        stored = {
+            key: int(one) if isinstance(one, float) and one.is_integer() else one
+            for key, one in stored.items()
+        }
     return cast("Cost", whole), cast("StoredCost | None", stored)

@@ -22,10 +22,17 @@ def plot_cost(cost: Mapping[str, Any]) -> matplotlib.figure.Figure:
     labels = [f"GPU {gpu['index']}" for gpu in gpus]
     charts = figure.subplots(1, 3, sharey=True)
     _bars(charts[0], labels, [gpu["gpu_s"] for gpu in gpus], "GPU time (s)")
-    memory = [None if gpu["peak_memory_bytes"] is None else gpu["peak_memory_bytes"] / GIB for gpu in gpus]
+    memory = [
+        None if gpu["peak_memory_bytes"] is None else gpu["peak_memory_bytes"] / GIB for gpu in gpus
+    ]
     _bars(charts[1], labels, memory, "Peak memory (GiB)")
     energy = [gpu["energy_joules"] for gpu in gpus]
-    _bars(charts[2], labels, [None if one is None else one["estimate"] for one in energy], "Energy (J)")
+    _bars(
+        charts[2],
+        labels,
+        [None if one is None else one["estimate"] for one in energy],
+        "Energy (J)",
+    )
     for at, one in enumerate(energy):
         if one is not None and one["least"] != one["most"]:
             charts[2].hlines(labels[at], one["least"], one["most"], colors="black")
@@ -53,7 +60,9 @@ def plot_history(history: History) -> matplotlib.figure.Figure:
 
     def draw(chart: Any, values: list[float | None], label: str | None) -> None:
         # What is absent is a gap.
-        chart.plot(times, [float("nan") if value is None else value for value in values], label=label)
+        chart.plot(
+            times, [float("nan") if value is None else value for value in values], label=label
+        )
 
     for field in fields:
         chart = next(charts)

@@ -13,7 +13,8 @@ import tempfile
 import threading
 import time
 
-#: So many lines wait for a program that does not read; what comes then is dropped, and the program given up.
+#: So many lines wait for a program that does not read; what comes then is dropped, and the program
+#: given up.
 MOST_WAITING = 50_000
 #: So many lines are written at once.
 AT_ONCE = 100
@@ -48,7 +49,8 @@ class Process:
         self._writing = threading.Lock()
         self._rest = b""
         self._stderr = _unnamed_file()
-        # A socket pair in the place of two pipes: only sockets can be written to without a mode that both ends share.
+        # A socket pair in the place of two pipes: only sockets can be written to without a mode
+        # that both ends share.
         self._socket, theirs = socket.socketpair()
         try:
             self._child = subprocess.Popen(
@@ -80,12 +82,15 @@ class Process:
         self.flush()
 
     def send_later(self, line: bytes) -> None:
-        """Write a line with the next one: each write wakes the program, which takes longer than all else."""
+        """Write a line with the next one: each write wakes the program, which takes longer than all
+        else.
+        """
         self._waiting.append(line)
 
     def flush(self) -> None:
         """Write what waits, as far as that does not block."""
-        # Whoever finds the lock taken leaves its line to the holder, which looks once more after its release.
+        # Whoever finds the lock taken leaves its line to the holder, which looks once more after
+        # its release.
         while self._is_waiting() and self.failure is None and self._writing.acquire(blocking=False):
             try:
                 is_full = not self._write()
@@ -100,7 +105,9 @@ class Process:
     def _write(self) -> bool:
         while self._is_waiting():
             if not self._part:
-                self._part = b"".join(self._waiting.popleft() for _ in range(min(len(self._waiting), AT_ONCE)))
+                self._part = b"".join(
+                    self._waiting.popleft() for _ in range(min(len(self._waiting), AT_ONCE))
+                )
             try:
                 self._part = self._part[self._socket.send(self._part, FLAGS) :]
             except BlockingIOError:
@@ -111,11 +118,15 @@ class Process:
         return True
 
     def receive(self, timeout_s: float) -> list[bytes]:
-        """Return the lines that have come, after at most so long; none where it takes longer or the program has ended."""
+        """Return the lines that have come, after at most so long; none where it takes longer or the
+        program has ended.
+        """
         poll = select.poll()
         # Another thread may have closed the socket.
         with contextlib.suppress(ValueError):
-            poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._is_waiting() else 0))
+            poll.register(
+                self._socket, select.POLLIN | (select.POLLOUT if self._is_waiting() else 0)
+            )
         if self.failure is not None or not poll.poll(max(0.0, timeout_s) * 1000):
             return []
         self.flush()
@@ -149,11 +160,17 @@ class Process:
         code = _ended(self._child, is_polite=self.failure in (CLOSED, ENDED))
         try:
             size = os.fstat(self._stderr).st_size
-            words = os.pread(self._stderr, LAST_WORDS, max(0, size - LAST_WORDS)).decode(errors="replace")
+            words = os.pread(self._stderr, LAST_WORDS, max(0, size - LAST_WORDS)).decode(
+                errors="replace"
+            )
         finally:
             os.close(self._stderr)
         if self.failure == ENDED:
-            how = f"it was ended by {_signal_name(-code)}" if code < 0 else f"it has ended with exit code {code}"
+            how = (
+                f"it was ended by {_signal_name(-code)}"
+                if code < 0
+                else f"it has ended with exit code {code}"
+            )
             return f"{how}: {' '.join(words.split())}" if words.strip() else how
         return self.failure or ""
 

@@ -44,7 +44,9 @@ def _at(holder: Json, field: str) -> object:
     found: object = holder
     for key in text(field, "the ID of a field").split("."):
         if not is_json(found) or key not in found:
-            raise KeyError(f"{field!r} is no field; the reference page of fields lists the IDs, as 'power.draw_watts'")
+            raise KeyError(
+                f"{field!r} is no field; the reference page of fields lists the IDs, as 'power.draw_watts'"
+            )
         found = found[key]
         # Where a group is absent, so are its fields.
         if is_json(found) and "absent" in found:
@@ -90,7 +92,9 @@ class Process:
 
 
 class Gpu:
-    """The readings of one GPU. ``gpu["power.draw_watts"]`` reads any field of the catalogue, as ``docs/reference/fields.md``."""
+    """The readings of one GPU. ``gpu["power.draw_watts"]`` reads any field of the catalogue, as
+    ``docs/reference/fields.md``.
+    """
 
     def __init__(self, board: Json, sample: Json) -> None:
         self._board = board
@@ -202,7 +206,8 @@ class Snapshot:
         return {"inventory": self._inventory, "sample": self._sample}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a `pandas.DataFrame` with a row for each GPU and a column for each reading, named as in CSV.
+        """Return a `pandas.DataFrame` with a row for each GPU and a column for each reading, named
+        as in CSV.
 
         Raises:
             ImportError: pandas is not installed.
@@ -213,7 +218,8 @@ class Snapshot:
         return pandas_of(snapshot_rows(self))
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a `polars.DataFrame` with a row for each GPU and a column for each reading, named as in CSV.
+        """Return a `polars.DataFrame` with a row for each GPU and a column for each reading, named
+        as in CSV.
 
         Raises:
             ImportError: polars is not installed.

@@ -27,7 +27,8 @@ LOOK_S = 0.05
 
 
 def snapshot() -> Snapshot:
-    """Return the newest readings of all GPUs. The first call in a process waits for the first sample, about a second.
+    """Return the newest readings of all GPUs. The first call in a process waits for the first
+    sample, about a second.
 
     Raises:
         ProgramError: the ``gpumon`` program is missing or does not answer.
@@ -64,7 +65,8 @@ def _snapshot(helper: Helper) -> Snapshot:
 
 
 class Stream:
-    """Snapshots as they come, until it is closed: by ``break`` out of the loop that has made it, `close` or ``with``.
+    """Snapshots as they come, until it is closed: by ``break`` out of the loop that has made it,
+    `close` or ``with``.
 
     Of a consumer that is slower than the readings, the newest 60 wait.
     """
@@ -78,7 +80,9 @@ class Stream:
         self._waiting: collections.deque[Json] = collections.deque(maxlen=MOST_WAITING)
         #: The samples that come name GPUs by index.
         self._inventory: Json | None = None
-        self._number = self._helper.subscribe(self._interval_s, _Receiver(self._waiting, self._interval_s))
+        self._number = self._helper.subscribe(
+            self._interval_s, _Receiver(self._waiting, self._interval_s)
+        )
 
     def close(self) -> None:
         """End it."""
@@ -106,7 +110,8 @@ class Stream:
             if self._look(time.monotonic()):
                 return self._next()
             self._check(late)
-            # No thread waits in the background, so that a task which is canceled leaves nothing behind.
+            # No thread waits in the background, so that a task which is canceled leaves nothing
+            # behind.
             await asyncio.sleep(min(LOOK_S, self._interval_s / 4))
         raise StopAsyncIteration
 
@@ -146,7 +151,10 @@ class Stream:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -154,7 +162,9 @@ class Stream:
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a stream cannot be copied or sent: call gpumon.stream() again, in the process that reads it")
+        raise TypeError(
+            "a stream cannot be copied or sent: call gpumon.stream() again, in the process that reads it"
+        )
 
 
 class _Receiver:

@@ -26,7 +26,10 @@ def cost_parts(cost: Mapping[str, Any]) -> list[str]:
     """Return its duration, GPU time, peak memory and energy, as far as they are known."""
     parts = [seconds(cost["duration_s"])]
     if not cost["gpus"]:
-        return [*parts, f"GPU not measured: {escaped(cost['lost'][0])}" if cost["lost"] else "no GPU used"]
+        return [
+            *parts,
+            f"GPU not measured: {escaped(cost['lost'][0])}" if cost["lost"] else "no GPU used",
+        ]
     if cost["gpu_s"] is not None:
         parts.append(f"GPU {seconds(cost['gpu_s'])}")
     if cost["peak_memory_bytes"] is not None:
@@ -37,9 +40,15 @@ def cost_parts(cost: Mapping[str, Any]) -> list[str]:
 
 
 def energy_text(energy: Mapping[str, float], shared: bool) -> str:
-    """Return an energy: of shared GPUs the estimate with its range, `~450 J (0.00 J to 900 J, shared)`."""
+    """Return an energy: of shared GPUs the estimate with its range, `~450 J (0.00 J to 900 J,
+    shared)`.
+    """
     estimate = joules(energy["estimate"])
-    return f"~{estimate} ({joules(energy['least'])} to {joules(energy['most'])}, shared)" if shared else estimate
+    return (
+        f"~{estimate} ({joules(energy['least'])} to {joules(energy['most'])}, shared)"
+        if shared
+        else estimate
+    )
 
 
 #: What a row has of a GPU, as it is in JSON.
@@ -66,7 +75,11 @@ def cost_rows(cost: Mapping[str, Any]) -> list[Row]:
             "measurement": cost["name"],
             "duration_s": cost["duration_s"],
             **{key: gpu[key] for key in PLAIN},
-            **{f"{key}_{part}": gpu[key] and gpu[key][part] for key, parts in PARTS.items() for part in parts},
+            **{
+                f"{key}_{part}": gpu[key] and gpu[key][part]
+                for key, parts in PARTS.items()
+                for part in parts
+            },
         }
         for gpu in cost["gpus"]
     ]
@@ -80,7 +93,15 @@ def snapshot_rows(snapshot: Snapshot) -> list[Row]:
     rows: list[Row] = []
     for gpu in snapshot.gpus:
         readings = {key: value for key, value in gpu.to_dict().items() if key in groups}
-        rows.append({"time": snapshot.at, "index": gpu.index, "uuid": gpu.uuid, "name": gpu.name, **_flat(readings)})
+        rows.append(
+            {
+                "time": snapshot.at,
+                "index": gpu.index,
+                "uuid": gpu.uuid,
+                "name": gpu.name,
+                **_flat(readings),
+            }
+        )
     return rows
 
 
@@ -100,16 +121,21 @@ def _flat(json: Mapping[str, Any], prefix: str = "") -> Row:
 
 
 def history_rows(history: History) -> list[Row]:
-    """Return a row for each time and GPU, with the host's fields beside them; where only the host was asked for, of it."""
+    """Return a row for each time and GPU, with the host's fields beside them; where only the host
+    was asked for, of it.
+    """
     host = {field.replace(".", "_"): series.values for field, series in history.host.items()}
     gpus = [
-        ({"gpu": gpu.index, "name": gpu.name}, {field.replace(".", "_"): gpu[field].values for field in gpu.fields})
+        (
+            {"gpu": gpu.index, "name": gpu.name},
+            {field.replace(".", "_"): gpu[field].values for field in gpu.fields},
+        )
         for gpu in history.gpus
         if gpu.fields
     ]
-    sources: list[tuple[Row, dict[str, list[float | None]]]] = [(who, {**own, **host}) for who, own in gpus] or [
-        ({}, host)
-    ]
+    sources: list[tuple[Row, dict[str, list[float | None]]]] = [
+        (who, {**own, **host}) for who, own in gpus
+    ] or [({}, host)]
     return [
         {"time": at, **who, **{column: values[number] for column, values in columns.items()}}
         for number, at in enumerate(history.times)
@@ -162,7 +188,9 @@ def snapshot_notes(snapshot: Snapshot) -> list[str]:
         unlisted = gpu.to_dict().get("unlisted_memory_bytes")
         if unlisted is not None:
             size = byte_size(unlisted)
-            notes.append(f"GPU {gpu.index}: processes of other namespaces are not visible: {size} in use")
+            notes.append(
+                f"GPU {gpu.index}: processes of other namespaces are not visible: {size} in use"
+            )
     return notes
 
 
@@ -173,11 +201,17 @@ def snapshot_text(snapshot: Snapshot) -> str:
     # Texts stand to the left, numbers to the right.
     lines = [
         "  ".join(
-            cell.ljust(width) if at == 1 else cell.rjust(width) for at, (cell, width) in enumerate(zip(row, widths))
+            cell.ljust(width) if at == 1 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths))
         )
         for row in rows
     ]
-    return "\n".join([*(line.rstrip() for line in lines), *(encodable(note) for note in snapshot_notes(snapshot))])
+    return "\n".join(
+        [
+            *(line.rstrip() for line in lines),
+            *(encodable(note) for note in snapshot_notes(snapshot)),
+        ]
+    )
 
 
 def spread_text(spread: Mapping[str, float] | None) -> str:

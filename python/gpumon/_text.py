@@ -11,8 +11,8 @@ GIB = KIB * MIB
 
 DASH = "–"
 
-# What `str.isprintable` takes for printable though it shows nothing. The rule is that of `probe/src/untrusted.rs`;
-# `tests/invisible-characters.json` has the cases of both.
+# What `str.isprintable` takes for printable though it shows nothing. The rule is that of
+# `probe/src/untrusted.rs`; `tests/invisible-characters.json` has the cases of both.
 _INVISIBLE = re.compile(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     r"\U0001d159\U000e0100-\U000e01ef]"
@@ -20,7 +20,8 @@ _INVISIBLE = re.compile(
 
 
 def escaped(text: str) -> str:
-    r"""Return a text in one line, with everything to be seen that steers a terminal, or hides or reorders other text.
+    r"""Return a text in one line, with everything to be seen that steers a terminal, or hides or
+    reorders other text.
 
     >>> print(escaped("a\x1b[2J\nb\u202ec ü"))
     a\x1b[2J\nb\u202ec ü

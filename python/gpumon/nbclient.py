@@ -1,4 +1,6 @@
-"""Costs of cells with nbclient: ``python -m gpumon.nbclient --inplace notebook.ipynb`` is ``jupyter execute`` with them."""
+"""Costs of cells with nbclient: ``python -m gpumon.nbclient --inplace notebook.ipynb`` is ``jupyter
+execute`` with them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ __all__ = ["MeasuredNotebookClient", "cell_costs", "main"]
 class MeasuredNotebookClient(nbclient.NotebookClient):
     """nbclient's client, which also writes what each cell cost to `cell.metadata.gpumon`.
 
-    Of a client of another class, ``with cell_costs(client): ...`` measures the cells that it executes in the block.
+    Of a client of another class, ``with cell_costs(client): ...`` measures the cells that it
+    executes in the block.
     """
 
     async def async_execute(self, reset_kc: bool = False, **options: Any) -> NotebookNode:

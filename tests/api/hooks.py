@@ -17,10 +17,11 @@ def whole(value):
 
 @schemathesis.hook
 def before_call(context, case, _kwargs) -> None:
-    """What is sent is what clients send: a whole number without a fraction, which JSON Schema takes for the same.
+    """What is sent is what clients send: a whole number without a fraction, which JSON Schema takes
+    for the same.
 
-    Runs are asked for on a GPU that can run nothing, so that each ends at once; what is no job stays none. Valid
-    silences are of the rule that there is.
+    Runs are asked for on a GPU that can run nothing, so that each ends at once; what is no job
+    stays none. Valid silences are of the rule that there is.
     """
     case.body = whole(case.body)
     if not isinstance(case.body, dict):
@@ -29,5 +30,8 @@ def before_call(context, case, _kwargs) -> None:
         place = case.body.get("where", {})
         if isinstance(place, dict) and place.get("backend", "auto") in ("auto", "cpu", "both"):
             case.body = {**case.body, "where": {**place, "backend": "cuda"}}
-    elif case.operation.label == "POST /api/v1/alerts/silence" and case.meta.generation.mode.is_positive:
+    elif (
+        case.operation.label == "POST /api/v1/alerts/silence"
+        and case.meta.generation.mode.is_positive
+    ):
         case.body = {**case.body, "rule": RULE}

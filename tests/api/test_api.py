@@ -1,7 +1,8 @@
-"""The API does what its description says, to schemathesis, which sends what is valid and what is not.
+"""The API does what its description says, to schemathesis, which sends what is valid and what is
+not.
 
-Over the port, and over the unix socket for what only the server's own user may do. GPUMON_API_SECONDS is how long each
-of the two takes, 25 s by default.
+Over the port, and over the unix socket for what only the server's own user may do.
+GPUMON_API_SECONDS is how long each of the two takes, 25 s by default.
 """
 
 import contextlib
@@ -64,10 +65,25 @@ class Api(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.control = Path(folder.name, "control.sock")
         # Without a CUDA driver, no run takes long.
-        env = {**os.environ, "GPUMON_CONTROL": str(self.control), "GPUMON_LIBCUDA": str(Path(folder.name, "none"))}
+        env = {
+            **os.environ,
+            "GPUMON_CONTROL": str(self.control),
+            "GPUMON_LIBCUDA": str(Path(folder.name, "none")),
+        }
         alerts = Path(folder.name, "alerts.toml")
-        alerts.write_text(f'[[rule]]\nname = "{RULE}"\nfield = "temperature.gpu_celsius"\nabove = "85 C"\n')
-        command = [GPUMON, "--source", "sim:2", "serve", "--listen", "127.0.0.1:0", "--alerts", alerts]
+        alerts.write_text(
+            f'[[rule]]\nname = "{RULE}"\nfield = "temperature.gpu_celsius"\nabove = "85 C"\n'
+        )
+        command = [
+            GPUMON,
+            "--source",
+            "sim:2",
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--alerts",
+            alerts,
+        ]
         self.server = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.server.stderr.close)
         self.addCleanup(self.server.wait)
@@ -77,9 +93,29 @@ class Api(unittest.TestCase):
         threading.Thread(target=self.server.stderr.read, daemon=True).start()
 
     def run_schemathesis(self, url: str, *more: str) -> None:
-        command = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/api/v1/openapi.json", "--url", url]
-        options = ["--phases", "examples,coverage,fuzzing", "--seed", "1", "--max-time", str(SECONDS), "--no-color"]
-        env = {**os.environ, "SCHEMATHESIS_HOOKS": "hooks", "HYPOTHESIS_STORAGE_DIRECTORY": str(self.control.parent)}
+        command = [
+            sys.executable,
+            "-m",
+            "schemathesis.cli",
+            "run",
+            f"{url}/api/v1/openapi.json",
+            "--url",
+            url,
+        ]
+        options = [
+            "--phases",
+            "examples,coverage,fuzzing",
+            "--seed",
+            "1",
+            "--max-time",
+            str(SECONDS),
+            "--no-color",
+        ]
+        env = {
+            **os.environ,
+            "SCHEMATHESIS_HOOKS": "hooks",
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(self.control.parent),
+        }
         ended = subprocess.run(
             [*command, *options, *more],
             cwd=Path(__file__).parent,
@@ -98,7 +134,11 @@ class Api(unittest.TestCase):
     def test_the_unix_socket_does_what_the_description_says(self) -> None:
         with urllib.request.urlopen(f"{self.page}/api/v1/openapi.json") as answer:
             paths = json.load(answer)["paths"]
-        own = [path for path, methods in paths.items() if any("x-unix-socket-only" in each for each in methods.values())]
+        own = [
+            path
+            for path, methods in paths.items()
+            if any("x-unix-socket-only" in each for each in methods.values())
+        ]
         self.assertTrue(own)
         with relay(self.control) as url:
             self.run_schemathesis(url, *(word for path in own for word in ("--include-path", path)))

@@ -22,7 +22,15 @@ def churn(_):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scenario.toml"
         path.write_text(scenario())
-        command = [GPUMON, "--source", f"sim:{path}", "serve", "--no-control", "--listen", f"127.0.0.1:{PORT}"]
+        command = [
+            GPUMON,
+            "--source",
+            f"sim:{path}",
+            "serve",
+            "--no-control",
+            "--listen",
+            f"127.0.0.1:{PORT}",
+        ]
         with Program(command, os.environ) as program:
             wait_for(PORT, "/readyz")
             time.sleep(FILLED)
@@ -34,14 +42,21 @@ def churn(_):
     for name, first, last in zip(("serve", "collect"), begin, most, strict=True):
         grown = (last - first) / 1024
         what = f"{GPUS} GPUs, {GPUS * PROCESSES} new processes a second: RSS of {name} grows by"
-        row(what, "<= 2 MB", f"{grown:.1f} MB in {MEASURED // 60} min, from {first / 1024:.1f} MB", grown <= 2)
+        row(
+            what,
+            "<= 2 MB",
+            f"{grown:.1f} MB in {MEASURED // 60} min, from {first / 1024:.1f} MB",
+            grown <= 2,
+        )
 
 
 def scenario():
-    process = "[[process]]\ngpu = {}\npid = {}\ncount = {}\nlifetime_s = 1\nmemory = \"4 GiB\"\nsm_percent = 5\n"
+    process = '[[process]]\ngpu = {}\npid = {}\ncount = {}\nlifetime_s = 1\nmemory = "4 GiB"\nsm_percent = 5\n'
     details = 'name = "worker.py"\nuser = "ana"\ncommand = "python worker.py --shard 7"\n'
     # Beyond the PIDs of real processes, and far enough apart for an hour.
-    tables = [process.format(gpu, 2**22 + gpu * 1_000_000, PROCESSES) + details for gpu in range(GPUS)]
+    tables = [
+        process.format(gpu, 2**22 + gpu * 1_000_000, PROCESSES) + details for gpu in range(GPUS)
+    ]
     return "\n".join([f"gpus = {GPUS}", *tables])
 
 

@@ -1,7 +1,8 @@
 """Many clients of one server, and hostile ones, over the fake library.
 
-What they get is measured by `gpumon-load` (tests/bench/load/), which also says how much processor time it took itself: the
-two share the machine, so that with few cores a late delivery may be the machine's.
+What they get is measured by `gpumon-load` (tests/bench/load/), which also says how much processor
+time it took itself: the two share the machine, so that with few cores a late delivery may be the
+machine's.
 """
 
 import contextlib
@@ -40,25 +41,59 @@ def many_gpus(seconds, history_seconds):
     crowd(1_000, 64, seconds, history_seconds, p99=100, rss=40)
 
 
-def crowd(clients, gpus, seconds, history_seconds, cpu=None, p50=None, p99=None, rss=None, back=None):
+def crowd(
+    clients, gpus, seconds, history_seconds, cpu=None, p50=None, p99=None, rss=None, back=None
+):
     # A hello has the history in it.
     cost = under_load(gpus, history_seconds, seconds, "stream", f"--clients={clients}")
     said, idle = cost.said, cost.idle
     stream, what = said["stream"], f"{clients:,} clients, {gpus} GPUs, 1 Hz"
     served = said["clients"] == clients and said["ended"] == 0
     row(f"{what}: served", "all", f"{said['clients']:,}, {said['ended']} ended", served)
-    row("  CPU of serve", at_most(cpu, "% of a core"), f"{cost.percent:.2f} %", within(cost.percent, cpu))
+    row(
+        "  CPU of serve",
+        at_most(cpu, "% of a core"),
+        f"{cost.percent:.2f} %",
+        within(cost.percent, cpu),
+    )
     kernel, read = stream["kernel_ms"], stream["read_ms"]
-    row("  delivery, p50", at_most(p50, "ms"), f"{both(kernel, read, 'p50')}", within(kernel["p50"], p50))
-    row("  delivery, p99", at_most(p99, "ms"), f"{both(kernel, read, 'p99')}", within(kernel["p99"], p99))
+    row(
+        "  delivery, p50",
+        at_most(p50, "ms"),
+        f"{both(kernel, read, 'p50')}",
+        within(kernel["p50"], p50),
+    )
+    row(
+        "  delivery, p99",
+        at_most(p99, "ms"),
+        f"{both(kernel, read, 'p99')}",
+        within(kernel["p99"], p99),
+    )
     row("  samples lost", "0", f"{stream['lost']:,} of {stream['expected']:,}", stream["lost"] == 0)
     grown = cost.full - idle
-    row("  RSS of serve above idle", at_most(rss, "MB"), f"{grown:.1f} MB (idle {idle:.1f} MB)", within(grown, rss))
+    row(
+        "  RSS of serve above idle",
+        at_most(rss, "MB"),
+        f"{grown:.1f} MB (idle {idle:.1f} MB)",
+        within(grown, rss),
+    )
     left = cost.after - idle
-    row(f"    {REST} s after all have left", at_most(back, "MB"), f"{left:.1f} MB", within(left, back))
+    row(
+        f"    {REST} s after all have left",
+        at_most(back, "MB"),
+        f"{left:.1f} MB",
+        within(left, back),
+    )
     rate, own = said["bytes_per_s"] / 1e6, 100 * said["own_cpu_s"] / seconds
-    row("  RSS of serve at its peak, of collect", "", f"{cost.peak:.1f} MB, {cost.collector:.1f} MB", None)
-    row("  sent, and CPU of the load generator", "", f"{rate:.1f} MB/s, {own:.1f} % of a core", None)
+    row(
+        "  RSS of serve at its peak, of collect",
+        "",
+        f"{cost.peak:.1f} MB, {cost.collector:.1f} MB",
+        None,
+    )
+    row(
+        "  sent, and CPU of the load generator", "", f"{rate:.1f} MB/s, {own:.1f} % of a core", None
+    )
 
 
 def half_open(*_):
@@ -87,14 +122,18 @@ def half_open_connections(connections, *arguments, descriptors=None):
     sent = "half a request" if arguments else "nothing"
     what = f"{connections:,} half-open{at}, {sent}"
     closed = said["closed_after_ms"]["max"]
-    ended = f"{said['closed']:,}, the last after {closed / 1000:.1f} s" if closed else "none in 30 s"
+    ended = (
+        f"{said['closed']:,}, the last after {closed / 1000:.1f} s" if closed else "none in 30 s"
+    )
     is_ended = said["still_open"] == 0 and (closed or 0) <= 1000 * CLOSED_WITHIN
     row(f"{what}: ended", f"all, <= {CLOSED_WITHIN} s", ended, is_ended)
     answers = f"{asked.answered} of {asked.asked}, slowest {slowest:.0f} ms"
     all_in_time = asked.answered == asked.asked and slowest <= 1000
     row("  others that ask meanwhile are answered", "all, <= 1 s", answers, all_in_time)
     row("  RSS of serve above idle", "", f"{full - idle:.1f} MB", None)
-    row(f"    {REST} s after all have ended", "<= 3 MB", f"{after - idle:.1f} MB", after - idle <= 3)
+    row(
+        f"    {REST} s after all have ended", "<= 3 MB", f"{after - idle:.1f} MB", after - idle <= 3
+    )
 
 
 def readers(seconds, history_seconds):
@@ -102,17 +141,34 @@ def readers(seconds, history_seconds):
     cost = under_load(64, history_seconds, seconds, "readers", "--readers=32")
     said, grown, left = cost.said, cost.full - cost.idle, cost.after - cost.idle
     stream, read = said["stream"], said["stream"]["read_ms"]
-    came = f"{read['p50']:.0f} ms, {read['p99']:.0f} ms at p99" if stream["samples"] else "none came"
+    came = (
+        f"{read['p50']:.0f} ms, {read['p99']:.0f} ms at p99" if stream["samples"] else "none came"
+    )
     in_time = bool(stream["samples"]) and read["p99"] <= 100
-    row(f"32 readers of {history_seconds} s of 64 GPUs: delivery to a stream", "<= 100 ms at p99", came, in_time)
+    row(
+        f"32 readers of {history_seconds} s of 64 GPUs: delivery to a stream",
+        "<= 100 ms at p99",
+        came,
+        in_time,
+    )
     # What never came to the one client cannot be told by gaps in what came.
     lost = max(stream["lost"], round(seconds) - 1 - stream["received"])
     row("  its samples lost", "0", f"{lost} of {round(seconds)}", lost == 0)
-    row("  answers", "", f"{said['answers_per_s']:.1f}/s, {statuses(said)}, {said['bytes_per_s'] / 1e6:.1f} MB/s", None)
+    row(
+        "  answers",
+        "",
+        f"{said['answers_per_s']:.1f}/s, {statuses(said)}, {said['bytes_per_s'] / 1e6:.1f} MB/s",
+        None,
+    )
     answer = said["answer_ms"]
     if said["answers"]:
         row("  an answer takes", "", f"{answer['p50']:.0f} ms, {answer['p99']:.0f} ms at p99", None)
-    row("  CPU of serve", "", f"{cost.percent:.0f} % of a core, load {100 * said['own_cpu_s'] / seconds:.0f} %", None)
+    row(
+        "  CPU of serve",
+        "",
+        f"{cost.percent:.0f} % of a core, load {100 * said['own_cpu_s'] / seconds:.0f} %",
+        None,
+    )
     row("  RSS of serve above before", "", f"{grown:.1f} MB, {left:.1f} MB {REST} s after", None)
 
 
@@ -174,7 +230,9 @@ class Load:
 
     def __init__(self, mode, *arguments):
         command = [LOAD, mode, f"--address=127.0.0.1:{PORT}", *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def __enter__(self):
         return self
@@ -241,7 +299,11 @@ def within(measured, target):
 
 def both(kernel, read, name):
     """When the kernel had it, and when it was read."""
-    return f"{kernel[name]:.0f} ms (read {read[name]:.0f} ms)" if kernel[name] is not None else "nothing came"
+    return (
+        f"{kernel[name]:.0f} ms (read {read[name]:.0f} ms)"
+        if kernel[name] is not None
+        else "nothing came"
+    )
 
 
 def statuses(said):

@@ -21,7 +21,18 @@ POINTS = 600
 
 def filled(folder):
     """30 days of 8 GPUs, and of their processes."""
-    command = ["cargo", "run", "--quiet", "--release", "--locked", "--package", "gpumon-history", "--example", "fill", folder]
+    command = [
+        "cargo",
+        "run",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--package",
+        "gpumon-history",
+        "--example",
+        "fill",
+        folder,
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
@@ -35,23 +46,48 @@ def spans(_):
         per_value = size["bytes"] / size["values"]
         each = f"{megabytes:.0f} MB, {per_value:.1f} bytes per field (mean, least, largest) of {size['rows']} rows"
         row("history of 30 days of 8 GPUs on disk, all fields", "<= 600 MB", each, megabytes <= 600)
-        row("  events beside it", "hundreds of thousands", f"{size['events']}, {size['event_bytes'] / 1e6:.0f} MB", size["events"] >= 200_000)
+        row(
+            "  events beside it",
+            "hundreds of thousands",
+            f"{size['events']}, {size['event_bytes'] / 1e6:.0f} MB",
+            size["events"] >= 200_000,
+        )
         with machine.serve("--data-dir", folder):
             time.sleep(2)
-            for hours, name, target in [(1, "an hour", 50), (24, "a day", 50), (7 * 24, "a week", 150), (30 * 24, "a month", 150)]:
+            for hours, name, target in [
+                (1, "an hour", 50),
+                (24, "a day", 50),
+                (7 * 24, "a week", 150),
+                (30 * 24, "a month", 150),
+            ]:
                 now = int(time.time() * 1000)
                 took, points = [], 0
                 for attempt in range(15):
-                    query = {"from_ms": now - hours * HOUR_MS, "to_ms": now - attempt, "points": POINTS, "metrics": "power.draw_watts"}
+                    query = {
+                        "from_ms": now - hours * HOUR_MS,
+                        "to_ms": now - attempt,
+                        "points": POINTS,
+                        "metrics": "power.draw_watts",
+                    }
                     body, milliseconds = get(PORT, f"/api/v1/history?{urlencode(query)}")
                     took.append(milliseconds)
                     answer = json.loads(body)
                     points = len(answer["times_ms"])
                 median = statistics.median(took)
                 measured = f"{median:.0f} ms, {max(took):.0f} ms at worst, {points} points of {answer['resolution_ms'] // 1000} s"
-                row(f"  one field of 8 GPUs over {name}, from disk to JSON", f"<= {target} ms", measured, median <= target)
+                row(
+                    f"  one field of 8 GPUs over {name}, from disk to JSON",
+                    f"<= {target} ms",
+                    measured,
+                    median <= target,
+                )
                 if not (POINTS / 2 <= points <= POINTS + 1 and len(answer["gpus"]) >= 8):
-                    row("    points, GPUs", f"{POINTS}, 8", f"{points}, {len(answer['gpus'])}", False)
+                    row(
+                        "    points, GPUs",
+                        f"{POINTS}, 8",
+                        f"{points}, {len(answer['gpus'])}",
+                        False,
+                    )
                 if len(answer["events"]) < min(1000, hours * 300):
                     row("    events", "up to 1000", len(answer["events"]), False)
 
@@ -68,7 +104,12 @@ def cost(seconds):
                 written = sum(entry.stat().st_size for entry in os.scandir(folder))
     (percent, rss), (with_percent, with_rss) = figures["memory"], figures["disk"]
     more, larger = with_percent - percent, with_rss - rss
-    row("history on disk: CPU beside that in memory alone, 8 GPUs, 1 Hz", "<= +0.1 % of a core", f"{more:+.3f} % ({percent:.3f} %)", more <= 0.1)
+    row(
+        "history on disk: CPU beside that in memory alone, 8 GPUs, 1 Hz",
+        "<= +0.1 % of a core",
+        f"{more:+.3f} % ({percent:.3f} %)",
+        more <= 0.1,
+    )
     row("  RSS", "<= +3 MB", f"{larger:+.1f} MB ({rss:.1f} MB)", larger <= 3)
     row("  written", "something", f"{written / 1000:.0f} kB", written > 0)
 

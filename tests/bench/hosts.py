@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What 64 hosts over ssh cost, of which 8 hang, die, refuse or babble: how soon the others are shown, processes, memory.
+"""What 64 hosts over ssh cost, of which 8 hang, die, refuse or babble: how soon the others are
+shown, processes, memory.
 
     python3 tests/bench/hosts.py [--gpumon target/release/gpumon] [--gpus 8]
 
-All hosts are this machine, behind a real sshd on loopback (tests/hosts/sshd.sh): what the hosts themselves do, and sshd, is
-done here, too, and takes most of the time. Needs ssh and sshd (tools/need.py sshd).
+All hosts are this machine, behind a real sshd on loopback (tests/hosts/sshd.sh): what the hosts
+themselves do, and sshd, is done here, too, and takes most of the time. Needs ssh and sshd
+(tools/need.py sshd).
 """
 
 import argparse
@@ -34,14 +36,25 @@ def main():
     given = parser.parse_args()
     gpumon = given.gpumon.resolve()
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "GPUMON_TEST_GPUS": str(given.gpus), "GPUMON_CONTROL": f"{folder}/control"}
+        environment = {
+            **os.environ,
+            "GPUMON_TEST_GPUS": str(given.gpus),
+            "GPUMON_CONTROL": f"{folder}/control",
+        }
         script = ["sh", ROOT / "tests/hosts/sshd.sh", folder, gpumon, str(free_ports())]
         sshd = subprocess.Popen(script, env=environment, stderr=subprocess.PIPE, text=True)
         try:
             for _ in range(PORTS - 1):
                 while "Server listening" not in sshd.stderr.readline():
                     pass
-            options = ["--ssh-config", f"{folder}/config", "--hosts", f"{GOOD},{BAD}", "--listen", "127.0.0.1:0"]
+            options = [
+                "--ssh-config",
+                f"{folder}/config",
+                "--hosts",
+                f"{GOOD},{BAD}",
+                "--listen",
+                "127.0.0.1:0",
+            ]
             measure([gpumon, "--config", "none", "fleet", *options], folder, environment, sshd)
         finally:
             sshd.kill()
@@ -63,15 +76,23 @@ def measure(command, folder, environment, sshd):
     print(f"{up} of 64 hosts are shown after {time.monotonic() - begun:.2f} s")
     before = cpu_s(server.pid)
     time.sleep(STEADY_S)
-    near = [pid for pid in pids() if f"{folder}/config" in arguments(pid) and "--ssh-config" not in arguments(pid)]
+    near = [
+        pid
+        for pid in pids()
+        if f"{folder}/config" in arguments(pid) and "--ssh-config" not in arguments(pid)
+    ]
     ssh = sum(pss_kib(pid) for pid in near)
-    print(f"server: {pss_kib(server.pid) / 1024:.0f} MiB (PSS), {100 * (cpu_s(server.pid) - before) / STEADY_S:.1f} % of a CPU")
+    print(
+        f"server: {pss_kib(server.pid) / 1024:.0f} MiB (PSS), {100 * (cpu_s(server.pid) - before) / STEADY_S:.1f} % of a CPU"
+    )
     print(f"ssh: {len(near)} processes, {ssh / 1024:.0f} MiB (PSS) together")
     begun = time.monotonic()
     server.send_signal(signal.SIGKILL)
     server.wait()
     mark = f"GPUMON_TEST_FOLDER={folder}".encode()
-    while left := [pid for pid in pids() if mark in variables(pid) or (f"{folder}/config" in arguments(pid))]:
+    while left := [
+        pid for pid in pids() if mark in variables(pid) or (f"{folder}/config" in arguments(pid))
+    ]:
         if time.monotonic() - begun > PATIENCE_S:
             raise SystemExit(f"left behind: {left}")
         time.sleep(0.05)

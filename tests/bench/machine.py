@@ -1,4 +1,6 @@
-"""A machine that does not exist, for a program under measurement: the fake library, and processes on its GPUs."""
+"""A machine that does not exist, for a program under measurement: the fake library, and processes
+on its GPUs.
+"""
 
 import os
 import shutil
@@ -15,16 +17,22 @@ PORT = 19123
 
 
 class Machine:
-    """A scenario with processes that really exist, and the environment that makes a program read it."""
+    """A scenario with processes that really exist, and the environment that makes a program read
+    it.
+    """
 
     def __init__(self, gpus=8, processes=4, extra="", jobs=False):
         """With `jobs`, each process is of a Slurm job of its own."""
         self.folder = tempfile.TemporaryDirectory()
         job = lambda at: {**os.environ, "SLURM_JOB_ID": str(1000 + at)} if jobs else None
-        self.sleepers = [subprocess.Popen(["sleep", "100000"], env=job(at)) for at in range(gpus * processes)]
+        self.sleepers = [
+            subprocess.Popen(["sleep", "100000"], env=job(at)) for at in range(gpus * processes)
+        ]
         scenario = [f"gpus = {gpus}", extra]
         for at, sleeper in enumerate(self.sleepers):
-            scenario.append(f'[[process]]\ngpu = {at % gpus}\npid = {sleeper.pid}\nmemory = "4 GiB"\nsm_percent = 20')
+            scenario.append(
+                f'[[process]]\ngpu = {at % gpus}\npid = {sleeper.pid}\nmemory = "4 GiB"\nsm_percent = 20'
+            )
         self.path = Path(self.folder.name)
         (self.path / "scenario.toml").write_text("\n".join(scenario))
         # Peers look for the library by its name.
@@ -47,7 +55,15 @@ class Machine:
 
     def serve(self, *arguments, before=()):
         """What stands `before` the command starts it in another way."""
-        command = [*before, GPUMON, "serve", "--no-control", "--listen", f"127.0.0.1:{PORT}", *arguments]
+        command = [
+            *before,
+            GPUMON,
+            "serve",
+            "--no-control",
+            "--listen",
+            f"127.0.0.1:{PORT}",
+            *arguments,
+        ]
         program = Program(command, self.environment)
         wait_for(PORT, "/readyz")
         return program

@@ -54,7 +54,17 @@ def python(_):
     each = sorted(1e6 * seconds for seconds in took["each"])
     middle, late = each[len(each) // 2], each[len(each) * 99 // 100]
     at_once = 1e6 * took["at_once"]
-    row("with gpumon.measure(), median of 2,000, 200 a second", "<= 50 us", f"{middle:.0f} us, 99th percentile {late:.0f} us", middle <= 50)
+    row(
+        "with gpumon.measure(), median of 2,000, 200 a second",
+        "<= 50 us",
+        f"{middle:.0f} us, 99th percentile {late:.0f} us",
+        middle <= 50,
+    )
     row("  of 10,000 one after the other, mean", "<= 50 us", f"{at_once:.0f} us", at_once <= 50)
-    row("  the first, which starts the program", "<= 50 ms", f"{1e3 * took['first']:.1f} ms", took["first"] <= 0.05)
+    row(
+        "  the first, which starts the program",
+        "<= 50 ms",
+        f"{1e3 * took['first']:.1f} ms",
+        took["first"] <= 0.05,
+    )
     row("  import gpumon", "<= 20 ms", f"{1e3 * took['import']:.1f} ms", took["import"] <= 0.02)

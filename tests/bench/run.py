@@ -37,26 +37,41 @@ from screen import Screen
 # What a call costs on an H200.
 LATENCIES = (Path(__file__).parent / "h200.toml").read_text()
 
+
 def cost(seconds):
     with Machine() as machine:
         with machine.serve() as program:
             time.sleep(5)
             percent = program.cpu_percent(seconds)
             rss = program.rss_mb()
-        row("CPU of serve and collect, 8 GPUs, 4 processes each, 1 Hz", "<= 0.3 % of a core", f"{percent:.3f} %", percent <= 0.3)
+        row(
+            "CPU of serve and collect, 8 GPUs, 4 processes each, 1 Hz",
+            "<= 0.3 % of a core",
+            f"{percent:.3f} %",
+            percent <= 0.3,
+        )
         row("RSS of both together, after a minute", "<= 20 MB", f"{rss:.1f} MB", rss <= 20)
         for name, command, path in peers():
             with Program(command, machine.environment) as peer:
                 wait_for(PORT + 1, path, 30)
                 time.sleep(5)
                 theirs, memory = peer.cpu_percent(seconds), peer.rss_mb()
-            row(f"  the same of {name}", "", f"{theirs:.3f} % ({theirs / percent:.1f} x), {memory:.1f} MB", None)
+            row(
+                f"  the same of {name}",
+                "",
+                f"{theirs:.3f} % ({theirs / percent:.1f} x), {memory:.1f} MB",
+                None,
+            )
 
 
 def peers():
     port = str(PORT + 1)
     if shutil.which("all-smi"):
-        yield "all-smi", ["all-smi", "api", "--port", port, "--interval", "1", "--processes"], "/metrics"
+        yield (
+            "all-smi",
+            ["all-smi", "api", "--port", port, "--interval", "1", "--processes"],
+            "/metrics",
+        )
     if shutil.which("nvitop-exporter"):
         yield "nvitop-exporter", ["nvitop-exporter", "--port", port, "--interval", "1"], "/metrics"
 
@@ -74,12 +89,20 @@ def top(seconds):
         settings.write_text(EVERYTHING)
         command = [GPUMON, "top", "--no-daemon", "--config", settings]
         environment = {**machine.environment, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-        with Screen(120, 40) as screen, Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program:
+        with (
+            Screen(120, 40) as screen,
+            Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program,
+        ):
             time.sleep(5)
             before, percent = screen.drawn, program.cpu_percent(seconds)
             rate, rss = (screen.drawn - before) / seconds, program.rss_mb()
         first = statistics.median(first_paint(command, environment) for _ in range(15))
-    row("CPU of gpumon top with its own sampler and everything on, 8 GPUs, 1 Hz, 120x40", "<= 0.4 % of a core", f"{percent:.3f} %", percent <= 0.4)
+    row(
+        "CPU of gpumon top with its own sampler and everything on, 8 GPUs, 1 Hz, 120x40",
+        "<= 0.4 % of a core",
+        f"{percent:.3f} %",
+        percent <= 0.4,
+    )
     row("  RSS", "<= 15 MB", f"{rss:.1f} MB", rss <= 15)
     row("  what it writes to the terminal", "something", f"{rate / 1000:.1f} kB/s", rate > 0)
     row("  first paint, median of 15", "<= 30 ms", f"{first:.1f} ms", first <= 30)
@@ -92,7 +115,10 @@ def compare_peers(seconds):
 
 def first_paint(command, environment):
     begin = time.perf_counter()
-    with Screen(120, 40) as screen, Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program:
+    with (
+        Screen(120, 40) as screen,
+        Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program,
+    ):
         while screen.first is None:
             if program.process.poll() is not None:
                 sys.exit("gpumon top ended before it drew anything")
@@ -102,18 +128,35 @@ def first_paint(command, environment):
 
 def collect(machine, *arguments):
     """The records of a collector that ends by itself."""
-    done = subprocess.run([GPUMON, "collect", *arguments], env={**os.environ, **machine.environment}, capture_output=True, text=True)
+    done = subprocess.run(
+        [GPUMON, "collect", *arguments],
+        env={**os.environ, **machine.environment},
+        capture_output=True,
+        text=True,
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def tick(_):
     with Machine(extra=LATENCIES) as machine:
-        samples = [record for record in collect(machine, "--count", "31") if record["type"] == "sample"][1:]
+        samples = [
+            record for record in collect(machine, "--count", "31") if record["type"] == "sample"
+        ][1:]
     starts = [[gpu["at_ms"] for gpu in sample["gpus"]] for sample in samples]
     spread = max(max(at) - min(at) for at in starts)
     lasting = [sample["at_ms"] - min(at) for sample, at in zip(samples, starts)]
-    row("one tick of 8 GPUs at an H200's latencies: first to last GPU", "<= 15 ms", f"{spread} ms (30 ticks)", spread <= 15)
-    row("  until the sample of all was complete", "", f"{statistics.median(lasting):.0f} ms, {max(lasting)} ms at worst", None)
+    row(
+        "one tick of 8 GPUs at an H200's latencies: first to last GPU",
+        "<= 15 ms",
+        f"{spread} ms (30 ticks)",
+        spread <= 15,
+    )
+    row(
+        "  until the sample of all was complete",
+        "",
+        f"{statistics.median(lasting):.0f} ms, {max(lasting)} ms at worst",
+        None,
+    )
 
 
 def calls(_):
@@ -125,11 +168,21 @@ def calls(_):
     per_gpu = {name: by_gpu.get("0", 0) for name, by_gpu in counts.items() if by_gpu.get("0")}
     every = {name: count for name, count in per_gpu.items() if count >= ticks - 2}
     seldom = {name: count for name, count in per_gpu.items() if name not in every}
-    row("NVML calls per GPU and tick", "listed", f"{len(every)} at each tick, {sum(seldom.values()) / ticks:.1f} of the others", None)
+    row(
+        "NVML calls per GPU and tick",
+        "listed",
+        f"{len(every)} at each tick, {sum(seldom.values()) / ticks:.1f} of the others",
+        None,
+    )
     for name, count in sorted(per_gpu.items(), key=lambda entry: -entry[1]):
         print(f"        {name:<48} {count / ticks:5.2f}  {REASONS.get(name, 'NO REASON IS GIVEN')}")
     without = sorted(name for name in per_gpu if name not in REASONS)
-    row("  each with its reason", "all", f"{len(per_gpu) - len(without)} of {len(per_gpu)}", not without)
+    row(
+        "  each with its reason",
+        "all",
+        f"{len(per_gpu) - len(without)} of {len(per_gpu)}",
+        not without,
+    )
 
 
 def hung(_):
@@ -147,12 +200,19 @@ def hung(_):
             health = [gpu["health"] for gpu in sample["gpus"]]
             if health[5]["state"] == "hung":
                 flagged = flagged or now - health[5]["since_ms"]
-                stale = max(stale, *(now - gpu["at_ms"] for gpu in sample["gpus"] if gpu["index"] != 5))
+                stale = max(
+                    stale, *(now - gpu["at_ms"] for gpu in sample["gpus"] if gpu["index"] != 5)
+                )
             time.sleep(0.05)
         ended = program.terminate()
     row("one GPU hung: flagged after", "<= 2000 ms", f"{flagged:.0f} ms", flagged <= 2000)
     row("  the others' readings are not older than", "fresh", f"{stale:.0f} ms", stale <= 1500)
-    row("  /metrics and snapshot", "<= 50 ms", f"{statistics.median(took):.1f} ms, {max(took):.1f} ms at worst of {len(took)}", max(took) <= 50)
+    row(
+        "  /metrics and snapshot",
+        "<= 50 ms",
+        f"{statistics.median(took):.1f} ms, {max(took):.1f} ms at worst of {len(took)}",
+        max(took) <= 50,
+    )
     row("  SIGTERM", "obeyed within 2 s", f"{ended:.2f} s", ended is not None and ended <= 2)
 
 
@@ -163,7 +223,13 @@ def day(_):
         command = ["cargo", "run", "--quiet", "--release", "--locked"]
         command += ["--package", crate, "--example", example]
         with Machine() as machine:
-            done = subprocess.run(command, cwd=ROOT, env={**os.environ, **machine.environment}, capture_output=True, text=True)
+            done = subprocess.run(
+                command,
+                cwd=ROOT,
+                env={**os.environ, **machine.environment},
+                capture_output=True,
+                text=True,
+            )
         if done.returncode:
             sys.exit(done.stderr)
         figures = json.loads(done.stdout)
@@ -175,7 +241,12 @@ def day(_):
             f"{grown / 1024:.2f} MB, to {figures['end_kb'] / 1024:.1f} MB, in {figures['seconds']:.0f} s",
             grown < 1024,
         )
-    row("RSS of both after an hour's samples", "<= 20 MB", f"{hour / 1024:.1f} MB", hour <= 20 * 1024)
+    row(
+        "RSS of both after an hour's samples",
+        "<= 20 MB",
+        f"{hour / 1024:.1f} MB",
+        hour <= 20 * 1024,
+    )
 
 
 def look(_):
@@ -210,9 +281,18 @@ LONG = {bench.__name__: bench for bench in (churn.churn,)}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=60, help="how long to measure processor time")
-    parser.add_argument("--only", choices=[*BENCHES, *CLIENTS, *LONG], action="append", help="measure this alone")
-    parser.add_argument("--history-seconds", type=int, default=300, help="how much history the server has when clients come")
+    parser.add_argument(
+        "--seconds", type=int, default=60, help="how long to measure processor time"
+    )
+    parser.add_argument(
+        "--only", choices=[*BENCHES, *CLIENTS, *LONG], action="append", help="measure this alone"
+    )
+    parser.add_argument(
+        "--history-seconds",
+        type=int,
+        default=300,
+        help="how much history the server has when clients come",
+    )
     arguments = parser.parse_args()
     for name in arguments.only or [*BENCHES, *CLIENTS]:
         if name in CLIENTS:

@@ -15,10 +15,17 @@ COMMAND = ["sleep", "0.4"]
 
 
 def run_command(_):
-    peers = {"/usr/bin/time": ["/usr/bin/time", "-o", os.devnull], "perf stat": ["perf", "stat", "-o", os.devnull]}
+    peers = {
+        "/usr/bin/time": ["/usr/bin/time", "-o", os.devnull],
+        "perf stat": ["perf", "stat", "-o", os.devnull],
+    }
     peers = {name: words for name, words in peers.items() if shutil.which(words[0])}
     with Machine() as machine:
-        environment = {**os.environ, **machine.environment, "GPUMON_CONTROL": str(machine.path / "control.sock")}
+        environment = {
+            **os.environ,
+            **machine.environment,
+            "GPUMON_CONTROL": str(machine.path / "control.sock"),
+        }
         ways = {"": [], "gpumon run": [str(GPUMON), "run", "--json", os.devnull, "--"], **peers}
         took = {name: [] for name in ways}
         # In turn, since the machine is never the same for long.

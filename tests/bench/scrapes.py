@@ -9,7 +9,8 @@ from machine import PORT, Machine
 from report import row
 
 SCRAPERS = 8
-#: A little more than the time between samples, so that nobody finds what was written for the one before.
+#: A little more than the time between samples, so that nobody finds what was written for the one
+#: before.
 PERIOD_S = 1.03
 #: A server behind a proxy takes each address for another user.
 PROXY = ("--public-origin", "https://gpus.example.org")
@@ -29,8 +30,13 @@ def scrape(program, path, seconds):
     together = threading.Barrier(SCRAPERS)
 
     def scraper(number):
-        connection = http.client.HTTPConnection("127.0.0.1", PORT, source_address=(f"127.0.0.{number + 2}", 0))
-        headers = {"Accept-Encoding": "gzip", "Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"}
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", PORT, source_address=(f"127.0.0.{number + 2}", 0)
+        )
+        headers = {
+            "Accept-Encoding": "gzip",
+            "Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
+        }
         for _ in range(rounds):
             together.wait()
             begun = time.perf_counter()
@@ -51,6 +57,11 @@ def scrape(program, path, seconds):
     took.sort()
     p99 = took[int(len(took) * 0.99)]
     what = f"{path}, 64 GPUs with owners, {SCRAPERS} scrapers at once"
-    row(f"{what}: p99", "<= 15 ms", f"{p99:.1f} ms, {statistics.median(took):.1f} ms at p50, of {len(took)}", p99 <= 15)
+    row(
+        f"{what}: p99",
+        "<= 15 ms",
+        f"{p99:.1f} ms, {statistics.median(took):.1f} ms at p50, of {len(took)}",
+        p99 <= 15,
+    )
     row("  all answered, KB compressed", "all", f"{max(sizes) / 1000:.0f}", min(sizes) > 0)
     row("  CPU of serve per second, with the samples", "", f"{cpu:.1f} ms", None)

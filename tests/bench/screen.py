@@ -10,7 +10,9 @@ import time
 
 
 class Screen:
-    """Of so many columns and rows; programs get `inside` as their input and output. Counts what is `drawn`, from `first` on."""
+    """Of so many columns and rows; programs get `inside` as their input and output. Counts what is
+    `drawn`, from `first` on.
+    """
 
     def __init__(self, columns, rows):
         self.outside, self.inside = pty.openpty()

@@ -3,8 +3,9 @@
 
     python3 tests/bench/strangers.py [--program target/release/gpumon] [--seconds 60]
 
-The other machines are a network namespace of this one, connected by a pair of virtual interfaces, so that the script needs
-root and `ip`. With nginx installed, guesses also arrive through a reverse proxy.
+The other machines are a network namespace of this one, connected by a pair of virtual interfaces,
+so that the script needs root and `ip`. With nginx installed, guesses also arrive through a reverse
+proxy.
 """
 
 import argparse
@@ -33,7 +34,8 @@ PROXY = 8443
 #: Seconds that a client waits for an answer.
 TIMEOUT = 30
 TOKEN = "0123456789abcdef" * 4
-#: Opens TCP connections at a rate and says nothing on them: ADDRESS PORT COUNT PER_SECOND, 0 for as fast as possible.
+#: Opens TCP connections at a rate and says nothing on them: ADDRESS PORT COUNT PER_SECOND, 0 for as
+#: fast as possible.
 FLOOD = """
 import socket, sys, time
 address, port, count, rate = sys.argv[1], *map(int, sys.argv[2:])
@@ -106,14 +108,39 @@ class Site:
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name)
         subject = f"subjectAltName=IP:{SERVER}"
-        new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        new = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+        ]
         keys = ["-keyout", path / "server.key", "-out", path / "server.crt"]
-        subprocess.run([*new, *keys, "-subj", "/CN=gpumon", "-addext", subject], check=True, capture_output=True)
-        write_secret(path / "web.yml", "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n")
+        subprocess.run(
+            [*new, *keys, "-subj", "/CN=gpumon", "-addext", subject],
+            check=True,
+            capture_output=True,
+        )
+        write_secret(
+            path / "web.yml",
+            "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n",
+        )
         write_secret(path / "tokens", f"read scraper {TOKEN}\n")
         options = ["--web-config", path / "web.yml", "--token-file", path / "tokens", *more]
         listen = ["--listen", f"{SERVER}:{PORT}"]
-        command = [*network.inside(0), program, "--source", "sim:2", "serve", "--no-control", *listen, *options]
+        command = [
+            *network.inside(0),
+            program,
+            "--source",
+            "sim:2",
+            "serve",
+            "--no-control",
+            *listen,
+            *options,
+        ]
         self.log = open(path / "log", "w")
         self.process = subprocess.Popen(command, stderr=self.log, stdout=self.log)
         self.network = network
@@ -165,7 +192,9 @@ def ask_on():
         begun = time.perf_counter()
         status = 0
         with contextlib.suppress(OSError, http.client.HTTPException):
-            connection = http.client.HTTPSConnection(address, port, timeout=TIMEOUT, context=context)
+            connection = http.client.HTTPSConnection(
+                address, port, timeout=TIMEOUT, context=context
+            )
             shown = token if token != "guess" else f"{number:064}"
             connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {shown}"})
             answer = connection.getresponse()
@@ -209,17 +238,33 @@ def idle(program, seconds):
             busy = times_while(network, lambda: flood(network, count, rate))
             p50, p99 = statistics.median(busy), percentile(busy, 0.99)
             without = f"without {statistics.median(quiet):.1f}, {percentile(quiet, 0.99):.1f}"
-            row("  requests of others, p50, p99", "p99 <= 20 ms", f"{p50:.1f}, {p99:.1f} ms ({without})", p99 <= 20)
+            row(
+                "  requests of others, p50, p99",
+                "p99 <= 20 ms",
+                f"{p50:.1f}, {p99:.1f} ms ({without})",
+                p99 <= 20,
+            )
 
 
 def flood(network, count, rate):
     """Opens idle connections from another machine; returns the seconds until all are accepted."""
-    command = [*network.inside(1), sys.executable, "-c", FLOOD, SERVER, str(PORT), str(count), str(rate)]
+    command = [
+        *network.inside(1),
+        sys.executable,
+        "-c",
+        FLOOD,
+        SERVER,
+        str(PORT),
+        str(count),
+        str(rate),
+    ]
     return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def times_while(network, work):
-    """Returns the milliseconds of somebody's requests meanwhile; one that fails counts as the longest wait."""
+    """Returns the milliseconds of somebody's requests meanwhile; one that fails counts as the
+    longest wait.
+    """
     client = Client(network, 1, SERVER, PORT, TOKEN, 0.05)
     time.sleep(1)
     work()
@@ -230,12 +275,27 @@ def guesses(program, seconds):
     ways = [("direct", PORT)] + ([("behind nginx", PROXY)] if shutil.which("nginx") else [])
     for way, port in ways:
         more = ["--public-origin", f"https://{SERVER}:{PROXY}"] if port == PROXY else []
-        with Network() as network, Site(program, network, *more) as site, contextlib.ExitStack() as stack:
+        with (
+            Network() as network,
+            Site(program, network, *more) as site,
+            contextlib.ExitStack() as stack,
+        ):
             wait_for(network, site)
             if port == PROXY:
                 configuration = Path(site.folder.name) / "nginx.conf"
-                configuration.write_text(NGINX.format(folder=site.folder.name, server=SERVER, proxy=PROXY, port=PORT))
-                nginx = subprocess.Popen([*network.inside(0), "nginx", "-c", configuration, "-g", "daemon off; user root;"])
+                configuration.write_text(
+                    NGINX.format(folder=site.folder.name, server=SERVER, proxy=PROXY, port=PORT)
+                )
+                nginx = subprocess.Popen(
+                    [
+                        *network.inside(0),
+                        "nginx",
+                        "-c",
+                        configuration,
+                        "-g",
+                        "daemon off; user root;",
+                    ]
+                )
                 stack.callback(nginx.wait)
                 stack.callback(nginx.terminate)
                 time.sleep(1)
@@ -246,7 +306,12 @@ def guesses(program, seconds):
             answers = right.finish()
             refused = sum(status != 200 for status, _ in answers)
             rate = len(wrong) / seconds
-            row(f"correct token during {rate:.0f} wrong ones a second, {way}", "0 refused", f"{refused} of {len(answers)}", refused == 0)
+            row(
+                f"correct token during {rate:.0f} wrong ones a second, {way}",
+                "0 refused",
+                f"{refused} of {len(answers)}",
+                refused == 0,
+            )
             counts = ", ".join(f"{wrong.count(status)} x {status}" for status in sorted(set(wrong)))
             row("  answers to the guesses", "", counts, None)
 
@@ -258,7 +323,9 @@ def main():
     parser.add_argument("--only", choices=["idle", "guesses"])
     arguments = parser.parse_args()
     if os.geteuid() != 0 or not shutil.which("ip"):
-        sys.exit("network namespaces need root and `ip`: run this as root, after `apt-get install iproute2`")
+        sys.exit(
+            "network namespaces need root and `ip`: run this as root, after `apt-get install iproute2`"
+        )
     for one in (idle, guesses):
         if arguments.only in (None, one.__name__):
             one(arguments.program.resolve(), arguments.seconds)

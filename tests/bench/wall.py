@@ -3,8 +3,8 @@
 
     python3 tests/bench/wall.py [--gpumon PATH] [--rounds 15] [--busy]
 
-Needs an NVIDIA GPU. Prints the median of each and their ratio, without a server and with one. `make bench` runs it where there
-is an nvidia-smi.
+Needs an NVIDIA GPU. Prints the median of each and their ratio, without a server and with one. `make
+bench` runs it where there is an nvidia-smi.
 """
 
 import argparse
@@ -16,7 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-# What people and scripts call, and the greatest ratio that is aimed at: without a server, and with one.
+# What people and scripts call, and the greatest ratio that is aimed at: without a server, and with
+# one.
 FORMS = {
     "summary": [],
     "-L": ["-L"],
@@ -52,7 +53,10 @@ def measure(gpumon, rounds, environment, target, what):
         theirs, ours = statistics.median(theirs), statistics.median(ours)
         ratio = ours / theirs
         verdict = "" if ratio <= target else "  MISSED"
-        print(f"{name + ', ' + what:<34} nvidia-smi {theirs:7.1f} ms  gpumon {ours:6.1f} ms  ratio {ratio:.3f} (<= {target}){verdict}", flush=True)
+        print(
+            f"{name + ', ' + what:<34} nvidia-smi {theirs:7.1f} ms  gpumon {ours:6.1f} ms  ratio {ratio:.3f} (<= {target}){verdict}",
+            flush=True,
+        )
         if ratio > target:
             missed.append(f"{name}, {what}")
     return missed
@@ -69,7 +73,10 @@ def run(gpumon, rounds=15, busy=False):
     environment = dict(os.environ, GPUMON_CONTROL=control)
     state = ", busy" if busy else ""
     missed = measure(gpumon, rounds, environment, ALONE, f"alone{state}")
-    server = subprocess.Popen([gpumon, "serve", "--listen", "127.0.0.1:0", "--control", control], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [gpumon, "serve", "--listen", "127.0.0.1:0", "--control", control],
+        stdout=subprocess.DEVNULL,
+    )
     try:
         time.sleep(15)
         missed += measure(gpumon, rounds, environment, SERVED, f"with a server{state}")

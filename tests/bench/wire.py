@@ -1,4 +1,6 @@
-"""What a client of the stream receives, and what it costs the server, with simulated GPUs whose readings change."""
+"""What a client of the stream receives, and what it costs the server, with simulated GPUs whose
+readings change.
+"""
 
 import contextlib
 import selectors
@@ -28,13 +30,30 @@ def wire(seconds, history_seconds):
                 with contextlib.closing(Clients(COMPRESSED, count)) as clients:
                     begun, at = program.cpu_seconds(serve), time.monotonic()
                     came[count] = clients.receive(seconds)
-                    cost[count] = 100 * (program.cpu_seconds(serve) - begun) / (time.monotonic() - at)
+                    cost[count] = (
+                        100 * (program.cpu_seconds(serve) - begun) / (time.monotonic() - at)
+                    )
         what, one = f"{gpus} GPUs, 1 Hz, one compressed client", came[1]
-        row(what, at_most(rate, "kB/s"), f"{one.rate:.1f} kB/s ({plain.rate / one.rate:.1f} x less than plain)", within(one.rate, rate))
-        row("  its first four seconds", at_most(opening, "kB"), f"{one.opening:.0f} kB ({plain.opening:.0f} kB plain)", within(one.opening, opening))
+        row(
+            what,
+            at_most(rate, "kB/s"),
+            f"{one.rate:.1f} kB/s ({plain.rate / one.rate:.1f} x less than plain)",
+            within(one.rate, rate),
+        )
+        row(
+            "  its first four seconds",
+            at_most(opening, "kB"),
+            f"{one.opening:.0f} kB ({plain.opening:.0f} kB plain)",
+            within(one.opening, opening),
+        )
         each = (cost[100] - cost[0]) / 100
         row("  CPU of serve per client, of 100", "<= 0.1 % of a core", f"{each:.3f} %", each <= 0.1)
-        row("    with none, one and 100", "", ", ".join(f"{percent:.2f} %" for percent in cost.values()), None)
+        row(
+            "    with none, one and 100",
+            "",
+            ", ".join(f"{percent:.2f} %" for percent in cost.values()),
+            None,
+        )
 
 
 class Clients:
@@ -51,7 +70,9 @@ class Clients:
         self.count, self.opening, self.rate = count, 0.0, 0.0
 
     def receive(self, seconds):
-        """Reads what one client gets in the first seconds, its opening in kB, and then its rate for so long."""
+        """Reads what one client gets in the first seconds, its opening in kB, and then its rate for
+        so long.
+        """
         opening = self.read_until(time.monotonic() + OPENING_SECONDS)
         rest = self.read_until(time.monotonic() + seconds)
         self.opening, self.rate = opening / 1000 / self.count, rest / 1000 / self.count / seconds

@@ -1,7 +1,8 @@
 """Compares what two programs said, cell by cell, and tells what moved in between from what differs.
 
-A cell is a word with the white space before it. What NVIDIA's tool itself does not say twice the same moves; a number
-that moves may be any number. The layout counts, too: a word must begin or end in the same column.
+A cell is a word with the white space before it. What NVIDIA's tool itself does not say twice the
+same moves; a number that moves may be any number. The layout counts, too: a word must begin or end
+in the same column.
 """
 
 import re
@@ -63,13 +64,17 @@ def compare_line(number, line, others, split, verdict):
         words = {cells[place][0] for cells in theirs}
         stands = any(stands_alike(own, cells, place) for cells in theirs)
         if not stands:
-            verdict.different.append(f"line {number}: {word!r} in another column: {line!r}, not {others[-1]!r}")
+            verdict.different.append(
+                f"line {number}: {word!r} in another column: {line!r}, not {others[-1]!r}"
+            )
         elif word in words:
             verdict.equal += 1
         elif moves(word, words):
             verdict.moved += 1
         else:
-            verdict.different.append(f"line {number}: {word!r}, not {sorted(words)}: {line.strip()!r}")
+            verdict.different.append(
+                f"line {number}: {word!r}, not {sorted(words)}: {line.strip()!r}"
+            )
 
 
 def stands_alike(own, theirs, place):
@@ -81,6 +86,7 @@ def stands_alike(own, theirs, place):
 
 def moves(word, words):
     """Whether it is a number where the other tool's numbers do not stay the same."""
+
     def shape(text):
         return NUMBER.sub("0", text)
 

@@ -17,13 +17,18 @@ GPM = "1,2,3,4,5,6,7,9,10,11,12,13,20,21,30,40,50,60,61,62,63,100,160,166,170,17
 def fields(smi, query):
     """The fields of a query, aliases included, as the tool itself lists them."""
     text = subprocess.run([*smi, f"--help-query-{query}"], capture_output=True, text=True).stdout
-    lines = [line for line in text.splitlines() if re.match(r'^"[\w.]+"( or "[\w.]+")*$', line.strip())]
+    lines = [
+        line for line in text.splitlines() if re.match(r'^"[\w.]+"( or "[\w.]+")*$', line.strip())
+    ]
     return [name for line in lines for name in re.findall(r'"([^"]+)"', line)]
 
 
 def field_forms(smi):
     """Return a query for each field of `--query-gpu`, as a list of (name, arguments)."""
-    return [(f"--query-gpu={name}", [f"--query-gpu={name}", "--format=csv"]) for name in fields(smi, "gpu")]
+    return [
+        (f"--query-gpu={name}", [f"--query-gpu={name}", "--format=csv"])
+        for name in fields(smi, "gpu")
+    ]
 
 
 def all_forms(smi, gpus):
@@ -47,15 +52,27 @@ def all_forms(smi, gpus):
         ("-q -x -i", ["-q", "-x", "-i", "0"]),
         ("-q -d several", ["-q", "-d", "MEMORY,POWER,PIDS"]),
         *[(f"-q -d {section}", ["-q", "-d", section]) for section in SECTIONS],
-        *[(f"--query-{query}, every field", [f"--query-{query}={every[query]}", "--format=csv"]) for query in QUERIES],
-        ("--query-gpu noheader,nounits", [f"--query-gpu={every['gpu']}", "--format=csv,noheader,nounits"]),
+        *[
+            (f"--query-{query}, every field", [f"--query-{query}={every[query]}", "--format=csv"])
+            for query in QUERIES
+        ],
+        (
+            "--query-gpu noheader,nounits",
+            [f"--query-gpu={every['gpu']}", "--format=csv,noheader,nounits"],
+        ),
         ("--query-gpu -i", ["--query-gpu=index,name,uuid", "--format=csv", "-i", last]),
-        ("--query-compute-apps nounits", ["--query-compute-apps=pid,name,used_memory", "--format=csv,noheader,nounits"]),
+        (
+            "--query-compute-apps nounits",
+            ["--query-compute-apps=pid,name,used_memory", "--format=csv,noheader,nounits"],
+        ),
         ("dmon", ["dmon", "-c", "1"]),
         *[(f"dmon -s {group}", ["dmon", "-c", "1", "-s", group]) for group in "pucvmet"],
         ("dmon -s all -o DT", ["dmon", "-c", "1", "-s", "pucvmet", "-o", "DT"]),
         ("dmon --format csv", ["dmon", "-c", "1", "--format", "csv"]),
-        ("dmon --format csv,nounit,noheader", ["dmon", "-c", "1", "--format", "csv,nounit,noheader"]),
+        (
+            "dmon --format csv,nounit,noheader",
+            ["dmon", "-c", "1", "--format", "csv,nounit,noheader"],
+        ),
         ("dmon --gpm-metrics", ["dmon", "-c", "4", "--gpm-metrics", GPM]),
         ("dmon --gpm-options dm", ["dmon", "-c", "1", "--gpm-metrics", "2", "--gpm-options", "dm"]),
         ("pmon", ["pmon", "-c", "1"]),
@@ -74,9 +91,22 @@ def all_forms(smi, gpus):
         *[
             (f"nvlink {option}", ["nvlink", *option.split()])
             for option in (
-                "-s", "-s -i 0", "-s -l 1", "-s -l 99", "-c", "-p", "-R", "-e", "-gt d", "-gt r",
+                "-s",
+                "-s -i 0",
+                "-s -l 1",
+                "-s -l 99",
+                "-c",
+                "-p",
+                "-R",
+                "-e",
+                "-gt d",
+                "-gt r",
                 "-info",
-                "-gLowPwrInfo", "-gBwMode", "-cBridge", "-gLWidth", "-i 0",
+                "-gLowPwrInfo",
+                "-gBwMode",
+                "-cBridge",
+                "-gLWidth",
+                "-i 0",
             )
         ],
     ]
@@ -85,39 +115,118 @@ def all_forms(smi, gpus):
 
 # Forms that gpumon passes to NVIDIA's tool: both run the same one.
 HANDED_OVER = [
-    ["-B"], ["-u"], ["-q", "-u"], ["-q", "-u", "-x"], ["-B", "-i", "0"], ["--get-hostname"],
-    ["-col"], ["-col", "0"], ["-col", "x"], ["-col", "-1"], ["-i", "0", "-col", "2"],
-    ["--columns=1"], ["c2c", "-s"], ["base-clocks"], ["compute-policy", "-l"],
-    ["boost-slider", "-l"], ["conf-compute", "-f"], ["mig", "-lgi"], ["mig", "-lgip"],
-    ["mig", "-lci"], ["power-profiles", "-l"], ["vgpu"], ["nvlink", "-ec"],
+    ["-B"],
+    ["-u"],
+    ["-q", "-u"],
+    ["-q", "-u", "-x"],
+    ["-B", "-i", "0"],
+    ["--get-hostname"],
+    ["-col"],
+    ["-col", "0"],
+    ["-col", "x"],
+    ["-col", "-1"],
+    ["-i", "0", "-col", "2"],
+    ["--columns=1"],
+    ["c2c", "-s"],
+    ["base-clocks"],
+    ["compute-policy", "-l"],
+    ["boost-slider", "-l"],
+    ["conf-compute", "-f"],
+    ["mig", "-lgi"],
+    ["mig", "-lgip"],
+    ["mig", "-lci"],
+    ["power-profiles", "-l"],
+    ["vgpu"],
+    ["nvlink", "-ec"],
 ]
 
 # What is refused, and how: compared word by word, with the exit code.
 REFUSALS = [
-    ["-i", "9"], ["-i", "abc"], ["-i", ""], ["-i"], ["-i", "0", "-i", "1"], ["-q", "-d", "BOGUS"],
-    ["-q", "-d"], ["-q", "-d", "MEMORY, POWER"], ["-d", "MEMORY"], ["-q", "-x", "-d", "MEMORY"],
-    ["-x"], ["-qx"], ["-L", "-q"], ["-L", "-x"], ["-L", "-f", "/tmp/x"], ["-L", "-L"],
-    ["-L", "-i", "7"], ["--bogus"], ["bogus"], ["-Z"],
-    ["--query-gpu=bogus", "--format=csv"], ["--query-gpu=name,bogus", "--format=csv"], ["--query-gpu=NAME", "--format=csv"],
-    ["--query-gpu= name", "--format=csv"], ["--query-gpu"], ["--query-gpu", "--format=csv"], ["--format=csv"],
-    ["--query-gpu=name", "--format=bogus"], ["--query-gpu=name", "--format=CSV"],
-    ["--query-gpu=name", "--query-compute-apps=pid", "--format=csv"], ["--query-gpu=name", "--format=csv", "-q"],
-    ["--query-gpu=name", "--format=csv", "-i", "9"], ["--query-compute-apps=bogus", "--format=csv"], ["--help-query-foo"],
-    ["-l", "0"], ["-lms", "0"], ["-f"], ["-f", "/nonexistent/x"], ["dmon", "-s", "z"], ["dmon", "-i", "9", "-c", "1"],
-    ["dmon", "-o", "Z", "-c", "1"], ["dmon", "--format", "bogus", "-c", "1"], ["dmon", "--gpm-metrics", "999", "-c", "1"],
-    ["pmon", "-s", "z"], ["pmon", "-i", "9", "-c", "1"], ["pmon", "-o", "Z", "-c", "1"], ["topo", "--bogus"],
-    ["topo", "-p2p"], ["topo", "-p2p", "z"], ["topo", "-n", "2"], ["topo", "-n"], ["topo", "-p"], ["topo", "-c", "x"],
-    ["topo", "-C"], ["topo", "-m", "-i", "0"], ["topo", "-C", "-i", "9"], ["nvlink", "--bogus"], ["nvlink", "-s", "-i", "9"],
-    ["nvlink", "-s", "-l", "x"], ["nvlink", "-gt"], ["nvlink", "-sc"], ["nvlink", "-g"],
+    ["-i", "9"],
+    ["-i", "abc"],
+    ["-i", ""],
+    ["-i"],
+    ["-i", "0", "-i", "1"],
+    ["-q", "-d", "BOGUS"],
+    ["-q", "-d"],
+    ["-q", "-d", "MEMORY, POWER"],
+    ["-d", "MEMORY"],
+    ["-q", "-x", "-d", "MEMORY"],
+    ["-x"],
+    ["-qx"],
+    ["-L", "-q"],
+    ["-L", "-x"],
+    ["-L", "-f", "/tmp/x"],
+    ["-L", "-L"],
+    ["-L", "-i", "7"],
+    ["--bogus"],
+    ["bogus"],
+    ["-Z"],
+    ["--query-gpu=bogus", "--format=csv"],
+    ["--query-gpu=name,bogus", "--format=csv"],
+    ["--query-gpu=NAME", "--format=csv"],
+    ["--query-gpu= name", "--format=csv"],
+    ["--query-gpu"],
+    ["--query-gpu", "--format=csv"],
+    ["--format=csv"],
+    ["--query-gpu=name", "--format=bogus"],
+    ["--query-gpu=name", "--format=CSV"],
+    ["--query-gpu=name", "--query-compute-apps=pid", "--format=csv"],
+    ["--query-gpu=name", "--format=csv", "-q"],
+    ["--query-gpu=name", "--format=csv", "-i", "9"],
+    ["--query-compute-apps=bogus", "--format=csv"],
+    ["--help-query-foo"],
+    ["-l", "0"],
+    ["-lms", "0"],
+    ["-f"],
+    ["-f", "/nonexistent/x"],
+    ["dmon", "-s", "z"],
+    ["dmon", "-i", "9", "-c", "1"],
+    ["dmon", "-o", "Z", "-c", "1"],
+    ["dmon", "--format", "bogus", "-c", "1"],
+    ["dmon", "--gpm-metrics", "999", "-c", "1"],
+    ["pmon", "-s", "z"],
+    ["pmon", "-i", "9", "-c", "1"],
+    ["pmon", "-o", "Z", "-c", "1"],
+    ["topo", "--bogus"],
+    ["topo", "-p2p"],
+    ["topo", "-p2p", "z"],
+    ["topo", "-n", "2"],
+    ["topo", "-n"],
+    ["topo", "-p"],
+    ["topo", "-c", "x"],
+    ["topo", "-C"],
+    ["topo", "-m", "-i", "0"],
+    ["topo", "-C", "-i", "9"],
+    ["nvlink", "--bogus"],
+    ["nvlink", "-s", "-i", "9"],
+    ["nvlink", "-s", "-l", "x"],
+    ["nvlink", "-gt"],
+    ["nvlink", "-sc"],
+    ["nvlink", "-g"],
 ]
 
 # What is accepted though it looks wrong.
 ODDITIES = [
-    ["--query-gpu=name"], ["--query-gpu", "name", "--format", "csv"], ["--query-gpu=", "--format=csv"],
-    ["--query-gpu=name,", "--format=csv"], ["--query-gpu=,name", "--format=csv"], ["--query-gpu=name,name", "--format=csv"],
-    ["--query-gpu=clocks.gr", "--format=noheader"], ["--query-gpu=clocks.max.gr", "--format=nounits"],
-    ["--query-gpu=name", "--format=csv,"], ["--query-gpu=name", "--format="], ["--format=csv", "--query-gpu=name"],
-    ["--query-gpu=index", "--format=csv", "-i", "0,9"], ["-q", "-d", "memory"], ["-q", "-d", ""], ["-q", "--display=COMPUTE"],
-    ["--list-gpus"], ["-i", " 0", "-L"], ["dmon", "-c", "1", "-s", "pp"], ["dmon", "--count", "1", "--select", "p"],
-    ["topo", "-c", "99999"], ["nvlink", "-l", "1"],
+    ["--query-gpu=name"],
+    ["--query-gpu", "name", "--format", "csv"],
+    ["--query-gpu=", "--format=csv"],
+    ["--query-gpu=name,", "--format=csv"],
+    ["--query-gpu=,name", "--format=csv"],
+    ["--query-gpu=name,name", "--format=csv"],
+    ["--query-gpu=clocks.gr", "--format=noheader"],
+    ["--query-gpu=clocks.max.gr", "--format=nounits"],
+    ["--query-gpu=name", "--format=csv,"],
+    ["--query-gpu=name", "--format="],
+    ["--format=csv", "--query-gpu=name"],
+    ["--query-gpu=index", "--format=csv", "-i", "0,9"],
+    ["-q", "-d", "memory"],
+    ["-q", "-d", ""],
+    ["-q", "--display=COMPUTE"],
+    ["--list-gpus"],
+    ["-i", " 0", "-L"],
+    ["dmon", "-c", "1", "-s", "pp"],
+    ["dmon", "--count", "1", "--select", "p"],
+    ["topo", "-c", "99999"],
+    ["nvlink", "-l", "1"],
 ]

@@ -3,10 +3,10 @@
 
     python3 tests/conformance/run.py [--gpumon PATH] [--busy] [--daemon] [--fields] [--only TEXT] [--verbose]
 
-Takes both programs' output in turn, and prints for every form how many cells are equal, how many moved in between, and what
-differs. --busy starts a load first (PyTorch or CuPy), --daemon starts `gpumon serve`, so that gpumon answers from its records,
---fields compares each field of --query-gpu in a separate query instead.
-Ends with 1 where anything differs.
+Takes both programs' output in turn, and prints for every form how many cells are equal, how many
+moved in between, and what differs. --busy starts a load first (PyTorch or CuPy), --daemon starts
+`gpumon serve`, so that gpumon answers from its records, --fields compares each field of --query-gpu
+in a separate query instead. Ends with 1 where anything differs.
 """
 
 import argparse
@@ -48,7 +48,9 @@ time.sleep(10000)
 
 
 def take(command, arguments, environment=None):
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, timeout=60, env=environment
+    )
     text = done.stdout + done.stderr
     if "--gpm-metrics" in arguments and done.returncode == 0:
         # NVIDIA's tool has no value for its first rounds, and not always for the same ones.
@@ -60,10 +62,15 @@ def take(command, arguments, environment=None):
 
 
 def compare_form(arguments, programs):
-    """Both in turn, again and again while something differs: what moves is only seen to move after a while."""
+    """Both in turn, again and again while something differs: what moves is only seen to move after
+    a while.
+    """
     smi, own, environment = programs
     theirs, ours = [take(smi, arguments)], []
-    is_csv = any(word.startswith("--query-") and not word.startswith("--query-supported") for word in arguments)
+    is_csv = any(
+        word.startswith("--query-") and not word.startswith("--query-supported")
+        for word in arguments
+    )
     for _ in range(TRIES):
         ours.append(take(own, arguments, environment))
         theirs.append(take(smi, arguments))
@@ -76,7 +83,10 @@ def compare_form(arguments, programs):
 def start_load(gpus):
     work = [(0, "work"), (len(gpus) - 1, "hold"), (0, "hold")]
     started = [
-        subprocess.Popen([sys.executable, "-c", LOAD, str(gpu), what], stdout=subprocess.PIPE, text=True) for gpu, what in work
+        subprocess.Popen(
+            [sys.executable, "-c", LOAD, str(gpu), what], stdout=subprocess.PIPE, text=True
+        )
+        for gpu, what in work
     ]
     for process in started:
         process.stdout.readline()
@@ -86,7 +96,10 @@ def start_load(gpus):
 
 def start_daemon(gpumon):
     control = str(Path(tempfile.mkdtemp()) / "gpumon.sock")
-    server = subprocess.Popen([gpumon, "serve", "--listen", "127.0.0.1:0", "--control", control], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [gpumon, "serve", "--listen", "127.0.0.1:0", "--control", control],
+        stdout=subprocess.DEVNULL,
+    )
     time.sleep(15)
     return server, dict(os.environ, GPUMON_CONTROL=control)
 
@@ -97,12 +110,22 @@ def main():
     parser.add_argument("--smi", default="nvidia-smi")
     parser.add_argument("--busy", action="store_true", help="under load")
     parser.add_argument("--daemon", action="store_true", help="with a server that answers")
-    parser.add_argument("--fields", action="store_true", help="compare each field of --query-gpu separately instead of the forms")
+    parser.add_argument(
+        "--fields",
+        action="store_true",
+        help="compare each field of --query-gpu separately instead of the forms",
+    )
     parser.add_argument("--only", default="", help="forms whose name holds this text")
-    parser.add_argument("--verbose", action="store_true", help="print all differences, not the first few")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print all differences, not the first few"
+    )
     arguments = parser.parse_args()
     smi, own = [arguments.smi], [shutil.which(arguments.gpumon), "smi"]
-    listed = take(smi, ["--query-gpu=uuid,pci.bus_id,serial", "--format=csv,noheader"])[1].strip().splitlines()
+    listed = (
+        take(smi, ["--query-gpu=uuid,pci.bus_id,serial", "--format=csv,noheader"])[1]
+        .strip()
+        .splitlines()
+    )
     gpus = [tuple(line.split(", ")) for line in listed]
     started = start_load(gpus) if arguments.busy else []
     environment = dict(os.environ)
@@ -134,7 +157,10 @@ def main():
 
 
 def report(name, verdict, verbose):
-    print(f"{name:<60} equal {verdict.equal:>5}  moved {verdict.moved:>4}  different {len(verdict.different):>3}", flush=True)
+    print(
+        f"{name:<60} equal {verdict.equal:>5}  moved {verdict.moved:>4}  different {len(verdict.different):>3}",
+        flush=True,
+    )
     for line in verdict.different if verbose else verdict.different[:4]:
         print(f"    {line}")
     return bool(verdict.different)
@@ -146,7 +172,9 @@ def compare_names(smi, own):
     for query in QUERIES:
         theirs, ours = fields(smi, query), fields(own, query)
         same = theirs == ours
-        print(f"{f'--help-query-{query}, names':<60} equal {len(theirs) if same else 0:>5}  different {0 if same else 1:>17}")
+        print(
+            f"{f'--help-query-{query}, names':<60} equal {len(theirs) if same else 0:>5}  different {0 if same else 1:>17}"
+        )
         different += not same
     return different
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds a release of the commit twice, in two folders: all files have to be the same byte for byte.
+"""Builds a release of the commit twice, in two folders: all files have to be the same byte for
+byte.
 
     tests/packages/again.py [ARCHITECTURE...]
 
@@ -18,15 +19,21 @@ from command import run
 def main(architectures: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         # Names of different length move whatever contains them.
-        first, second = (released(Path(folder, name), architectures) for name in ("first", "another"))
-    different = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+        first, second = (
+            released(Path(folder, name), architectures) for name in ("first", "another")
+        )
+    different = sorted(
+        name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
+    )
     if different:
         sys.exit(f"two builds of one commit differ in {', '.join(different)}")
     print(f"two builds in two folders: the same {len(first)} files")
 
 
 def released(worktree: Path, architectures: list[str]) -> dict[str, str]:
-    """The checksum of each file of a release that is built in this folder, which is removed afterwards."""
+    """The checksum of each file of a release that is built in this folder, which is removed
+    afterwards.
+    """
     run("git", "worktree", "add", "--detach", worktree, "HEAD")
     try:
         run("make", "--directory", worktree, "dist", f"ARCHITECTURES={' '.join(architectures)}")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Reads the conda recipe with rattler-build and compares it with the wheels in dist/: what it packs has to be there.
+"""Reads the conda recipe with rattler-build and compares it with the wheels in dist/: what it packs
+has to be there.
 
 Its requirements are not solved and nothing is built: Python and pip would come from conda-forge.
 """
@@ -20,29 +21,43 @@ PLATFORMS = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}
 
 
 def main() -> None:
-    wheels = {wheel.name for wheel in (ROOT / "dist").glob("*.whl")} or sys.exit("dist/ has no wheel: run `make dist` first")
+    wheels = {wheel.name for wheel in (ROOT / "dist").glob("*.whl")} or sys.exit(
+        "dist/ has no wheel: run `make dist` first"
+    )
     os.environ["GPUMON_VERSION"] = re.match(r"jupyterlab_gpumon-([^-]+)-", min(wheels))[1]
     checked = []
     for platform, machine in PLATFORMS.items():
         recipe = rendered(platform)
-        (wheel,) = (Path(source["path"]) for source in recipe["source"] if source["path"].endswith(".whl"))
+        (wheel,) = (
+            Path(source["path"]) for source in recipe["source"] if source["path"].endswith(".whl")
+        )
         if not any(name.endswith(f"_{machine}.whl") for name in wheels):
             continue
         if wheel.name not in wheels:
-            sys.exit(f"the recipe packs {wheel.name} for {platform}, and dist/ has {', '.join(sorted(wheels))}")
+            sys.exit(
+                f"the recipe packs {wheel.name} for {platform}, and dist/ has {', '.join(sorted(wheels))}"
+            )
         check_contents(recipe, ROOT / "dist" / wheel.name)
         checked.append(platform)
-    print(f"conda recipe: read for {' and '.join(PLATFORMS)}; for {' and '.join(checked)}, the wheel has what it expects")
+    print(
+        f"conda recipe: read for {' and '.join(PLATFORMS)}; for {' and '.join(checked)}, the wheel has what it expects"
+    )
 
 
 def rendered(platform: str) -> dict:
-    for_platform = PlatformConfig(target_platform=platform, build_platform="linux-64", host_platform=platform)
-    (variant,) = Stage0Recipe.from_file(str(RECIPE)).render(VariantConfig(), RenderConfig(platform=for_platform))
+    for_platform = PlatformConfig(
+        target_platform=platform, build_platform="linux-64", host_platform=platform
+    )
+    (variant,) = Stage0Recipe.from_file(str(RECIPE)).render(
+        VariantConfig(), RenderConfig(platform=for_platform)
+    )
     return variant.recipe.to_dict()
 
 
 def check_contents(recipe: dict, wheel: Path) -> None:
-    (expected,) = (test["package_contents"] for test in recipe["tests"] if "package_contents" in test)
+    (expected,) = (
+        test["package_contents"] for test in recipe["tests"] if "package_contents" in test
+    )
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
     # Where they are in an environment.

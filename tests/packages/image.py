@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Builds the container image with buildah, and runs it with simulated GPUs and with the fake NVML library.
+"""Builds the container image with buildah, and runs it with simulated GPUs and with the fake NVML
+library.
 
-Where no registry is to be reached, the root of Debian 12 that the packages are tried in takes the place of the base.
+Where no registry is to be reached, the root of Debian 12 that the packages are tried in takes the
+place of the base.
 """
 
 from __future__ import annotations
@@ -30,17 +32,24 @@ def main() -> None:
     shutil.rmtree(STORE, ignore_errors=True)
     STORE.mkdir(parents=True)
     make_base()
-    buildah("build", "--isolation", "chroot", "--file", CONTAINERFILE, "--tag", "gpumon", ROOT / "dist")
+    buildah(
+        "build", "--isolation", "chroot", "--file", CONTAINERFILE, "--tag", "gpumon", ROOT / "dist"
+    )
     container = buildah("from", "localhost/gpumon")
     tried = [
         ("simulated GPUs", [], ["--source", "sim"], "simulated .*H200"),
         ("the fake NVML library", ["--volume", f"{NVML}:{NVML_INSIDE}:ro"], [], "driver .*H200"),
     ]
     for what, options, arguments, wanted in tried:
-        said = buildah("run", "--isolation", "chroot", *options, container, "--", "gpumon", *arguments)
+        said = buildah(
+            "run", "--isolation", "chroot", *options, container, "--", "gpumon", *arguments
+        )
         if not re.search(wanted, said):
             sys.exit(f"{said}\nthe image does not say `{wanted}` with {what}")
-    if buildah("run", "--isolation", "chroot", container, "--", "id", "--user", "--name") != "gpumon":
+    if (
+        buildah("run", "--isolation", "chroot", container, "--", "id", "--user", "--name")
+        != "gpumon"
+    ):
         sys.exit("the image runs gpumon as somebody else than its user gpumon")
     shutil.rmtree(STORE)
     print(f"image: built of {BASE}, run with {tried[0][0]} and {tried[1][0]}")

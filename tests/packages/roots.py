@@ -1,4 +1,6 @@
-"""Fresh systems to install into: roots of Debian and Ubuntu, made once by mmdebstrap and kept in target/roots."""
+"""Fresh systems to install into: roots of Debian and Ubuntu, made once by mmdebstrap and kept in
+target/roots.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ ROOTS = ROOT / "target" / "roots"
 DEBIAN = "http://deb.debian.org/debian"
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
 #: What an installer builds the source distribution with, on such a system.
-MATURIN_FOR_MUSL = "--only-binary=:all: --platform=musllinux_1_1_x86_64 --python-version=3.11 'maturin>=1.16,<2'"
+MATURIN_FOR_MUSL = (
+    "--only-binary=:all: --platform=musllinux_1_1_x86_64 --python-version=3.11 'maturin>=1.16,<2'"
+)
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,18 @@ SYSTEMS = [
     System(
         *("ubuntu-20.04", "focal", "python3.9-venv,systemd,man-db"),
         # Debian has no key of Ubuntu's. Nothing of these roots leaves them.
-        sources=tuple(f"deb [trusted=yes] {UBUNTU} {suite} main universe" for suite in ("focal", "focal-updates")),
+        sources=tuple(
+            f"deb [trusted=yes] {UBUNTU} {suite} main universe"
+            for suite in ("focal", "focal-updates")
+        ),
     ),
     System("debian-12-arm64", "bookworm", "python3-venv,man-db", debian_architecture="arm64"),
     System(
-        *("debian-12-musl", "bookworm", "gcc,make,libc6-dev,musl-tools,bzip2,xz-utils,busybox-static,python3-pip-whl"),
+        *(
+            "debian-12-musl",
+            "bookworm",
+            "gcc,make,libc6-dev,musl-tools,bzip2,xz-utils,busybox-static,python3-pip-whl",
+        ),
         sources=tuple(f"{kind} {DEBIAN} bookworm main" for kind in ("deb", "deb-src")),
         options=(
             f"--customize-hook=copy-in {HERE / 'musl.sh'} /",
@@ -70,10 +81,18 @@ def make(system: System) -> None:
     # So that one that is cut short is not taken for whole.
     unfinished = ROOTS / f".{system.name}"
     shutil.rmtree(unfinished, ignore_errors=True)
-    command = ["mmdebstrap", "--variant=minbase", "--format=dir", "--skip=check/qemu", *system.options]
+    command = [
+        "mmdebstrap",
+        "--variant=minbase",
+        "--format=dir",
+        "--skip=check/qemu",
+        *system.options,
+    ]
     command += [f"--arch={system.debian_architecture}", f"--include={system.packages}"]
     command += [system.suite, str(unfinished), *system.sources]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode != 0:
-        sys.exit(f"{made.stderr[-3000:]}\n{system.name}: mmdebstrap failed; is its mirror to be reached?")
+        sys.exit(
+            f"{made.stderr[-3000:]}\n{system.name}: mmdebstrap failed; is its mirror to be reached?"
+        )
     unfinished.rename(system.root)

@@ -3,8 +3,8 @@
 
     tests/packages/run.py [SYSTEM...]
 
-Runs as root, with what `tools/need.py packages` installs. Wheel, Debian package and archive have to work at once on every
-system with glibc, and to refuse one with musl in words that say why.
+Runs as root, with what `tools/need.py packages` installs. Wheel, Debian package and archive have to
+work at once on every system with glibc, and to refuse one with musl in words that say why.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 from command import ROOT
 from roots import HERE, SYSTEMS, System, make
 
-#: In a namespace of its own: the root below a layer that is thrown away, dist/, this folder, and no network but loopback.
+#: In a namespace of its own: the root below a layer that is thrown away, dist/, this folder, and no
+#: network but loopback.
 ENTER = r"""
 mount -t tmpfs -o mode=755 tmpfs "$1"
 mkdir "$1/upper" "$1/work" "$1/root"
@@ -45,7 +46,10 @@ def main(names: list[str]) -> None:
         sys.exit("dist/ has no wheel: run `make dist` first")
     systems = [known[name] for name in names] or SYSTEMS
     failed = [system.name for system in systems if not passes(system, dist)]
-    print(f"{len(systems) - len(failed)} of {len(systems)} systems passed" + "".join(f"; failed: {name}" for name in failed))
+    print(
+        f"{len(systems) - len(failed)} of {len(systems)} systems passed"
+        + "".join(f"; failed: {name}" for name in failed)
+    )
     sys.exit(1 if failed else 0)
 
 
@@ -53,17 +57,43 @@ def passes(system: System, dist: Path) -> bool:
     make(system)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as layer:
-        command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-euc", ENTER, "sh", layer]
+        command = [
+            "unshare",
+            "--mount",
+            "--net",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "sh",
+            "-euc",
+            ENTER,
+            "sh",
+            layer,
+        ]
         command += [str(system.root), str(dist), str(HERE), system.check, system.architecture]
         try:
             done = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
             )
             code, said = done.returncode, done.stdout
         except subprocess.TimeoutExpired as error:
             code, said = -1, f"{(error.stdout or b'').decode()}\nnot done after {LIMIT_S} s"
-    print(f"{system.name}: {'passed' if code == 0 else 'FAILED'} in {time.monotonic() - begun:.0f} s", flush=True)
-    print("".join(f"    {line}\n" for line in said.splitlines() if code != 0 or line.startswith("* ")), end="", flush=True)
+    print(
+        f"{system.name}: {'passed' if code == 0 else 'FAILED'} in {time.monotonic() - begun:.0f} s",
+        flush=True,
+    )
+    print(
+        "".join(
+            f"    {line}\n" for line in said.splitlines() if code != 0 or line.startswith("* ")
+        ),
+        end="",
+        flush=True,
+    )
     return code == 0
 
 

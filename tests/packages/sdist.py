@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Builds the wheel from the commit and from the source distribution in dist/, and compares them byte for byte.
+"""Builds the wheel from the commit and from the source distribution in dist/, and compares them
+byte for byte.
 
-The source distribution has what npm builds, so that it is built without Node.js. GPUMON_PROFILE=dev is quicker.
+The source distribution has what npm builds, so that it is built without Node.js. GPUMON_PROFILE=dev
+is quicker.
 """
 
 from __future__ import annotations
@@ -24,32 +26,49 @@ def main() -> None:
         folder = Path(name)
         commit = folder / "commit.tar"
         run("git", "archive", "--prefix=gpumon/", f"--output={commit}", "HEAD")
-        environment = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
+        environment = {
+            name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"
+        }
         environment["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct")
         from_commit = members(built(commit, folder, environment))
         # Programs that fail, where Node.js would be found.
         without = folder / "without"
         without.mkdir()
         for program in ("node", "npm", "npx"):
-            (without / program).write_text(f"#!/bin/sh\necho '{program} is not needed here' >&2\nexit 1\n", encoding="utf-8")
+            (without / program).write_text(
+                f"#!/bin/sh\necho '{program} is not needed here' >&2\nexit 1\n", encoding="utf-8"
+            )
             (without / program).chmod(0o755)
         environment["PATH"] = f"{without}:{os.environ['PATH']}"
         from_sdist = members(built(sdists[0], folder, environment))
     names = from_commit.keys() | from_sdist.keys()
     different = sorted(name for name in names if from_commit.get(name) != from_sdist.get(name))
     if different:
-        sys.exit(f"{sdists[0].name} makes another wheel than HEAD, in {', '.join(different)}: is dist/ older?")
+        sys.exit(
+            f"{sdists[0].name} makes another wheel than HEAD, in {', '.join(different)}: is dist/ older?"
+        )
     print(f"{sdists[0].name}: without Node.js, it makes the same {len(names)} files as the commit")
 
 
 def built(source: Path, folder: Path, environment: dict[str, str]) -> Path:
-    """Build the wheel of an archive of sources; all are built in one place, which debug information names."""
+    """Build the wheel of an archive of sources; all are built in one place, which debug information
+    names.
+    """
     with tempfile.TemporaryDirectory(dir=folder) as unpacked:
         run("tar", "--extract", "--file", source, "--directory", unpacked)
         (top,) = Path(unpacked).iterdir()
         place = top.rename(folder / "gpumon")
     wheels = folder / f"wheels-of-{source.stem}"
-    command = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "--wheel-dir", wheels]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--wheel-dir",
+        wheels,
+    ]
     run(*command, place, env=environment)
     shutil.rmtree(place)
     (wheel,) = wheels.glob("*.whl")

@@ -4,8 +4,9 @@
     tests/packages/service.py [SYSTEM...]
     tests/packages/service.py --here PROGRAM
 
-Runs as root. A system has what `make dist` has built, installed as a Debian package; with --here it is a layer of this
-machine's own, with this program and the units of deploy/systemd. GPUs are those of the fake NVML library.
+Runs as root. A system has what `make dist` has built, installed as a Debian package; with --here it
+is a layer of this machine's own, with this program and the units of deploy/systemd. GPUs are those
+of the fake NVML library.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from roots import HERE, SYSTEMS, make
 
 #: Those whose systemd knows the version 2 of control groups, and runs on this processor.
 BOOTED = [system for system in SYSTEMS if system.name in ("debian-12", "debian-13")]
-#: In namespaces of its own: a layer over the root that is thrown away, no network but loopback, no device that matters.
+#: In namespaces of its own: a layer over the root that is thrown away, no network but loopback, no
+#: device that matters.
 BOOT = r"""
 layer=$1
 mount -t tmpfs -o mode=755 tmpfs "$layer"
@@ -58,7 +60,13 @@ FAKE = """\
 Environment=GPUMON_NVML_LIB=/opt/libfake_nvml.so GPUMON_FAKE_NVML_SCENARIO=/opt/scenario.toml
 """
 #: What would look at devices or networks of this machine.
-MASKED = ["systemd-udevd", "systemd-udev-trigger", "systemd-networkd", "systemd-resolved", "systemd-timesyncd"]
+MASKED = [
+    "systemd-udevd",
+    "systemd-udev-trigger",
+    "systemd-networkd",
+    "systemd-resolved",
+    "systemd-timesyncd",
+]
 LIMIT_S = 300
 
 
@@ -75,7 +83,11 @@ def main(arguments: list[str]) -> None:
     for system in [known[name] for name in arguments] or BOOTED:
         make(system)
         (package,) = (ROOT / "dist").glob(f"gpumon_*_{system.debian_architecture}.deb")
-        install(lambda files, package=package: shutil.copy(package, files / "opt/gpumon.deb"), system.name, system.root)
+        install(
+            lambda files, package=package: shutil.copy(package, files / "opt/gpumon.deb"),
+            system.name,
+            system.root,
+        )
 
 
 def copy_units(files: Path, program: Path) -> None:
@@ -88,7 +100,9 @@ def copy_units(files: Path, program: Path) -> None:
 
 
 def install(add, name: str, root: Path) -> None:
-    """Boot over `root` with what `add` puts into a folder of files, and end this program where a check fails."""
+    """Boot over `root` with what `add` puts into a folder of files, and end this program where a
+    check fails.
+    """
     with tempfile.TemporaryDirectory() as folder:
         layer, files, said = Path(folder, "layer"), Path(folder, "files"), Path(folder, "said")
         units = files / "etc/systemd/system"
@@ -105,17 +119,35 @@ def install(add, name: str, root: Path) -> None:
             (units / f"{unit}.service").symlink_to("/dev/null")
         add(files)
         # The files of a package are root's, and so are these.
-        folder_of_all = ["unshare", "--mount", "--net", "--pid", "--cgroup", "--uts", "--ipc", "--fork", "--kill-child"]
+        folder_of_all = [
+            "unshare",
+            "--mount",
+            "--net",
+            "--pid",
+            "--cgroup",
+            "--uts",
+            "--ipc",
+            "--fork",
+            "--kill-child",
+        ]
         command = [*folder_of_all, "sh", "-euc", BOOT, "sh", *map(str, (layer, root, files, said))]
         try:
-            booted = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            booted = subprocess.run(
+                command, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            )
             console = booted.stdout + booted.stderr
         except subprocess.TimeoutExpired:
             console = f"not done after {LIMIT_S} s"
         told = said.read_text(encoding="utf-8")
     passed = "ended: success" in told
     print(f"{name}: {'passed' if passed else 'FAILED'}", flush=True)
-    print("".join(f"    {line}\n" for line in told.splitlines() if not passed or line.startswith("* ")), end="", flush=True)
+    print(
+        "".join(
+            f"    {line}\n" for line in told.splitlines() if not passed or line.startswith("* ")
+        ),
+        end="",
+        flush=True,
+    )
     if not passed:
         sys.exit(console[-3000:])
 

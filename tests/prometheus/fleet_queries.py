@@ -1,4 +1,6 @@
-"""What `gpumon fleet` asks Prometheus, as docs/reference/fleet-queries.md lists it. run.py asks it of a real one."""
+"""What `gpumon fleet` asks Prometheus, as docs/reference/fleet-queries.md lists it. run.py asks it
+of a real one.
+"""
 
 import re
 from pathlib import Path
@@ -25,14 +27,22 @@ def queries():
     text = PAGE.read_text(encoding="utf-8")
     cells = re.findall(r"^\| .* \| `(.*)`[^`]* \|$", text, re.MULTILINE)
     blocks = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    listed = [cell.replace("\\|", "|") for cell in cells] + [line for block in blocks for line in block.splitlines()]
+    listed = [cell.replace("\\|", "|") for cell in cells] + [
+        line for block in blocks for line in block.splitlines()
+    ]
     return [shortened(query) for query in listed]
 
 
 def shortened(query):
     """The same of seconds, and of all nodes."""
-    query = re.sub(r"\[(86400|720)s(:900s)?\]", lambda match: "[5s:1s]" if match[2] else "[5s]", query)
-    return query.replace("offset 86400s", "offset 2s").replace('{instance=~"n2:9124"}', "").replace('job=~"g|', 'job=~"')
+    query = re.sub(
+        r"\[(86400|720)s(:900s)?\]", lambda match: "[5s:1s]" if match[2] else "[5s]", query
+    )
+    return (
+        query.replace("offset 86400s", "offset 2s")
+        .replace('{instance=~"n2:9124"}', "")
+        .replace('job=~"g|', 'job=~"')
+    )
 
 
 def reason(query):

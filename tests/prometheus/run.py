@@ -3,8 +3,9 @@
 
     python3 tests/prometheus/run.py [--gpumon target/debug/gpumon]
 
-Prints each query, and whether it has data. queries.toml says where the queries are from, and which can have none. Needs
-`prometheus` (Debian: apt-get install prometheus) and the fake NVML library (cargo build -p fake-nvml).
+Prints each query, and whether it has data. queries.toml says where the queries are from, and which
+can have none. Needs `prometheus` (Debian: apt-get install prometheus) and the fake NVML library
+(cargo build -p fake-nvml).
 """
 
 import argparse
@@ -38,7 +39,9 @@ PATIENCE_S = 60
 
 @contextmanager
 def gpumon(program, folder):
-    """The port of a server over the busy scenario, where this process is one of those that use GPUs."""
+    """The port of a server over the busy scenario, where this process is one of those that use
+    GPUs.
+    """
     process = f'[[process]]\ngpu = 1\npid = {os.getpid()}\nmemory = "2 GiB"\nsm_percent = 40\n'
     scenario = Path(folder, "scenario.toml")
     scenario.write_text((HERE / "scenario.toml").read_text() + process)
@@ -48,7 +51,9 @@ def gpumon(program, folder):
         "GPUMON_CONTROL": str(Path(folder, "control.sock")),
     }
     command = [program, "serve", "--listen", "127.0.0.1:0", "--no-control"]
-    with subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True
+    ) as server:
         try:
             first = server.stderr.readline()
             yield int(re.search(r":(\d+)/?\s*$", first).group(1))
@@ -60,21 +65,35 @@ def gpumon(program, folder):
 def prometheus(targets, folder):
     """The address of a Prometheus that scrapes these paths each second."""
     jobs = [
-        {"job_name": name, "metrics_path": path, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+        {
+            "job_name": name,
+            "metrics_path": path,
+            "static_configs": [{"targets": [f"127.0.0.1:{port}"]}],
+        }
         for name, (port, path) in targets.items()
     ]
     # JSON is YAML.
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-    configuration = {"global": times, "scrape_configs": jobs, "rule_files": [str(fleet_queries.RULES)]}
+    configuration = {
+        "global": times,
+        "scrape_configs": jobs,
+        "rule_files": [str(fleet_queries.RULES)],
+    }
     Path(folder, "prometheus.yml").write_text(json.dumps(configuration))
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    command = [
+        "prometheus",
+        f"--config.file={folder}/prometheus.yml",
+        f"--storage.tsdb.path={folder}/data",
+    ]
     command += [f"--web.listen-address={address}", "--log.level=error"]
     try:
         server = subprocess.Popen(command)
     except FileNotFoundError:
-        sys.exit("prometheus is missing: install it with `python3 tools/need.py promtool`, then try again")
+        sys.exit(
+            "prometheus is missing: install it with `python3 tools/need.py promtool`, then try again"
+        )
     try:
         yield f"http://{address}"
     finally:
@@ -99,7 +118,10 @@ def wait_for_scrapes(address):
     counts = {}
     while time.monotonic() < end:
         try:
-            found = query(address, f"count_over_time(up[{PATIENCE_S}s]) and up == 1 and on (job) count by (job) ({{gpu='0'}})")
+            found = query(
+                address,
+                f"count_over_time(up[{PATIENCE_S}s]) and up == 1 and on (job) count by (job) ({{gpu='0'}})",
+            )
         except OSError:
             found = []
         counts = {series["metric"]["job"]: int(series["value"][1]) for series in found}
@@ -113,7 +135,10 @@ def with_bool(expression):
     """The same with comparisons that say 0 or 1, so that it has data whether or not it holds."""
     outside = re.split(r"(\{[^}]*\})", expression)
     return "".join(
-        part if part.startswith("{") else re.sub(r"(==|!=|>=|<=|>|<)(?!\s*bool)\s*", r"\1 bool ", part) for part in outside
+        part
+        if part.startswith("{")
+        else re.sub(r"(==|!=|>=|<=|>|<)(?!\s*bool)\s*", r"\1 bool ", part)
+        for part in outside
     )
 
 
@@ -133,13 +158,17 @@ def run(program, tell=print):
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         port = stack.enter_context(gpumon(program, folder))
-        address = stack.enter_context(prometheus({name: (port, path) for name, path in PATHS.items()}, folder))
+        address = stack.enter_context(
+            prometheus({name: (port, path) for name, path in PATHS.items()}, folder)
+        )
         wait_for_scrapes(address)
         for kind, expression, missing in questions():
             series, holds = query(address, with_bool(expression)), query(address, expression)
             counts.setdefault(kind, []).append(bool(series))
             state = f"{len(series)} series" if series else f"no data: {missing}"
-            tell(f"{kind:<26} {state:<12} {'holds   ' if holds and kind == 'alert' else '        '} {expression}")
+            tell(
+                f"{kind:<26} {state:<12} {'holds   ' if holds and kind == 'alert' else '        '} {expression}"
+            )
             if bool(series) == (missing is not None):
                 wrong.append(f"{expression} has {'data' if series else 'no data'}")
         wrong += own_metrics(address)
@@ -189,7 +218,9 @@ def queries_of_a_fleet(address):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gpumon", default=str(HERE.parents[1] / "target/debug/gpumon"), help="the program")
+    parser.add_argument(
+        "--gpumon", default=str(HERE.parents[1] / "target/debug/gpumon"), help="the program"
+    )
     wrong = run(parser.parse_args().gpumon)
     for line in wrong:
         print(f"WRONG: {line}", file=sys.stderr)

@@ -1,4 +1,6 @@
-"""A GPU that real processes hold: what they allocate through the fake CUDA driver, the fake NVML library tells of them."""
+"""A GPU that real processes hold: what they allocate through the fake CUDA driver, the fake NVML
+library tells of them.
+"""
 
 import json
 import os
@@ -26,7 +28,9 @@ def over_fake_gpu(folder: "str | Path") -> "dict[str, str]":
     if not CUDA.exists():
         raise FileNotFoundError(f"{CUDA} is missing: run `make fake-library`")
     nvml = over_fake(folder, '[[gpu]]\nindex = 0\nprofile = "idle"\n') | {"GPUMON_CONFIG": "none"}
-    shown = subprocess.run([gpumon.find_gpumon_bin(), "--json"], env=os.environ | nvml, capture_output=True, check=True)
+    shown = subprocess.run(
+        [gpumon.find_gpumon_bin(), "--json"], env=os.environ | nvml, capture_output=True, check=True
+    )
     (board,) = json.loads(shown.stdout)["inventory"]["gpus"]
     scenario, state = Path(folder, "cuda.toml"), Path(folder, "state")
     scenario.write_text(f'devices = 1\nuuids = ["{board["uuid"]}"]\n')

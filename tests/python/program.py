@@ -16,7 +16,9 @@ PATIENCE_S = 90
 
 
 def over_fake(folder: str | Path, scenario: str) -> dict[str, str]:
-    """Variables with which gpumon reads this scenario, which is kept in the folder, and no other server."""
+    """Variables with which gpumon reads this scenario, which is kept in the folder, and no other
+    server.
+    """
     file = Path(folder, "scenario.toml")
     file.write_text(scenario)
     return {
@@ -29,7 +31,9 @@ def over_fake(folder: str | Path, scenario: str) -> dict[str, str]:
 def output_of(*arguments: str, **env: str) -> str:
     """What gpumon prints with these arguments and variables; it has to end well."""
     command = [gpumon.find_gpumon_bin(), *arguments]
-    return subprocess.run(command, env=os.environ | env, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        command, env=os.environ | env, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def snapshot(**env: str) -> dict:
@@ -41,7 +45,15 @@ def snapshot(**env: str) -> dict:
 def server(folder: str | Path, *arguments: str, **env: str) -> Iterator[str]:
     """A server that has a sample, and the path of its control socket."""
     control = str(Path(folder, "control.sock"))
-    command = [gpumon.find_gpumon_bin(), *arguments, "serve", "--control", control, "--listen", "127.0.0.1:0"]
+    command = [
+        gpumon.find_gpumon_bin(),
+        *arguments,
+        "serve",
+        "--control",
+        control,
+        "--listen",
+        "127.0.0.1:0",
+    ]
     with subprocess.Popen(command, env=os.environ | env, stderr=subprocess.DEVNULL) as running:
         try:
             wait_for(lambda: _is_ready(control))

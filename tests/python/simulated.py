@@ -20,7 +20,9 @@ PATIENCE_S = 60
 
 def constant(pid: int, gpu: int = 0, memory: str = "4 GiB", sm_percent: int = 50) -> str:
     """A process in a scenario that always does the same."""
-    return f'[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = "{memory}"\nsm_percent = {sm_percent}\n'
+    return (
+        f'[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = "{memory}"\nsm_percent = {sm_percent}\n'
+    )
 
 
 #: GPU 0 draws 300 W.
@@ -59,7 +61,14 @@ class Simulated(unittest.TestCase):
     @contextlib.contextmanager
     def server(self) -> Iterator[subprocess.Popen]:
         """A server of this user."""
-        command = [gpumon.find_gpumon_bin(), "serve", "--listen", "127.0.0.1:0", "--interval-ms", "200"]
+        command = [
+            gpumon.find_gpumon_bin(),
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--interval-ms",
+            "200",
+        ]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as served:
             try:
                 until = time.monotonic() + PATIENCE_S

@@ -63,6 +63,8 @@ class StandInTest(unittest.TestCase):
         """Run a program that children can import, over the stand-in, and return what it prints."""
         file = self.says.with_name("program.py")
         file.write_text(PRELUDE + code)
-        done = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=60, env=os.environ)
+        done = subprocess.run(
+            [sys.executable, file], capture_output=True, text=True, timeout=60, env=os.environ
+        )
         self.assertEqual(done.stderr, "")
         return done.stdout

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""A stand-in for `gpumon measure` that fails in ways in which the real one does not: it says all that it is told to.
+"""A stand-in for `gpumon measure` that fails in ways in which the real one does not: it says all
+that it is told to.
 
-STANDIN_SAYS names a file of faults, one a line: `mute` reads nothing, `die N` ends after N lines, `garbage` answers with
-what is no JSON, `failed` finds no driver, `slow S` answers after so many seconds, `stubborn` outlives its input. Each line
-that it reads is written to the file that STANDIN_HEARD names.
+STANDIN_SAYS names a file of faults, one a line: `mute` reads nothing, `die N` ends after N lines,
+`garbage` answers with what is no JSON, `failed` finds no driver, `slow S` answers after so many
+seconds, `stubborn` outlives its input. Each line that it reads is written to the file that
+STANDIN_HEARD names.
 """
 
 import json
@@ -35,7 +37,9 @@ COST = {
             "pcie_tx_bytes": None,
             "nvlink_rx_bytes": None,
             "nvlink_tx_bytes": None,
-            "conditions": [{"kind": "throttled", "from_ms": 1, "to_ms": 2, "text": "Power-capped at 700 W"}],
+            "conditions": [
+                {"kind": "throttled", "from_ms": 1, "to_ms": 2, "text": "Power-capped at 700 W"}
+            ],
             "of_a_newer_program": 1,
         }
     ],
@@ -81,7 +85,9 @@ def main() -> None:
             elif request.get("cost") in begun:
                 say({"id": request["id"], **answer(begun[request["cost"]])})
             else:
-                say({"id": request["id"], "error": "the stand-in has no such thing; begin it first"})
+                say(
+                    {"id": request["id"], "error": "the stand-in has no such thing; begin it first"}
+                )
     if "stubborn" in told:
         time.sleep(600)
 
@@ -89,7 +95,11 @@ def main() -> None:
 def answer(run: dict) -> dict:
     ended_ms = run.get("ended_ms", time.time() * 1000)
     duration_s = (ended_ms - run["at_ms"]) / 1000
-    times = {"started_ms": round(run["at_ms"]), "ended_ms": round(ended_ms), "duration_s": duration_s}
+    times = {
+        "started_ms": round(run["at_ms"]),
+        "ended_ms": round(ended_ms),
+        "duration_s": duration_s,
+    }
     cost = {"version": 1, "name": run.get("name"), **times, **COST}
     stored = {"version": 1, "duration_s": duration_s, "gpus": ["NVIDIA H200"]}
     return {"cost": cost, "stored": stored}

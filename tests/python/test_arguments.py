@@ -23,7 +23,10 @@ FIELD = "power.draw_watts"
 class Arguments(StandInTest):
     def assert_refused(self, cases: "list[tuple[object, type[Exception], str]]", call) -> None:
         for value, error, cure in cases:
-            with self.subTest(value=repr(value)[:60]), self.assertRaisesRegex(error, cure) as caught:
+            with (
+                self.subTest(value=repr(value)[:60]),
+                self.assertRaisesRegex(error, cure) as caught,
+            ):
                 call(value)
             self.assertLess(len(str(caught.exception)), 300)
         self.assertEqual(self.heard(), [], "the program was asked")
@@ -43,10 +46,15 @@ class Arguments(StandInTest):
             pass
         cure = f"^no such process: {ended.pid}; name the PID of a running process$"
         self.assert_refused([(ended.pid, ValueError, cure)], lambda pid: gpumon.measure(pid=pid))
-        self.assert_refused([(ended.pid, ValueError, cure)], lambda pid: gpumon.measure(print, pid=pid))
+        self.assert_refused(
+            [(ended.pid, ValueError, cure)], lambda pid: gpumon.measure(print, pid=pid)
+        )
 
     def test_name_must_be_text(self) -> None:
-        cases = [(name, TypeError, r"the name of a measurement must be a string, .*write str\(") for name in (3, 2.5, True, b"a", [], HUGE)]
+        cases = [
+            (name, TypeError, r"the name of a measurement must be a string, .*write str\(")
+            for name in (3, 2.5, True, b"a", [], HUGE)
+        ]
         self.assert_refused(cases, gpumon.measure)
         self.assert_refused(cases, gpumon.Measurement)
         self.assertEqual(gpumon.measure("").name, "")
@@ -54,17 +62,33 @@ class Arguments(StandInTest):
 
     def test_impossible_points_are_refused(self) -> None:
         cure = "points=.* is not possible: pass a whole number from 1 to 5000"
-        cases = [(points, ValueError, cure) for points in (2.5, 600.0, -1, 0, 5001, 2**40, True, NAN, INFINITY, HUGE)]
+        cases = [
+            (points, ValueError, cure)
+            for points in (2.5, 600.0, -1, 0, 5001, 2**40, True, NAN, INFINITY, HUGE)
+        ]
         cases += [(points, TypeError, cure) for points in ("600", "", None, [600])]
         self.assert_refused(cases, lambda points: gpumon.history(FIELD, points=points))
 
     def test_impossible_times_are_refused(self) -> None:
         cure = "is not possible: pass "
-        wrong = [NAN, INFINITY, -INFINITY, 1e12, -1e300, HUGE, True, datetime.timedelta.max, datetime.timedelta.min]
+        wrong = [
+            NAN,
+            INFINITY,
+            -INFINITY,
+            1e12,
+            -1e300,
+            HUGE,
+            True,
+            datetime.timedelta.max,
+            datetime.timedelta.min,
+        ]
         wrong += [datetime.datetime.min, datetime.datetime(1969, 12, 1), pandas.NaT]
         cases = [(moment, ValueError, cure) for moment in wrong]
         seconds = "is not possible: pass seconds ago, a timedelta or a datetime"
-        cases += [(moment, TypeError, seconds) for moment in ("10m", "", b"1", None, [600], datetime.date(2026, 1, 1))]
+        cases += [
+            (moment, TypeError, seconds)
+            for moment in ("10m", "", b"1", None, [600], datetime.date(2026, 1, 1))
+        ]
         self.assert_refused(cases, lambda since: gpumon.history(FIELD, since))
         self.assert_refused(cases, lambda until: gpumon.history(FIELD, 600, until))
         for since, until in ((60, 120), (0, 0), (1e-9, 0)):
@@ -72,14 +96,30 @@ class Arguments(StandInTest):
                 gpumon.history(FIELD, since, until)
 
     def test_impossible_fields_are_refused(self) -> None:
-        cases = [(fields, ValueError, r"no field was requested: name at least one, for example gpumon.history\(\[") for fields in ("", " ", [], [""], [FIELD, ""])]
-        cases += [(fields, TypeError, "the ID of a field must be a string") for fields in (None, 3, 2.5, True, b"a", [b"a"], [3], [None], HUGE)]
+        cases = [
+            (
+                fields,
+                ValueError,
+                r"no field was requested: name at least one, for example gpumon.history\(\[",
+            )
+            for fields in ("", " ", [], [""], [FIELD, ""])
+        ]
+        cases += [
+            (fields, TypeError, "the ID of a field must be a string")
+            for fields in (None, 3, 2.5, True, b"a", [b"a"], [3], [None], HUGE)
+        ]
         self.assert_refused(cases, gpumon.history)
 
     def test_impossible_interval_is_refused(self) -> None:
         cure = "interval_s=.* is not possible: pass seconds, 0.1 to 3600"
-        cases = [(interval, ValueError, cure) for interval in (0, 0.05, -1, 3601, NAN, INFINITY, HUGE, True)]
-        cases += [(interval, TypeError, cure) for interval in ("1", "", None, [1], datetime.timedelta(seconds=1))]
+        cases = [
+            (interval, ValueError, cure)
+            for interval in (0, 0.05, -1, 3601, NAN, INFINITY, HUGE, True)
+        ]
+        cases += [
+            (interval, TypeError, cure)
+            for interval in ("1", "", None, [1], datetime.timedelta(seconds=1))
+        ]
         self.assert_refused(cases, gpumon.stream)
         self.assert_refused(cases, gpumon.Stream)
         for interval in (1, 0.5, numpy.float32(0.5), numpy.int64(2)):
@@ -87,9 +127,18 @@ class Arguments(StandInTest):
 
     def test_impossible_mark_is_refused(self) -> None:
         length = "a mark's text has 1 to 100 characters, not "
-        cases = [(text, ValueError, length + "0: write what happens") for text in ("", " ", "\n", "\t\r\n")]
-        cases += [("x" * 101, ValueError, length + "101: shorten it"), ("語" * 500, ValueError, length + "500: shorten it")]
-        cases += [(text, TypeError, "a mark must be a string") for text in (None, 3, True, b"a", ["a"], HUGE)]
+        cases = [
+            (text, ValueError, length + "0: write what happens")
+            for text in ("", " ", "\n", "\t\r\n")
+        ]
+        cases += [
+            ("x" * 101, ValueError, length + "101: shorten it"),
+            ("語" * 500, ValueError, length + "500: shorten it"),
+        ]
+        cases += [
+            (text, TypeError, "a mark must be a string")
+            for text in (None, 3, True, b"a", ["a"], HUGE)
+        ]
         self.assert_refused(cases, gpumon.mark)
         gpumon.mark(" " + "語" * 100 + "\n")
         gpumon.mark("a")
@@ -99,15 +148,24 @@ class Arguments(StandInTest):
         gpu = gpumon.Gpu({}, {"index": 0, "power": {"draw_watts": 300.0}})
         for read in (gpu.__getitem__, gpu.absence, gpumon.Snapshot({}, {"gpus": []}).__getitem__):
             for wrong in (None, 3, b"a", True, ["a"]):
-                with self.subTest(wrong), self.assertRaisesRegex(TypeError, "the ID of a field must be a string"):
+                with (
+                    self.subTest(wrong),
+                    self.assertRaisesRegex(TypeError, "the ID of a field must be a string"),
+                ):
                     read(wrong)
             for wrong in ("", ".", "power.", "power.draw", "draw_watts", "x" * 10_000):
-                with self.subTest(wrong[:20]), self.assertRaisesRegex(KeyError, "is no field; the reference page"):
+                with (
+                    self.subTest(wrong[:20]),
+                    self.assertRaisesRegex(KeyError, "is no field; the reference page"),
+                ):
                     read(wrong)
         metrics = {FIELD: {"values": [1.0]}}
         past = gpumon.GpuHistory({"index": 0, "uuid": None, "name": None, "metrics": metrics})
         for wrong in ("", "x", 3, None):
-            with self.subTest(wrong), self.assertRaisesRegex(KeyError, f"is no field of this history, which has {FIELD}"):
+            with (
+                self.subTest(wrong),
+                self.assertRaisesRegex(KeyError, f"is no field of this history, which has {FIELD}"),
+            ):
                 past[wrong]
 
 
@@ -126,14 +184,25 @@ class Lines(Simulated):
 
     def test_invalid_request_is_answered_at_once(self) -> None:
         for points in (2.5, -1, True, 2**40, "600"):
-            self.assert_answered({"history": {"points": points}}, "cannot read this request: invalid .*; reinstall gpumon")
-        for request in ({"snapshot": 3}, {"cost": -1}, {"unheard_of": 1}, {"mark": "\udce9"}, {"mark": "x" * 10_000, "a": 1}):
+            self.assert_answered(
+                {"history": {"points": points}},
+                "cannot read this request: invalid .*; reinstall gpumon",
+            )
+        for request in (
+            {"snapshot": 3},
+            {"cost": -1},
+            {"unheard_of": 1},
+            {"mark": "\udce9"},
+            {"mark": "x" * 10_000, "a": 1},
+        ):
             self.assert_answered(request, "cannot read this request")
         self.assert_answered({}, "a request says what it wants")
 
     def test_line_without_json_is_answered_at_once(self) -> None:
         self.assert_answered({"history": {"points": NAN}}, "cannot read this request: .*NaN")
-        with mock.patch.object(mail.json, "dumps", return_value=mock.Mock(encode=lambda: b"\xff\xfe")):
+        with mock.patch.object(
+            mail.json, "dumps", return_value=mock.Mock(encode=lambda: b"\xff\xfe")
+        ):
             self.assert_answered({"snapshot": True}, "cannot read this request")
         # The same program still answers.
         self.assertEqual(len(gpumon.snapshot().gpus), 2)
@@ -141,14 +210,18 @@ class Lines(Simulated):
 
     def test_program_refuses_marks_as_a_server_does(self) -> None:
         for text, count in (("", 0), (" ", 0), ("x" * 500, 500), ("語" * 101, 101)):
-            self.assert_answered({"mark": text}, f"a mark's text has 1 to 100 characters, not {count}")
+            self.assert_answered(
+                {"mark": text}, f"a mark's text has 1 to 100 characters, not {count}"
+            )
         with gpumon.measure() as m:
             gpumon.mark("語" * 100)
             helper.current()._process.send(b'{"mark": ""}\n')
         self.assertEqual([mark["text"] for mark in m.to_dict()["marks"]], ["語" * 100])
 
     def test_process_that_ends_early_is_named(self) -> None:
-        with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:
+        with subprocess.Popen(
+            [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
+        ) as other:
             m = gpumon.measure(pid=other.pid)
         with m:
             time.sleep(0.1)

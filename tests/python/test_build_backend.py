@@ -34,19 +34,33 @@ print(getattr(gpumon_build, sys.argv[2])())
 
 def ask(libc: str, hook: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", ASK, libc, hook]
-    return subprocess.run(command, env={"PYTHONPATH": str(BACKEND)}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env={"PYTHONPATH": str(BACKEND)}, capture_output=True, text=True, check=False
+    )
 
 
 class Refusal(unittest.TestCase):
     def test_without_glibc_it_refuses_and_says_why_and_what_to_do(self) -> None:
-        for hook in ("get_requires_for_build_wheel", "get_requires_for_build_editable", "build_wheel", "build_editable"):
+        for hook in (
+            "get_requires_for_build_wheel",
+            "get_requires_for_build_editable",
+            "build_wheel",
+            "build_editable",
+        ):
             with self.subTest(hook):
                 done = ask("musl", hook)
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
-                self.assertRegex(done.stderr, "^gpumon: this system has no glibc, .* NVIDIA's driver libraries .*Debian")
+                self.assertRegex(
+                    done.stderr,
+                    "^gpumon: this system has no glibc, .* NVIDIA's driver libraries .*Debian",
+                )
 
     def test_with_glibc_maturin_is_asked(self) -> None:
-        for hook in ("get_requires_for_build_wheel", "get_requires_for_build_editable", "get_requires_for_build_sdist"):
+        for hook in (
+            "get_requires_for_build_wheel",
+            "get_requires_for_build_editable",
+            "get_requires_for_build_sdist",
+        ):
             with self.subTest(hook):
                 self.assertEqual(ask("glibc", hook).stdout, "['asked']\n")
 
@@ -81,14 +95,21 @@ class Index(unittest.TestCase):
         shown = gpumon_index.readme(self.README, "")
         self.assertNotIn("![", shown)
         self.assertEqual(re.findall(r"\]\((?!https:)[^)]*\)", shown), [])
-        for words in ("## Install", "pip install", "Installation has what the build needs", "| `gpumon top` |"):
+        for words in (
+            "## Install",
+            "pip install",
+            "Installation has what the build needs",
+            "| `gpumon top` |",
+        ):
             self.assertIn(words, shown)
         # Only paragraphs with pictures are left out.
         lost = [paragraph for paragraph in self.README.split("\n\n") if "![" in paragraph]
         self.assertGreater(len(lost), 3)
         for paragraph in lost:
             text = re.sub(r"!\[.*?\]\(.*?\)", "", paragraph)
-            self.assertEqual(re.findall(r"\w+", text), ["Light", "Dark"] if "|" in paragraph else [], paragraph)
+            self.assertEqual(
+                re.findall(r"\w+", text), ["Light", "Dark"] if "|" in paragraph else [], paragraph
+            )
 
     def test_readme_with_address_links_to_repository(self) -> None:
         shown = gpumon_index.readme(self.README, ADDRESS)
@@ -101,9 +122,16 @@ class Index(unittest.TestCase):
                 self.assertTrue((ROOT / path).exists(), target)
 
     def test_address_comes_from_cargo_toml(self) -> None:
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpumon_index, "ROOT", Path(folder)):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(gpumon_index, "ROOT", Path(folder)),
+        ):
             manifest = Path(folder, "Cargo.toml")
-            for line, expected in (("", ""), ('repository = ""', ""), (f'repository = "{ADDRESS}/"', ADDRESS)):
+            for line, expected in (
+                ("", ""),
+                ('repository = ""', ""),
+                (f'repository = "{ADDRESS}/"', ADDRESS),
+            ):
                 manifest.write_text(f"[workspace.package]\n{line}\npublish = false\n")
                 self.assertEqual(gpumon_index.repository(), expected)
 
@@ -114,19 +142,34 @@ class Index(unittest.TestCase):
                 Path(folder, "Cargo.toml").write_text(f'repository = "{ADDRESS}"\n')
                 Path(folder, "README.md").write_text("[a](b.md)")
                 command = [sys.executable, "-c", CALL, folder, hook]
-                done = subprocess.run(command, env={"PYTHONPATH": str(BACKEND)}, capture_output=True, text=True, check=False)
+                done = subprocess.run(
+                    command,
+                    env={"PYTHONPATH": str(BACKEND)},
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
                 self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertEqual(f"Project-URL: Source, {ADDRESS}\n" in done.stdout, hook in metadata, done.stdout)
+                self.assertEqual(
+                    f"Project-URL: Source, {ADDRESS}\n" in done.stdout,
+                    hook in metadata,
+                    done.stdout,
+                )
 
     def test_a_wheel_gets_addresses_only_with_a_repository(self) -> None:
         name = "jupyterlab_gpumon-1.dist-info/METADATA"
-        metadata = "Metadata-Version: 2.4\nName: jupyterlab-gpumon\nVersion: 1\n\n# README\n\nText.\n"
+        metadata = (
+            "Metadata-Version: 2.4\nName: jupyterlab-gpumon\nVersion: 1\n\n# README\n\nText.\n"
+        )
         with tempfile.TemporaryDirectory() as folder:
             wheel = Path(folder, "a.whl")
             with zipfile.ZipFile(wheel, "w") as packed:
                 packed.writestr("gpumon/__init__.py", "")
                 packed.writestr(name, metadata)
-                packed.writestr("jupyterlab_gpumon-1.dist-info/RECORD", f"gpumon/__init__.py,,\n{name},sha256=x,1\n")
+                packed.writestr(
+                    "jupyterlab_gpumon-1.dist-info/RECORD",
+                    f"gpumon/__init__.py,,\n{name},sha256=x,1\n",
+                )
             before = wheel.read_bytes()
             gpumon_index.add_addresses_to_wheel(wheel, "")
             self.assertEqual(wheel.read_bytes(), before)
@@ -134,7 +177,10 @@ class Index(unittest.TestCase):
             self.assertEqual([path.name for path in Path(folder).iterdir()], ["a.whl"])
             with zipfile.ZipFile(wheel) as packed:
                 self.assertEqual(len(packed.namelist()), 3)
-                changed, record = packed.read(name), packed.read("jupyterlab_gpumon-1.dist-info/RECORD").decode()
+                changed, record = (
+                    packed.read(name),
+                    packed.read("jupyterlab_gpumon-1.dist-info/RECORD").decode(),
+                )
         headers = Parser().parsestr(changed.decode())
         self.assertIn(f"Source, {ADDRESS}", headers.get_all("Project-URL"))
         self.assertEqual(headers.get_payload(), "# README\n\nText.\n")

@@ -14,7 +14,9 @@ BACKGROUNDS = ("#ffffff", "#111111", "#1e1e1e", "#212121")
 def luminance(color: str) -> float:
     """As WCAG 2 defines it."""
     parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -39,7 +41,14 @@ class Chart(unittest.TestCase):
     def test_it_shows_the_gpus_that_were_held(self) -> None:
         taken = {index: [Sample(0, 1.0, 1.0), Sample(1, 1.0, 1.0)] for index in range(3)}
         cost = {"duration_s": 1.0, "name": None, "gpus": [], "lost": []}
-        gpu = {"index": 1, "name": None, "gpu_s": None, "sm_percent": None, "peak_memory_bytes": None, "energy_joules": None}
+        gpu = {
+            "index": 1,
+            "name": None,
+            "gpu_s": None,
+            "sm_percent": None,
+            "peak_memory_bytes": None,
+            "energy_joules": None,
+        }
         unknown = {"gpu_s": None, "peak_memory_bytes": None, "energy_joules": None}
         self.assertEqual(measured_html(cost, taken).count("<path"), 6)
         self.assertEqual(measured_html({**cost, **unknown, "gpus": [gpu]}, taken).count("<path"), 2)

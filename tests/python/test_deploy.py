@@ -1,5 +1,6 @@
-"""What deploy/ has, run or linted: dashboards and rules over a real Prometheus that scrapes gpumon, Slurm's scripts, the
-Helm chart with its secret, names of OpenTelemetry, and JupyterHub's settings."""
+"""What deploy/ has, run or linted: dashboards and rules over a real Prometheus that scrapes gpumon,
+Slurm's scripts, the Helm chart with its secret, names of OpenTelemetry, and JupyterHub's settings.
+"""
 
 import importlib.util
 import json
@@ -23,12 +24,20 @@ sys.path += [str(ROOT / "tests/prometheus"), str(DEPLOY / "grafana"), str(DEPLOY
 import run  # noqa: E402
 from program import over_fake  # noqa: E402
 
-#: The event of the scenario comes after 12 s, the slow readings in the meantime; rates need a few scrapes.
+#: The event of the scenario comes after 12 s, the slow readings in the meantime; rates need a few
+#: scrapes.
 PATIENCE_S = 60
 SCRAPES = 5
 #: What Grafana puts in the place of its variables.
-VARIABLES = {"$__rate_interval": "10s", "$__range": "30s", "$job": ".*", "$node": ".*", "$gpu": ".*"}
-#: Conditions that the scenario has no GPU with; rules compare their severity, which is there while they last.
+VARIABLES = {
+    "$__rate_interval": "10s",
+    "$__range": "30s",
+    "$job": ".*",
+    "$node": ".*",
+    "$gpu": ".*",
+}
+#: Conditions that the scenario has no GPU with; rules compare their severity, which is there while
+#: they last.
 NOT_THERE = re.compile(r"gpumon_condition_severity\{|ALERTS\{|^instance:")
 METRIC = re.compile(r"(?<![\w:\"$])((?:gpumon_|instance:|ALERTS)[\w:]*(?:\{[^}]*\})?)")
 
@@ -39,14 +48,19 @@ def program() -> str:
 
 def ran(*command: object, **more) -> str:
     """What a command prints; it has to end well."""
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **more)
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, **more
+    )
     if done.returncode != 0:
         raise AssertionError(f"{command}: {done.stdout}{done.stderr}")
     return done.stdout + done.stderr
 
 
 def dashboards() -> dict[str, dict]:
-    return {path.name: json.loads(path.read_text()) for path in sorted((DEPLOY / "grafana").glob("*.json"))}
+    return {
+        path.name: json.loads(path.read_text())
+        for path in sorted((DEPLOY / "grafana").glob("*.json"))
+    }
 
 
 def queries(dashboard: dict) -> list[str]:
@@ -73,9 +87,14 @@ class OverPrometheus(unittest.TestCase):
         cls.addClassCleanup(cls.stack.close)
         folder = cls.stack.enter_context(tempfile.TemporaryDirectory())
         port = cls.stack.enter_context(run.gpumon(program(), folder))
-        cls.address = cls.stack.enter_context(run.prometheus({"gpumon": (port, "/metrics")}, folder))
+        cls.address = cls.stack.enter_context(
+            run.prometheus({"gpumon": (port, "/metrics")}, folder)
+        )
         # The last that come: the event, and the slow readings.
-        awaited = [f"count_over_time({name}[{PATIENCE_S}s]) >= {SCRAPES}" for name in ("gpumon_gpu_xid", "gpumon_gpu_remapped_rows_total")]
+        awaited = [
+            f"count_over_time({name}[{PATIENCE_S}s]) >= {SCRAPES}"
+            for name in ("gpumon_gpu_xid", "gpumon_gpu_remapped_rows_total")
+        ]
         if missing := cls.without_data(awaited):
             raise TimeoutError(f"no data for {missing}")
 
@@ -89,24 +108,38 @@ class OverPrometheus(unittest.TestCase):
 
     @classmethod
     def without_data(cls, expressions: Iterable[str]) -> list[str]:
-        """Return the expressions without data after a minute. If a busy machine misses a scrape, none has data."""
+        """Return the expressions without data after a minute. If a busy machine misses a scrape,
+        none has data.
+        """
         missing = sorted(set(expressions))
         end = time.monotonic() + PATIENCE_S
-        while (missing := [expression for expression in missing if not cls.asked(expression)]) and time.monotonic() < end:
+        while (
+            missing := [expression for expression in missing if not cls.asked(expression)]
+        ) and time.monotonic() < end:
             time.sleep(0.5)
         return missing
 
     def test_every_query_of_every_dashboard_has_data(self):
-        self.assertEqual(self.without_data(filled(query) for model in dashboards().values() for query in queries(model)), [])
+        self.assertEqual(
+            self.without_data(
+                filled(query) for model in dashboards().values() for query in queries(model)
+            ),
+            [],
+        )
 
     def test_rules_read_what_there_is(self):
         expressions = []
         for rule in [*rules("alerts.yml"), *rules("fleet.yml")]:
-            # What is absent while nothing is wrong, and what compares with a quarter of an hour ago.
+            # What is absent while nothing is wrong, and what compares with a quarter of an hour
+            # ago.
             expression = run.with_bool(rule["expr"]).replace("offset 15m", "offset 1s")
             if "record" in rule:
                 expressions.append(expression)
-            expressions += [selector for selector in METRIC.findall(rule["expr"]) if not NOT_THERE.search(selector)]
+            expressions += [
+                selector
+                for selector in METRIC.findall(rule["expr"])
+                if not NOT_THERE.search(selector)
+            ]
             # It is asked whether or not it holds: what is no PromQL is refused.
             run.query(self.address, rule["expr"])
         self.assertEqual(self.without_data(expressions), [])
@@ -124,7 +157,11 @@ class Dashboards(unittest.TestCase):
         generate = module(DEPLOY / "grafana/generate.py")
         made = {name: generate.text(model) for name, model in generate.dashboards().items()}
         for name, text in made.items():
-            self.assertEqual((DEPLOY / "grafana" / name).read_text(), text, f"run deploy/grafana/generate.py: {name}")
+            self.assertEqual(
+                (DEPLOY / "grafana" / name).read_text(),
+                text,
+                f"run deploy/grafana/generate.py: {name}",
+            )
         self.assertEqual(sorted(made), sorted(dashboards()))
 
     def test_grafanas_own_models_know_every_key(self):
@@ -134,20 +171,31 @@ class Dashboards(unittest.TestCase):
 
         register_default_plugins()
         for name, model in dashboards().items():
-            known = json.loads(JSONEncoder().encode(Dashboard.from_json(json.loads(json.dumps(model)))))
+            known = json.loads(
+                JSONEncoder().encode(Dashboard.from_json(json.loads(json.dumps(model))))
+            )
             self.assertEqual(list(lost(model, known)), [], name)
 
     def test_panels_are_complete_and_do_not_overlap(self):
         for name, model in dashboards().items():
-            known = {variable["name"] for variable in model["templating"]["list"]} | {"__range", "__rate_interval"}
+            known = {variable["name"] for variable in model["templating"]["list"]} | {
+                "__range",
+                "__rate_interval",
+            }
             cells, panels = set(), [panel for panel in model["panels"] if panel["type"] != "row"]
             self.assertGreater(len(panels), 15, name)
             self.assertEqual(len({panel["id"] for panel in model["panels"]}), len(model["panels"]))
             for panel in panels:
-                self.assertTrue(panel["title"] and panel["description"].endswith((".", "ms")), panel["title"])
+                self.assertTrue(
+                    panel["title"] and panel["description"].endswith((".", "ms")), panel["title"]
+                )
                 place = panel["gridPos"]
                 self.assertLessEqual(place["x"] + place["w"], 24, panel["title"])
-                own = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+                own = {
+                    (x, y)
+                    for x in range(place["x"], place["x"] + place["w"])
+                    for y in range(place["y"], place["y"] + place["h"])
+                }
                 self.assertFalse(cells & own, panel["title"])
                 cells |= own
             for query in queries(model):
@@ -179,11 +227,18 @@ class Slurm(unittest.TestCase):
 
     def test_a_job_from_its_prolog_to_the_report_of_its_epilog(self):
         with tempfile.TemporaryDirectory() as folder:
-            output, reports, gpus = Path(folder, "slurm-88123.out"), Path(folder, "reports"), Path(folder, "gpustat")
+            output, reports, gpus = (
+                Path(folder, "slurm-88123.out"),
+                Path(folder, "reports"),
+                Path(folder, "gpustat"),
+            )
             output.write_text("the job's own\n")
             environment = {
                 **os.environ,
-                **over_fake(folder, 'gpus = 4\n[[gpu]]\nindex = 3\nmig = [{ profile = "3g.71gb", gpu_instance = 2 }]\n'),
+                **over_fake(
+                    folder,
+                    'gpus = 4\n[[gpu]]\nindex = 3\nmig = [{ profile = "3g.71gb", gpu_instance = 2 }]\n',
+                ),
                 "GPUMON_PROGRAM": program(),
                 "GPUMON_SLURM_GPUS": str(gpus),
                 "GPUMON_SLURM_DEFAULTS": str(Path(folder, "none")),
@@ -196,31 +251,56 @@ class Slurm(unittest.TestCase):
             def slurm(script: str, **variables: str) -> None:
                 ran("sh", DEPLOY / "slurm" / script, env=environment | variables)
 
-            job = {"SLURM_JOB_ID": "88123", "SLURM_JOB_UID": str(os.getuid()), "SLURM_JOB_GPUS": "0,2"}
+            job = {
+                "SLURM_JOB_ID": "88123",
+                "SLURM_JOB_UID": str(os.getuid()),
+                "SLURM_JOB_GPUS": "0,2",
+            }
             slurm("prolog.sh", **job, CUDA_VISIBLE_DEVICES="0,1")
             slurm("prolog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000", CUDA_VISIBLE_DEVICES=mig)
             slurm("prolog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
             own = f"88123 {os.getuid()}\n"
             self.assertEqual(files(gpus), {uuids[0]: own, uuids[2]: own, mig: "88124 1000\n"})
 
-            command = [program(), "serve", "--listen", "127.0.0.1:0", "--interval-ms", "200", "--slurm-gpus", str(gpus)]
+            command = [
+                program(),
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--interval-ms",
+                "200",
+                "--slurm-gpus",
+                str(gpus),
+            ]
             with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as server:
                 try:
                     end = time.monotonic() + PATIENCE_S
-                    while subprocess.run([program(), "job", "88123"], env=environment, capture_output=True, check=False).returncode:
+                    while subprocess.run(
+                        [program(), "job", "88123"],
+                        env=environment,
+                        capture_output=True,
+                        check=False,
+                    ).returncode:
                         self.assertLess(time.monotonic(), end, "no report")
                         time.sleep(0.5)
-                    slurm("epilog.sh", **job, SLURM_JOB_STDOUT="slurm-%j.out", SLURM_JOB_WORK_DIR=folder)
+                    slurm(
+                        "epilog.sh",
+                        **job,
+                        SLURM_JOB_STDOUT="slurm-%j.out",
+                        SLURM_JOB_WORK_DIR=folder,
+                    )
                 finally:
                     server.kill()
-            self.assertTrue(output.read_text().startswith("the job's own\n\nSlurm job 88123"), output.read_text())
+            self.assertTrue(
+                output.read_text().startswith("the job's own\n\nSlurm job 88123"),
+                output.read_text(),
+            )
             self.assertIn("2 GPUs", (reports / "88123.txt").read_text())
             self.assertEqual(files(gpus), {mig: "88124 1000\n"})
             # Without a server, and for a job without GPUs, a node stays in service.
             slurm("epilog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000")
             slurm("epilog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
             self.assertEqual(files(gpus), {})
-
 
     def test_epilog_expands_every_symbol_of_sbatch(self):
         text = (DEPLOY / "slurm/epilog.sh").read_text()
@@ -243,11 +323,19 @@ class Slurm(unittest.TestCase):
             ("%q.out", "", {}),
             ("", "", {}),
         ]:
-            variables = {"SLURM_JOB_USER": "ana", "SLURM_JOB_NAME": "train a\\b", "SLURM_JOB_WORK_DIR": "/home/ana"} | more
+            variables = {
+                "SLURM_JOB_USER": "ana",
+                "SLURM_JOB_NAME": "train a\\b",
+                "SLURM_JOB_WORK_DIR": "/home/ana",
+            } | more
             environment = {"PATH": os.environ["PATH"], "SLURM_JOB_STDOUT": pattern} | variables
             with self.subTest(pattern):
                 shown = subprocess.run(
-                    ["sh", "-c", f"job=88123\n{function}\noutput"], env=environment, capture_output=True, text=True, check=True
+                    ["sh", "-c", f"job=88123\n{function}\noutput"],
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    check=True,
                 )
                 self.assertEqual(shown.stdout, expected and expected + "\n")
 
@@ -257,9 +345,21 @@ class Kubernetes(unittest.TestCase):
     IMAGE = {"image": {"repository": "registry.example/gpumon"}}
     EACH = [
         {},
-        {"hostPID": False, "runtimeClassName": "", "podResources": "", "podMonitor": {"links": True}},
-        {"secret": {"existing": "mine"}, "dataDir": "/var/lib/gpumon", "extraArgs": ["--metrics-processes"]},
-        {"prometheusRule": {"enabled": True, "labels": {"release": "p"}}, "podMonitor": {"enabled": False}},
+        {
+            "hostPID": False,
+            "runtimeClassName": "",
+            "podResources": "",
+            "podMonitor": {"links": True},
+        },
+        {
+            "secret": {"existing": "mine"},
+            "dataDir": "/var/lib/gpumon",
+            "extraArgs": ["--metrics-processes"],
+        },
+        {
+            "prometheusRule": {"enabled": True, "labels": {"release": "p"}},
+            "podMonitor": {"enabled": False},
+        },
     ]
 
     def rendered(self, values: dict) -> dict[str, dict]:
@@ -275,14 +375,18 @@ class Kubernetes(unittest.TestCase):
 
         found = helm_python.lint(str(self.CHART))
         self.assertEqual(found["errors"], [])
-        self.assertEqual([message["error"] for message in found["messages"]], ["icon is recommended"])
+        self.assertEqual(
+            [message["error"] for message in found["messages"]], ["icon is recommended"]
+        )
         with self.assertRaises(helm_python.HelmError):
             self.rendered({"hostPID": "perhaps"})
 
     def test_an_image_repository_is_required(self):
         import helm_python
 
-        with self.assertRaisesRegex(helm_python.HelmError, r"image\.repository is not set: .*--set image\.repository="):
+        with self.assertRaisesRegex(
+            helm_python.HelmError, r"image\.repository is not set: .*--set image\.repository="
+        ):
             self.rendered({"image": {}})
         (container,) = self.rendered({})["DaemonSet"]["spec"]["template"]["spec"]["containers"]
         self.assertRegex(container["image"], r"^registry\.example/gpumon:\d")
@@ -304,14 +408,23 @@ class Kubernetes(unittest.TestCase):
             context = container["securityContext"]
             self.assertEqual(context["capabilities"], {"drop": ["ALL"]})
             self.assertTrue(context["readOnlyRootFilesystem"])
-            self.assertFalse(context["allowPrivilegeEscalation"] or context["privileged"] or pod["automountServiceAccountToken"])
-            writable = [mount["name"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
+            self.assertFalse(
+                context["allowPrivilegeEscalation"]
+                or context["privileged"]
+                or pod["automountServiceAccountToken"]
+            )
+            writable = [
+                mount["name"] for mount in container["volumeMounts"] if not mount.get("readOnly")
+            ]
             self.assertLessEqual(set(writable), {"run", "data"})
             self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
 
     def test_rules_are_those_of_prometheus(self):
         groups = self.rendered(self.EACH[3])["PrometheusRule"]["spec"]["groups"]
-        self.assertEqual([rule for group in groups for rule in group["rules"]], [*rules("alerts.yml"), *rules("fleet.yml")])
+        self.assertEqual(
+            [rule for group in groups for rule in group["rules"]],
+            [*rules("alerts.yml"), *rules("fleet.yml")],
+        )
 
     def test_its_version_is_that_of_the_program(self):
         chart = yaml.safe_load((self.CHART / "Chart.yaml").read_text())
@@ -331,27 +444,66 @@ class Kubernetes(unittest.TestCase):
             control = Path(folder, "run")
             control.mkdir()
             control.chmod(0o777)
-            places = {"/etc/gpumon": folder, "/run/gpumon": str(control), "127.0.0.1:9123": "127.0.0.1:0", "0.0.0.0:9124": "127.0.0.1:0"}
+            places = {
+                "/etc/gpumon": folder,
+                "/run/gpumon": str(control),
+                "127.0.0.1:9123": "127.0.0.1:0",
+                "0.0.0.0:9124": "127.0.0.1:0",
+            }
             arguments = container["args"]
             for there, here in places.items():
                 arguments = [argument.replace(there, here) for argument in arguments]
             command = [program(), *arguments]
-            with subprocess.Popen(command, env=os.environ | over_fake(folder, "gpus = 2\n"), stderr=subprocess.PIPE, text=True) as server:
+            with subprocess.Popen(
+                command,
+                env=os.environ | over_fake(folder, "gpus = 2\n"),
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as server:
                 try:
                     lines = []
-                    while not (found := re.search(r"serving metrics only at https://[^:]+:(\d+)/", "".join(lines))):
+                    while not (
+                        found := re.search(
+                            r"serving metrics only at https://[^:]+:(\d+)/", "".join(lines)
+                        )
+                    ):
                         lines.append(server.stderr.readline())
                         self.assertTrue(lines[-1], f"it has ended: {lines}")
-                    name, token = monitor["tlsConfig"]["serverName"], secret[monitor["authorization"]["credentials"]["key"]]
+                    name, token = (
+                        monitor["tlsConfig"]["serverName"],
+                        secret[monitor["authorization"]["credentials"]["key"]],
+                    )
                     url = f"https://{name}:{found.group(1)}"
-                    curl = ["curl", "--silent", "--fail", "--noproxy", "*", "--cacert", f"{folder}/ca.crt"]
+                    curl = [
+                        "curl",
+                        "--silent",
+                        "--fail",
+                        "--noproxy",
+                        "*",
+                        "--cacert",
+                        f"{folder}/ca.crt",
+                    ]
                     curl += ["--resolve", f"{name}:{found.group(1)}:127.0.0.1"]
-                    self.assertIn("gpumon_collector_up", ran(*curl, "-H", f"Authorization: Bearer {token}", f"{url}{monitor['path']}"))
+                    self.assertIn(
+                        "gpumon_collector_up",
+                        ran(
+                            *curl, "-H", f"Authorization: Bearer {token}", f"{url}{monitor['path']}"
+                        ),
+                    )
                     # What the kubelet asks has no token.
                     ran(*curl, f"{url}{container['livenessProbe']['httpGet']['path']}")
-                    self.assertNotEqual(subprocess.run([*curl, f"{url}/metrics"], capture_output=True, check=False).returncode, 0)
+                    self.assertNotEqual(
+                        subprocess.run(
+                            [*curl, f"{url}/metrics"], capture_output=True, check=False
+                        ).returncode,
+                        0,
+                    )
                     ready = container["readinessProbe"]["exec"]["command"][1:]
-                    ran(program(), *ready, env=os.environ | {"GPUMON_CONTROL": f"{control}/gpumon.sock"})
+                    ran(
+                        program(),
+                        *ready,
+                        env=os.environ | {"GPUMON_CONTROL": f"{control}/gpumon.sock"},
+                    )
                 finally:
                     server.kill()
 
@@ -362,13 +514,26 @@ class OpenTelemetry(unittest.TestCase):
 
         text = Path(hw_metrics.__file__).read_text()
         units = dict(re.findall(r'Final = "(hw\.[\w.]+)"\n"""\n.*?Unit: (\S+)\n', text, re.DOTALL))
-        statements = [statement for group in statements_of("transform/names") for statement in group["statements"]]
-        to_units = [re.fullmatch(r'set\(unit, "(.+)"\) where (?:IsMatch\(name, "(.+)"\)|name == "(.+)")', line) for line in statements]
+        statements = [
+            statement
+            for group in statements_of("transform/names")
+            for statement in group["statements"]
+        ]
+        to_units = [
+            re.fullmatch(
+                r'set\(unit, "(.+)"\) where (?:IsMatch\(name, "(.+)"\)|name == "(.+)")', line
+            )
+            for line in statements
+        ]
         found = opentelemetry_names()
         self.assertGreater(len(found), 15)
         for source, name in found:
             self.assertIn(name, units)
-            told = [it[1] for it in to_units if it and (it[3] == source or (it[2] and re.search(it[2], source)))]
+            told = [
+                it[1]
+                for it in to_units
+                if it and (it[3] == source or (it[2] and re.search(it[2], source)))
+            ]
             self.assertEqual(told, [units[name]], source)
 
     def test_every_component_is_configured(self):
@@ -389,7 +554,12 @@ class Debian(unittest.TestCase):
             link = Path(root, "var/lib/gpumon")
             link.symlink_to("private/gpumon")
             script = DEPLOY / "debian/postrm"
-            for action, is_kept in [("remove", True), ("upgrade", True), ("purge", False), ("purge", False)]:
+            for action, is_kept in [
+                ("remove", True),
+                ("upgrade", True),
+                ("purge", False),
+                ("purge", False),
+            ]:
                 ran("sh", script, action, env={"PATH": os.environ["PATH"], "DPKG_ROOT": root})
                 self.assertEqual((history.exists(), link.is_symlink()), (is_kept, is_kept), action)
             self.assertTrue(other.exists())
@@ -398,20 +568,45 @@ class Debian(unittest.TestCase):
 
 
 class Services(unittest.TestCase):
-    #: Settings that differ: the main service reads GPUs and the kernel log and listens; the other queries Slurm.
-    OWN = ("AmbientCapabilities", "CapabilityBoundingSet", "DevicePolicy", "DeviceAllow", "RestrictAddressFamilies")
-    HARDENING = ("Lock", "Memory", "NoNew", "Private", "Protect", "Remove", "Restrict", "SystemCall")
+    #: Settings that differ: the main service reads GPUs and the kernel log and listens; the other
+    #: queries Slurm.
+    OWN = (
+        "AmbientCapabilities",
+        "CapabilityBoundingSet",
+        "DevicePolicy",
+        "DeviceAllow",
+        "RestrictAddressFamilies",
+    )
+    HARDENING = (
+        "Lock",
+        "Memory",
+        "NoNew",
+        "Private",
+        "Protect",
+        "Remove",
+        "Restrict",
+        "SystemCall",
+    )
 
     def settings(self, unit: str) -> set[str]:
         lines = (DEPLOY / unit).read_text().split("[Service]")[1].splitlines()
         return {line for line in lines if "=" in line and not line.startswith("#")}
 
     def test_services_are_hardened_alike(self):
-        main, targets = (self.settings(unit) for unit in ("systemd/gpumon.service", "slurm/gpumon-targets.service"))
-        expected = {line for line in main if line.startswith(self.HARDENING) and not line.startswith(self.OWN)}
+        main, targets = (
+            self.settings(unit)
+            for unit in ("systemd/gpumon.service", "slurm/gpumon-targets.service")
+        )
+        expected = {
+            line
+            for line in main
+            if line.startswith(self.HARDENING) and not line.startswith(self.OWN)
+        }
         self.assertGreater(len(expected), 15)
         self.assertEqual(expected - targets, set())
-        self.assertLessEqual({"DynamicUser=yes", "CapabilityBoundingSet=", "PrivateDevices=yes"}, targets)
+        self.assertLessEqual(
+            {"DynamicUser=yes", "CapabilityBoundingSet=", "PrivateDevices=yes"}, targets
+        )
 
 
 class JupyterHub(unittest.TestCase):
@@ -444,10 +639,16 @@ def lost(told, known, place="") -> Iterator[str]:
     """Where a model says something else than was told."""
     if isinstance(told, dict):
         for key, value in told.items():
-            yield from lost(value, known.get(key) if isinstance(known, dict) else None, f"{place}.{key}")
+            yield from lost(
+                value, known.get(key) if isinstance(known, dict) else None, f"{place}.{key}"
+            )
     elif isinstance(told, list):
         for at, value in enumerate(told):
-            yield from lost(value, known[at] if isinstance(known, list) and at < len(known) else None, f"{place}[{at}]")
+            yield from lost(
+                value,
+                known[at] if isinstance(known, list) and at < len(known) else None,
+                f"{place}[{at}]",
+            )
     elif told != known:
         yield place
 
@@ -462,7 +663,9 @@ def statements_of(processor: str) -> list[dict]:
 
 def opentelemetry_names() -> list[tuple[str, str]]:
     """Names of gpumon, and what they become."""
-    statements = [line for group in statements_of("transform/names") for line in group["statements"]]
+    statements = [
+        line for group in statements_of("transform/names") for line in group["statements"]
+    ]
     found = [re.fullmatch(r'set\(name, "(.+)"\) where name == "(.+)"', line) for line in statements]
     return [(it[2], it[1]) for it in found if it]
 

@@ -28,7 +28,9 @@ class Doctests(Simulated):
         attempted = 0
         for module in pkgutil.walk_packages(gpumon.__path__, "gpumon."):
             if not OF_OTHERS.search(module.name):
-                done = doctest.testmod(importlib.import_module(module.name), extraglobs={"gpumon": gpumon})
+                done = doctest.testmod(
+                    importlib.import_module(module.name), extraglobs={"gpumon": gpumon}
+                )
                 self.assertEqual(done.failed, 0, module.name)
                 attempted += done.attempted
         attempted += doctest.testmod(gpumon).attempted
@@ -36,7 +38,9 @@ class Doctests(Simulated):
 
     def test_each_example_of_the_guide(self) -> None:
         """In one program, one after the other, beside a server."""
-        blocks = re.findall(r"^```python\n(.*?)^```$", (GUIDES / "python.md").read_text(), re.MULTILINE | re.DOTALL)
+        blocks = re.findall(
+            r"^```python\n(.*?)^```$", (GUIDES / "python.md").read_text(), re.MULTILINE | re.DOTALL
+        )
         self.assertGreater(len(blocks), 5)
         names: "dict[str, object]" = {}
         with self.server():

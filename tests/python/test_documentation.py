@@ -1,7 +1,8 @@
 """Links, pictures and the names of commands in the documentation lead somewhere.
 
-Commands in blocks marked `console` are run, by `tests/end-to-end/docs.rs`. Of the others, which need a GPU, a clone or
-much time, this checks that what they name exists: targets of `make`, scripts of npm, crates, files, options of gpumon.
+Commands in blocks marked `console` are run, by `tests/end-to-end/docs.rs`. Of the others, which
+need a GPU, a clone or much time, this checks that what they name exists: targets of `make`, scripts
+of npm, crates, files, options of gpumon.
 """
 
 import json
@@ -22,7 +23,11 @@ import links  # noqa: E402
 
 MARKDOWN = MarkdownIt("commonmark").enable("table").use(anchors_plugin, max_level=6)
 DOCS = ROOT / "docs"
-FILES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted((ROOT / ".github").rglob("*.md"))]
+FILES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
+    *sorted((ROOT / ".github").rglob("*.md")),
+]
 TEXTS = {file: file.read_text(encoding="utf-8") for file in FILES}
 PAGES = {file: links.Page(MARKDOWN.render(text)) for file, text in TEXTS.items()}
 #: What is made, and need not be there.
@@ -30,10 +35,15 @@ MADE = ("target", "dist", "node_modules", "wheel")
 
 
 def code(text: str) -> Iterator[str]:
-    """Each piece of code in a page: of blocks of commands line by line, with their continuations, and within text."""
+    """Each piece of code in a page: of blocks of commands line by line, with their continuations,
+    and within text.
+    """
     for token in MARKDOWN.parse(text):
         if token.type == "fence" and token.info in ("sh", "console"):
-            yield from (re.sub(r"^\$ ", "", line) for line in token.content.replace("\\\n", " ").splitlines())
+            yield from (
+                re.sub(r"^\$ ", "", line)
+                for line in token.content.replace("\\\n", " ").splitlines()
+            )
         yield from (child.content for child in token.children or () if child.type == "code_inline")
 
 
@@ -41,11 +51,20 @@ CODE = [(file, piece) for file, text in TEXTS.items() for piece in code(text)]
 
 
 def options_of_gpumon() -> "dict[str, set[str]]":
-    """The options of each command, from the page that is made of its definitions; those of all under the empty name."""
+    """The options of each command, from the page that is made of its definitions; those of all
+    under the empty name.
+    """
     found: "dict[str, set[str]]" = {}
     for section in re.split(r"^## ", TEXTS[DOCS / "reference/commands.md"], flags=re.MULTILINE)[1:]:
-        name = section.splitlines()[0].removeprefix("gpumon").strip().replace("Common options", "all")
-        found[name] = set(re.findall(r"`(--?[a-z][a-z-]*)", section)) | {"--help", "-h", "--version", "-V"}
+        name = (
+            section.splitlines()[0].removeprefix("gpumon").strip().replace("Common options", "all")
+        )
+        found[name] = set(re.findall(r"`(--?[a-z][a-z-]*)", section)) | {
+            "--help",
+            "-h",
+            "--version",
+            "-V",
+        }
     return found
 
 
@@ -55,32 +74,66 @@ class Links(unittest.TestCase):
         self.assertEqual(list(links.complaints(PAGES)), [])
 
     def test_a_page_of_the_site_links_to_no_file_that_the_site_lacks(self) -> None:
-        inside = [(file, link) for file, page in PAGES.items() if DOCS in file.parents for link in page.links]
+        inside = [
+            (file, link)
+            for file, page in PAGES.items()
+            if DOCS in file.parents
+            for link in page.links
+        ]
         outside = [
             (file, link)
             for file, link in inside
-            if not urlsplit(link).scheme and DOCS not in (file.parent / urlsplit(link).path).resolve().parents
+            if not urlsplit(link).scheme
+            and DOCS not in (file.parent / urlsplit(link).path).resolve().parents
         ]
         self.assertEqual([one for one in outside if urlsplit(one[1]).path], [])
 
     def test_readme_links_relatively(self) -> None:
-        """Links and pictures of the README work in a clone. The build rewrites them for the package index."""
+        """Links and pictures of the README work in a clone. The build rewrites them for the package
+        index.
+        """
         found = PAGES[ROOT / "README.md"].links
         self.assertGreater(len(found), 40)
-        self.assertEqual([link for link in found if urlsplit(link).scheme and urlsplit(link).hostname not in links.LOOPBACK], [])
+        self.assertEqual(
+            [
+                link
+                for link in found
+                if urlsplit(link).scheme and urlsplit(link).hostname not in links.LOOPBACK
+            ],
+            [],
+        )
 
     def test_the_site_has_each_page(self) -> None:
         listed = {(DOCS / link).resolve() for link in PAGES[DOCS / "SUMMARY.md"].links}
-        self.assertEqual({file for file in FILES if DOCS in file.parents} - listed, {DOCS / "SUMMARY.md"})
+        self.assertEqual(
+            {file for file in FILES if DOCS in file.parents} - listed, {DOCS / "SUMMARY.md"}
+        )
 
     def test_whatever_is_wrong_with_a_link_is_seen(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             page, other = Path(folder, "page.html").resolve(), Path(folder, "other.html").resolve()
             other.write_text('<h1 id="there"></h1>')
-            bad = ["none.html", "other.html#none", "#none", "none.png", "", "http://example.org", "https://host", "//x.org"]
-            good = ["other.html", "other.html#there", "https://example.org/a", "http://127.0.0.1:9123/", "#here"]
+            bad = [
+                "none.html",
+                "other.html#none",
+                "#none",
+                "none.png",
+                "",
+                "http://example.org",
+                "https://host",
+                "//x.org",
+            ]
+            good = [
+                "other.html",
+                "other.html#there",
+                "https://example.org/a",
+                "http://127.0.0.1:9123/",
+                "#here",
+            ]
             images = '<img src="none.png"><script src="none.js"></script>'
-            page.write_text("<p id=here>" + images + "".join(f'<a href="{link}"></a>' for link in bad + good))
+            page.write_text(
+                "<p id=here>" + images + "".join(f'<a href="{link}"></a>' for link in bad + good)
+            )
             pages = {file: links.Page(file.read_text()) for file in (page, other)}
             self.assertEqual(len(list(links.complaints(pages))), len(bad) + 2)
             self.assertIn("http://example.org", set(links.external(pages[page])))
@@ -93,53 +146,80 @@ class Commands(unittest.TestCase):
         return found
 
     def assert_known(self, named: "list[tuple[Path, str]]", known: "set[str]") -> None:
-        self.assertEqual([(str(file.relative_to(ROOT)), name) for file, name in named if name not in known], [])
+        self.assertEqual(
+            [(str(file.relative_to(ROOT)), name) for file, name in named if name not in known], []
+        )
 
     def test_targets_of_make(self) -> None:
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         known = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
         self.assert_known(self.named(r"^make ([a-z][a-z0-9-]*)"), known)
-        workflows = [(file, file.read_text(encoding="utf-8")) for file in (ROOT / ".github/workflows").glob("*.yml")]
-        run = [(file, name) for file, text in workflows for name in re.findall(r"\bmake ([a-z][a-z0-9-]*)$", text, re.MULTILINE)]
+        workflows = [
+            (file, file.read_text(encoding="utf-8"))
+            for file in (ROOT / ".github/workflows").glob("*.yml")
+        ]
+        run = [
+            (file, name)
+            for file, text in workflows
+            for name in re.findall(r"\bmake ([a-z][a-z0-9-]*)$", text, re.MULTILINE)
+        ]
         self.assertGreater(len(run), 2)
         self.assert_known(run, known)
 
     def test_scripts_of_npm(self) -> None:
-        packages = {"": "package.json", **{one: f"{one}/package.json" for one in ("static", "labextension", "tests/browser")}}
+        packages = {
+            "": "package.json",
+            **{one: f"{one}/package.json" for one in ("static", "labextension", "tests/browser")},
+        }
         scripts = {
             f"{name} {folder}".strip()
             for folder, file in packages.items()
             for name in json.loads((ROOT / file).read_text(encoding="utf-8"))["scripts"]
         }
         named = self.named(r"^npm (?:run )?(?!ci\b|install\b)([a-z-]+(?: (?:-w|--workspace) \S+)?)")
-        self.assert_known([(file, re.sub(r" (-w|--workspace)", "", name)) for file, name in named], scripts)
+        self.assert_known(
+            [(file, re.sub(r" (-w|--workspace)", "", name)) for file, name in named], scripts
+        )
 
     def test_crates(self) -> None:
         manifests = [file for file in ROOT.glob("*/**/Cargo.toml") if "target" not in file.parts]
         manifests += [*ROOT.glob("*/Cargo.toml"), ROOT / "Cargo.toml"]
-        names = {re.search(r'^name = "(.+?)"', file.read_text(), re.MULTILINE)[1] for file in manifests}
+        names = {
+            re.search(r'^name = "(.+?)"', file.read_text(), re.MULTILINE)[1] for file in manifests
+        }
         self.assert_known(self.named(r"\bcargo \w+ (?:-p|--package) ([a-z-]+)"), names)
 
     def test_files(self) -> None:
-        folders = "|".join(re.escape(one.name) for one in ROOT.iterdir() if one.is_dir() and one.name not in MADE)
+        folders = "|".join(
+            re.escape(one.name) for one in ROOT.iterdir() if one.is_dir() and one.name not in MADE
+        )
         named = self.named(rf"(?:^|(?<=[ =]))((?:{folders})/[\w./*-]*)")
         self.assert_known(named, {name for _, name in named if any(ROOT.glob(name.rstrip("/")))})
 
     def test_options_of_gpumon(self) -> None:
         known, wrong, checked = options_of_gpumon(), [], 0
         # One is made of the definitions, the commands of the other take options of nvidia-smi.
-        pieces = [(file, piece) for file, piece in CODE if file.name not in ("commands.md", "nvidia-smi.md")]
+        pieces = [
+            (file, piece)
+            for file, piece in CODE
+            if file.name not in ("commands.md", "nvidia-smi.md")
+        ]
         for file, piece in pieces:
             for words in re.findall(r"(?:^|[|;&] *)gpumon(?= |$)([^|;&#]*)", piece):
                 own = words.split(" -- ")[0].split()
-                named = (" ".join(own[at : at + length]) for length in (2, 1) for at in range(len(own)))
+                named = (
+                    " ".join(own[at : at + length]) for length in (2, 1) for at in range(len(own))
+                )
                 commands = (name for name in named if name in known and name not in ("all", "help"))
                 command = next(commands, "")
                 if command == "smi":
                     continue
                 given = {word.split("=")[0] for word in own if re.match(r"--?[a-z]", word)}
                 checked += len(given)
-                wrong += [(str(file.relative_to(ROOT)), piece, one) for one in given - known[command] - known["all"]]
+                wrong += [
+                    (str(file.relative_to(ROOT)), piece, one)
+                    for one in given - known[command] - known["all"]
+                ]
         self.assertEqual(wrong, [])
         self.assertGreater(checked, 50)
 

@@ -28,7 +28,8 @@ KEYS = {
 }  # fmt: skip
 OLD = {"gpumon": {"version": 1, "duration_s": 7}}
 BIN = Path(sys.executable).parent
-#: Cells, and whether a stored cost belongs to a cell's last run. Rust and TypeScript use the same file.
+#: Cells, and whether a stored cost belongs to a cell's last run. Rust and TypeScript use the same
+#: file.
 RUNS = json.loads((Path(__file__).resolve().parents[1] / "stored-cost-runs.json").read_text())
 
 #: How a notebook is run, into another file of the same folder.
@@ -45,7 +46,9 @@ RUNNERS = {
 def write(folder: Path, *cells: nbformat.NotebookNode) -> None:
     """Write `in.ipynb`, with a page of text before these cells."""
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = v4.new_notebook(cells=[v4.new_markdown_cell("# A notebook"), *cells], metadata=kernel)
+    notebook = v4.new_notebook(
+        cells=[v4.new_markdown_cell("# A notebook"), *cells], metadata=kernel
+    )
     nbformat.write(notebook, folder / "in.ipynb")
 
 
@@ -72,8 +75,14 @@ class Runners(unittest.TestCase):
         variables = over_fake_gpu(self.folder)
         # Between the two lies a sample, so that memory of the second is not taken for the first's.
         wait = "import time; time.sleep(1.2)"
-        free, allocate = v4.new_code_cell("x = 1", metadata=OLD), v4.new_code_cell(f"{wait}\n{HOLD}\n{wait}")
-        hold, empty = v4.new_code_cell("time.sleep(0.4)", metadata=OLD), v4.new_code_cell("", metadata=OLD)
+        free, allocate = (
+            v4.new_code_cell("x = 1", metadata=OLD),
+            v4.new_code_cell(f"{wait}\n{HOLD}\n{wait}"),
+        )
+        hold, empty = (
+            v4.new_code_cell("time.sleep(0.4)", metadata=OLD),
+            v4.new_code_cell("", metadata=OLD),
+        )
         skipped = v4.new_code_cell("never", metadata={"tags": ["skip-execution"]})
         # Between the third and the end of the kernel lies one, too.
         write(self.folder, free, allocate, hold, empty, skipped, v4.new_code_cell(wait))
@@ -85,16 +94,30 @@ class Runners(unittest.TestCase):
                 self.assertEqual([text, first, *rest], [None] * 4)
                 self.assertEqual([set(second), set(third), set(last)], [KEYS, KEYS, KEYS])
                 held = (HELD_BYTES, HELD_BYTES, ["NVIDIA H200"], 1)
-                told = [second[key] for key in ("peak_memory_bytes", "memory_change_bytes", "gpus", "version")]
+                told = [
+                    second[key]
+                    for key in ("peak_memory_bytes", "memory_change_bytes", "gpus", "version")
+                ]
                 self.assertEqual(tuple(told), held)
-                self.assertEqual((third["peak_memory_bytes"], third["memory_change_bytes"]), (HELD_BYTES, 0))
-                self.assertTrue(2.4 <= second["duration_s"] < 30 and 0.4 <= third["duration_s"] < 30)
+                self.assertEqual(
+                    (third["peak_memory_bytes"], third["memory_change_bytes"]), (HELD_BYTES, 0)
+                )
+                self.assertTrue(
+                    2.4 <= second["duration_s"] < 30 and 0.4 <= third["duration_s"] < 30
+                )
                 self.assertGreater(second["energy_joules"], third["energy_joules"])
 
     def test_the_report_reads_what_was_written(self) -> None:
         write(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
         self.assertEqual(run(self.folder, "nbclient", **over_fake_gpu(self.folder)).returncode, 0)
-        command = [gpumon.find_gpumon_bin(), "--config", "none", "notebook", "report", self.folder / "out.ipynb"]
+        command = [
+            gpumon.find_gpumon_bin(),
+            "--config",
+            "none",
+            "notebook",
+            "report",
+            self.folder / "out.ipynb",
+        ]
         report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         self.assertIn("1 of 1 code cells used a GPU: NVIDIA H200", report)
         self.assertRegex(report, r" 2 +\[1\] import ctypes, os +\S+ s +0 s +256 MiB +\S+ k?J\n")
@@ -105,17 +128,43 @@ class Runners(unittest.TestCase):
         variables = over_fake_gpu(self.folder)
         self.assertEqual(run(self.folder, "nbclient", **variables).returncode, 0)
         # Another kernel, which gpumon does not see, runs the same source with the same count.
-        again = [BIN / "jupyter", "nbconvert", "--execute", "--to", "notebook", "--inplace", "out.ipynb"]
-        subprocess.run(again, cwd=self.folder, env=os.environ | variables, check=True, capture_output=True)
-        command = [gpumon.find_gpumon_bin(), "--config", "none", "notebook", "report", self.folder / "out.ipynb"]
+        again = [
+            BIN / "jupyter",
+            "nbconvert",
+            "--execute",
+            "--to",
+            "notebook",
+            "--inplace",
+            "out.ipynb",
+        ]
+        subprocess.run(
+            again, cwd=self.folder, env=os.environ | variables, check=True, capture_output=True
+        )
+        command = [
+            gpumon.find_gpumon_bin(),
+            "--config",
+            "none",
+            "notebook",
+            "report",
+            self.folder / "out.ipynb",
+        ]
         report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         self.assertRegex(report, r" 2 +\[1\] import ctypes, os .* k?J earlier run\n")
 
     def test_without_a_gpu_one_warning_and_the_notebook_runs(self) -> None:
-        write(self.folder, v4.new_code_cell("print(6 * 7)", metadata=OLD), v4.new_code_cell("print('again')"))
+        write(
+            self.folder,
+            v4.new_code_cell("print(6 * 7)", metadata=OLD),
+            v4.new_code_cell("print('again')"),
+        )
         for runner in RUNNERS:
             with self.subTest(runner):
-                done = run(self.folder, runner, GPUMON_NVML_LIB="/nowhere", GPUMON_CONTROL=str(self.folder / "none"))
+                done = run(
+                    self.folder,
+                    runner,
+                    GPUMON_NVML_LIB="/nowhere",
+                    GPUMON_CONTROL=str(self.folder / "none"),
+                )
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(done.stderr.count("GpumonWarning"), 1, done.stderr)
                 self.assertEqual(costs(self.folder), [None] * 3)
@@ -134,7 +183,9 @@ class Runners(unittest.TestCase):
     def test_nbconvert_that_executes_nothing_measures_nothing(self) -> None:
         write(self.folder, v4.new_code_cell("x = 1", metadata=OLD))
         command = [word for word in RUNNERS["nbconvert"] if word != "--execute"]
-        subprocess.run(command, cwd=self.folder, env=os.environ | {"GPUMON_NVML_LIB": "/nowhere"}, check=True)
+        subprocess.run(
+            command, cwd=self.folder, env=os.environ | {"GPUMON_NVML_LIB": "/nowhere"}, check=True
+        )
         self.assertEqual(costs(self.folder), [None, OLD["gpumon"]])
 
 
@@ -142,7 +193,12 @@ class Runs(unittest.TestCase):
     def test_run_of_cell_is_compared(self) -> None:
         for case in RUNS:
             with self.subTest(case["name"]):
-                notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [case["cell"]]}
+                notebook = {
+                    "nbformat": 4,
+                    "nbformat_minor": 4,
+                    "metadata": {},
+                    "cells": [case["cell"]],
+                }
                 [cell] = nbformat.reads(json.dumps(notebook), nbformat.NO_CONVERT).cells
                 self.assertEqual(run_of(cell) == case["run"], case["fits"])
 
@@ -189,12 +245,17 @@ class Hooks(StandInTest):
             warnings.simplefilter("always")
             self.execute(cell)
             self.execute(cell)
-        self.assertEqual([str(one.message).split(":")[0] for one in told], ["the kernel is no process of this machine"])
+        self.assertEqual(
+            [str(one.message).split(":")[0] for one in told],
+            ["the kernel is no process of this machine"],
+        )
         self.assertEqual(cell.metadata, {})
 
     def test_hooks_of_others_are_called_too_and_stay(self) -> None:
         called = []
-        self.client.on_cell_execute = mine = lambda **arguments: called.append(arguments["cell_index"])
+        self.client.on_cell_execute = mine = lambda **arguments: called.append(
+            arguments["cell_index"]
+        )
         with cell_costs(self.client):
             self.execute(v4.new_code_cell("x"))
         self.assertEqual(called, [0])

@@ -1,4 +1,6 @@
-"""The program behind the package fails in all ways, and nothing of that reaches the code that is measured."""
+"""The program behind the package fails in all ways, and nothing of that reaches the code that is
+measured.
+"""
 
 import gc
 import os
@@ -22,7 +24,10 @@ def pids_of_stand_ins(variables: "dict[str, str]") -> "list[int]":
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/environ", "rb") as environ, open(f"/proc/{pid}/cmdline", "rb") as command:
+            with (
+                open(f"/proc/{pid}/environ", "rb") as environ,
+                open(f"/proc/{pid}/cmdline", "rb") as command,
+            ):
                 if wanted in environ.read() and b"stand_in_program.py" in command.read():
                     found.append(int(pid))
         except OSError:
@@ -42,10 +47,15 @@ class Ends(StandInTest):
                 pass
         self.assertEqual((after.gpu_s, after.lost), (9.8, []))
         self.assertEqual(around.gpu_s, 9.8)
-        self.assertRegex(around.lost[0], "^what was used before .* started again: it was ended by SIGKILL")
+        self.assertRegex(
+            around.lost[0], "^what was used before .* started again: it was ended by SIGKILL"
+        )
         self.assertGreater(around.to_dict()["duration_s"], 0.3)
         self.assertIsNone(before.gpu_s)
-        self.assertEqual(before.lost, ["the gpumon program ended before it told what was used: it was ended by SIGKILL"])
+        self.assertEqual(
+            before.lost,
+            ["the gpumon program ended before it told what was used: it was ended by SIGKILL"],
+        )
         self.assertRegex(str(before), r"^[\d.]+ m?s, GPU not measured: the gpumon program ended")
 
     def test_one_that_always_ends_is_given_up_with_one_warning(self) -> None:
@@ -62,7 +72,8 @@ class Ends(StandInTest):
         (warning,) = caught
         self.assertIs(warning.category, gpumon.GpumonWarning)
         self.assertRegex(
-            str(warning.message), "ends again and again: it has ended with exit code 1: the stand-in was told to"
+            str(warning.message),
+            "ends again and again: it has ended with exit code 1: the stand-in was told to",
         )
         self.assertEqual(warning.filename, __file__)
         self.assertIsNone(m.gpu_s)
@@ -89,7 +100,9 @@ class Ends(StandInTest):
         with gpumon.measure() as m:
             pass
         helper._current._process.send(b'{"forget": %d}\n' % m._run.number)
-        self.assertEqual((m.lost, m.gpu_s), (["the stand-in has no such thing; begin it first"], None))
+        self.assertEqual(
+            (m.lost, m.gpu_s), (["the stand-in has no such thing; begin it first"], None)
+        )
 
 
 class Is(StandInTest):
@@ -112,7 +125,10 @@ class Is(StandInTest):
 
     def test_one_that_does_not_answer_is_waited_for_in_full_only_once(self) -> None:
         self.say("slow 1.5")
-        with mock.patch.object(mail, "PATIENCE_S", 0.4), mock.patch.object(mail, "IMPATIENCE_S", 0.1):
+        with (
+            mock.patch.object(mail, "PATIENCE_S", 0.4),
+            mock.patch.object(mail, "IMPATIENCE_S", 0.1),
+        ):
             waited = []
             for _ in range(3):
                 with gpumon.measure() as m:
@@ -133,7 +149,10 @@ class Is(StandInTest):
         batches = [[b'{"id": 1, "cost": {}}', b'{"error": "line 3 is no request"}']]
         both, answers, box = threading.Event(), {}, mail.Mail()
         # Nothing comes before both requests wait.
-        program = mock.Mock(failure=None, receive=lambda _: batches.pop() if both.wait(PATIENCE_S) and batches else [])
+        program = mock.Mock(
+            failure=None,
+            receive=lambda _: batches.pop() if both.wait(PATIENCE_S) and batches else [],
+        )
 
         def ask(number: int) -> None:
             answers[number] = box.answer(number, {}, program)
@@ -164,7 +183,9 @@ class Is(StandInTest):
             with gpumon.measure() as after:
                 pass
         self.assertEqual(after.gpu_s, 9.8)
-        self.assertEqual(first.lost, ["the gpumon program ended before it told what was used: it reads nothing"])
+        self.assertEqual(
+            first.lost, ["the gpumon program ended before it told what was used: it reads nothing"]
+        )
 
     def test_one_without_a_driver_warns_once(self) -> None:
         self.say("failed")
@@ -174,9 +195,14 @@ class Is(StandInTest):
                 with gpumon.measure() as m:
                     pass
                 m.to_dict()
-        self.assertEqual([str(one.message) for one in caught], ["gpumon measures nothing: no NVIDIA driver: install it"])
+        self.assertEqual(
+            [str(one.message) for one in caught],
+            ["gpumon measures nothing: no NVIDIA driver: install it"],
+        )
 
-    def test_a_warning_that_is_an_error_reaches_who_asks_and_no_thread_in_the_background(self) -> None:
+    def test_a_warning_that_is_an_error_reaches_who_asks_and_no_thread_in_the_background(
+        self,
+    ) -> None:
         self.say("failed")
         code = (
             "import time, threading\n"
@@ -238,7 +264,13 @@ class Is(StandInTest):
 class Processes(StandInTest):
     def test_a_program_ends_cleanly_and_takes_it_along(self) -> None:
         measured = "with gpumon.measure() as m: pass\n"
-        for rest in ("m.to_dict()", "pass", "raise SystemExit(0)", "import sys; sys.exit()", "m.start()"):
+        for rest in (
+            "m.to_dict()",
+            "pass",
+            "raise SystemExit(0)",
+            "import sys; sys.exit()",
+            "m.start()",
+        ):
             with self.subTest(rest):
                 began = time.monotonic()
                 done = self.python(measured + rest)
@@ -253,7 +285,9 @@ class Processes(StandInTest):
         self.assertEqual(pids_of_stand_ins(self.variables), [])
 
     def test_a_program_that_is_killed_leaves_nothing_behind(self) -> None:
-        done = self.python("import os, signal\nwith gpumon.measure():\n  os.kill(os.getpid(), signal.SIGKILL)")
+        done = self.python(
+            "import os, signal\nwith gpumon.measure():\n  os.kill(os.getpid(), signal.SIGKILL)"
+        )
         self.assertEqual(done.returncode, -signal.SIGKILL)
         until = time.monotonic() + 30
         while pids_of_stand_ins(self.variables) and time.monotonic() < until:
@@ -295,7 +329,10 @@ class Processes(StandInTest):
         done = self.python(code)
         lines = done.stdout.splitlines()
         self.assertEqual(done.stderr, "")
-        self.assertRegex(lines[0], r"^None \['it was begun in the process \d+, which alone knows what was used'\]$")
+        self.assertRegex(
+            lines[0],
+            r"^None \['it was begun in the process \d+, which alone knows what was used'\]$",
+        )
         self.assertEqual(lines[1:], ["9.8", "9.8 []"])
         begun = {line["name"]: line["pid"] for line in self.heard() if "begin" in line}
         self.assertEqual(len(set(begun.values())), 2)

@@ -1,4 +1,6 @@
-"""What `gpumon licenses` prints names every library in the program, and only licenses that the project allows."""
+"""What `gpumon licenses` prints names every library in the program, and only licenses that the
+project allows.
+"""
 
 import re
 import sys
@@ -16,14 +18,29 @@ class Licenses(unittest.TestCase):
     def test_every_library_in_the_program_is_named(self) -> None:
         printed = output_of("licenses")
         for architecture in ("x86_64", "aarch64"):
-            libraries = {f"{crate.name} {crate.version}" for crate in linked(architecture) if not crate.is_own}
+            libraries = {
+                f"{crate.name} {crate.version}"
+                for crate in linked(architecture)
+                if not crate.is_own
+            }
             self.assertGreater(len(libraries), 100)
-            self.assertEqual({name for name in libraries if f"  {name}" not in printed}, set(), "run `make licenses`")
+            self.assertEqual(
+                {name for name in libraries if f"  {name}" not in printed},
+                set(),
+                "run `make licenses`",
+            )
 
     def test_what_is_collected_is_what_is_allowed(self) -> None:
-        allowed = re.search(r"\nallow = \[(.+?)\]", (ROOT / "deny.toml").read_text(encoding="utf-8"), re.DOTALL)[1]
-        accepted = re.search(r"\naccepted = \[(.+?)\]", (ROOT / "tools/licenses/about.toml").read_text(encoding="utf-8"))[1]
-        self.assertEqual(set(re.findall(r'"(.+?)"', accepted)), set(re.findall(r'"(.+?)"', allowed)))
+        allowed = re.search(
+            r"\nallow = \[(.+?)\]", (ROOT / "deny.toml").read_text(encoding="utf-8"), re.DOTALL
+        )[1]
+        accepted = re.search(
+            r"\naccepted = \[(.+?)\]",
+            (ROOT / "tools/licenses/about.toml").read_text(encoding="utf-8"),
+        )[1]
+        self.assertEqual(
+            set(re.findall(r'"(.+?)"', accepted)), set(re.findall(r'"(.+?)"', allowed))
+        )
 
 
 if __name__ == "__main__":

@@ -22,11 +22,18 @@ class Numbers(StandInTest):
     def test_they_are_those_that_the_program_tells(self) -> None:
         with gpumon.measure("train") as m:
             time.sleep(0.02)
-        self.assertEqual((m.gpu_s, m.peak_memory_bytes, m.memory_change_bytes), (9.8, 61 * 1024**3, 1024**3))
-        self.assertEqual((m.energy_joules, m.energy_joules_range, m.shared), (6100.0, (6100.0, 6100.0), False))
+        self.assertEqual(
+            (m.gpu_s, m.peak_memory_bytes, m.memory_change_bytes), (9.8, 61 * 1024**3, 1024**3)
+        )
+        self.assertEqual(
+            (m.energy_joules, m.energy_joules_range, m.shared), (6100.0, (6100.0, 6100.0), False)
+        )
         self.assertEqual(m.lost, [])
         (gpu,) = m.gpus
-        self.assertEqual((gpu.name, gpu.sm_percent, gpu.tensor_percent), ("NVIDIA H200", gpumon.Spread(81.0, 99.0), None))
+        self.assertEqual(
+            (gpu.name, gpu.sm_percent, gpu.tensor_percent),
+            ("NVIDIA H200", gpumon.Spread(81.0, 99.0), None),
+        )
         self.assertEqual(gpu.conditions[0].text, "Power-capped at 700 W")
         cost = m.to_dict()
         self.assertAlmostEqual(cost["duration_s"], m.duration_s, delta=0.001)
@@ -68,16 +75,25 @@ class Numbers(StandInTest):
         self.assertEqual(frame["sm_percent_peak"][0], 99.0)
         self.assertEqual(m.to_polars().columns, list(frame.columns))
         axes = m.plot().axes
-        self.assertEqual([round(axis.patches[0].get_width(), 3) for axis in axes], [9.8, 61.0, 6100.0])
+        self.assertEqual(
+            [round(axis.patches[0].get_width(), 3) for axis in axes], [9.8, 61.0, 6100.0]
+        )
 
     def test_a_library_that_is_missing_is_named_with_its_cure(self) -> None:
         with gpumon.measure() as m:
             pass
-        for library, call in (("pandas", m.to_pandas), ("polars", m.to_polars), ("matplotlib", m.plot)):
-            hidden = {name: None for name in [library, *sys.modules] if name.partition(".")[0] == library}
+        for library, call in (
+            ("pandas", m.to_pandas),
+            ("polars", m.to_polars),
+            ("matplotlib", m.plot),
+        ):
+            hidden = {
+                name: None for name in [library, *sys.modules] if name.partition(".")[0] == library
+            }
             with mock.patch.dict(sys.modules, hidden):
                 with self.assertRaisesRegex(
-                    ImportError, f"needs {library}, which is not installed: run `pip install {library}`"
+                    ImportError,
+                    f"needs {library}, which is not installed: run `pip install {library}`",
                 ):
                     call()
 
@@ -112,18 +128,31 @@ class Blocks(StandInTest):
 
     def test_misuse_says_what_to_do(self) -> None:
         m = gpumon.measure("train")
-        with self.assertRaisesRegex(gpumon.MeasurementError, "'train' has not begun: use it in a `with`"):
+        with self.assertRaisesRegex(
+            gpumon.MeasurementError, "'train' has not begun: use it in a `with`"
+        ):
             m.gpu_s
         self.assertEqual(repr(m), "<Measurement 'train', not begun>")
-        with m, self.assertRaisesRegex(gpumon.MeasurementError, r"runs already: call gpumon.measure\(\) again"):
+        with (
+            m,
+            self.assertRaisesRegex(
+                gpumon.MeasurementError, r"runs already: call gpumon.measure\(\) again"
+            ),
+        ):
             m.start()
         m.stop()
         m.to_dict()
         self.assertEqual(len(told(self.heard(), "end")), 1)
-        for wrong, error in (({"name": 3}, TypeError), ({"pid": "1"}, TypeError), ({"pid": -1}, ValueError)):
+        for wrong, error in (
+            ({"name": 3}, TypeError),
+            ({"pid": "1"}, TypeError),
+            ({"pid": -1}, ValueError),
+        ):
             with self.subTest(wrong), self.assertRaises(error):
                 gpumon.measure(**wrong)
-        with self.assertRaisesRegex(TypeError, r"a mark must be a string, not 3: write str\(...\) around it"):
+        with self.assertRaisesRegex(
+            TypeError, r"a mark must be a string, not 3: write str\(...\) around it"
+        ):
             gpumon.mark(3)
 
     def test_a_name_that_is_no_unicode_is_measured(self) -> None:

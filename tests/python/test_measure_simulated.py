@@ -25,7 +25,9 @@ class Costs(Simulated):
             time.sleep(2)
             gpumon.mark("epoch 3")
         self.assertAlmostEqual(m.gpu_s, m.duration_s / 2, delta=0.1 * m.duration_s)
-        self.assertEqual((m.peak_memory_bytes, m.memory_change_bytes, m.shared, m.lost), (4 * GIB, 0, False, []))
+        self.assertEqual(
+            (m.peak_memory_bytes, m.memory_change_bytes, m.shared, m.lost), (4 * GIB, 0, False, [])
+        )
         self.assertAlmostEqual(m.energy_joules, 300 * m.duration_s, delta=30 * m.duration_s)
         self.assertEqual(m.energy_joules_range, (m.energy_joules, m.energy_joules))
         (gpu,) = m.gpus
@@ -35,7 +37,9 @@ class Costs(Simulated):
         stored = m.stored()
         self.assertEqual((stored["gpus"], stored["peak_memory_bytes"]), (["NVIDIA H200"], 4 * GIB))
         self.assertAlmostEqual(stored["duration_s"], m.duration_s, delta=0.01)
-        self.assertFalse([one for one in stored.values() if isinstance(one, float) and one.is_integer()])
+        self.assertFalse(
+            [one for one in stored.values() if isinstance(one, float) and one.is_integer()]
+        )
 
     def test_memory_that_grows_and_others_on_the_gpu(self) -> None:
         start_ms = round(time.time() * 1000)
@@ -44,7 +48,9 @@ class Costs(Simulated):
         self.warm_up()
         with gpumon.measure() as m:
             time.sleep(max(0.0, start_ms / 1000 + 6.5 - time.time()))
-        self.assertEqual((m.peak_memory_bytes, m.memory_change_bytes, m.shared), (3 * GIB, 2 * GIB, True))
+        self.assertEqual(
+            (m.peak_memory_bytes, m.memory_change_bytes, m.shared), (3 * GIB, 2 * GIB, True)
+        )
         least, most = m.energy_joules_range
         self.assertLess(least, most)
         self.assertTrue(least <= m.energy_joules <= most)
@@ -60,14 +66,22 @@ class Costs(Simulated):
             os._exit(0)
         self.addCleanup(os.waitpid, forked, 0)
         self.addCleanup(os.kill, forked, signal.SIGKILL)
-        self.scenario(GPUS + constant(sleeper.pid, memory="2 GiB", sm_percent=20) + constant(forked, gpu=1, memory="1 GiB"))
+        self.scenario(
+            GPUS
+            + constant(sleeper.pid, memory="2 GiB", sm_percent=20)
+            + constant(forked, gpu=1, memory="1 GiB")
+        )
         self.warm_up()
         with gpumon.measure() as m:
             time.sleep(1)
             with gpumon.measure(pid=sleeper.pid) as other:
                 time.sleep(1)
-        self.assertEqual((m.peak_memory_bytes, [gpu.index for gpu in m.gpus], m.shared), (3 * GIB, [0, 1], False))
-        self.assertEqual((other.peak_memory_bytes, [gpu.index for gpu in other.gpus]), (2 * GIB, [0]))
+        self.assertEqual(
+            (m.peak_memory_bytes, [gpu.index for gpu in m.gpus], m.shared), (3 * GIB, [0, 1], False)
+        )
+        self.assertEqual(
+            (other.peak_memory_bytes, [gpu.index for gpu in other.gpus]), (2 * GIB, [0])
+        )
 
     def test_where_no_gpu_was_held(self) -> None:
         self.scenario(GPUS)
@@ -134,9 +148,14 @@ class Readings(Simulated):
     def test_a_snapshot(self) -> None:
         now = gpumon.snapshot()
         self.assertTrue(now.is_simulated)
-        self.assertLess(abs(now.at - datetime.datetime.now().astimezone()), datetime.timedelta(seconds=30))
+        self.assertLess(
+            abs(now.at - datetime.datetime.now().astimezone()), datetime.timedelta(seconds=30)
+        )
         gpu = now.gpus[0]
-        self.assertEqual((gpu.name, gpu.memory_used_bytes, gpu["memory.used_bytes"]), ("NVIDIA H200", 4 * GIB, 4 * GIB))
+        self.assertEqual(
+            (gpu.name, gpu.memory_used_bytes, gpu["memory.used_bytes"]),
+            ("NVIDIA H200", 4 * GIB, 4 * GIB),
+        )
         self.assertEqual((gpu["fan_percent"], gpu.absence("fan_percent")), (None, "not_supported"))
         self.assertAlmostEqual(gpu.power_watts, 300, delta=10)
         self.assertIsNone(gpu.absence("power.draw_watts"))
@@ -277,10 +296,15 @@ class Readings(Simulated):
             self.assertEqual([gpu.fields for gpu in past.gpus], [["power.draw_watts"]] * 2)
             values = past.gpus[0]["power.draw_watts"].values
             self.assertEqual(len(values), len(past.times))
-            self.assertAlmostEqual([value for value in values if value is not None][-1], 300, delta=10)
+            self.assertAlmostEqual(
+                [value for value in values if value is not None][-1], 300, delta=10
+            )
             frame = past.to_pandas()
             self.assertEqual(len(frame), 2 * len(past.times))
-            self.assertEqual(list(frame.columns), ["time", "gpu", "name", "power_draw_watts", "host_memory_used_bytes"])
+            self.assertEqual(
+                list(frame.columns),
+                ["time", "gpu", "name", "power_draw_watts", "host_memory_used_bytes"],
+            )
             self.assertEqual(past.to_polars().shape, frame.shape)
             self.assertEqual(len(past.plot().axes), 2)
             now = datetime.datetime.now()

@@ -1,4 +1,6 @@
-"""What Prometheus reads of /metrics: by the parsers of its Python client, by promtool, and by a real server."""
+"""What Prometheus reads of /metrics: by the parsers of its Python client, by promtool, and by a
+real server.
+"""
 
 import subprocess
 import sys
@@ -41,21 +43,31 @@ class Metrics(unittest.TestCase):
     @classmethod
     def get(cls, path, accept="*/*"):
         """The content type and the page."""
-        request = urllib.request.Request(f"http://127.0.0.1:{cls.port}{path}", headers={"Accept": accept})
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{cls.port}{path}", headers={"Accept": accept}
+        )
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
     def test_open_metrics_is_what_its_parser_takes(self):
-        accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+        accept = (
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+        )
         kind, page = self.get("/metrics?links=true", accept)
         self.assertEqual(kind, OPEN_METRICS)
         self.assertTrue(page.endswith("\n# EOF\n"))
-        families = {family.name: family for family in openmetrics.text_string_to_metric_families(page)}
+        families = {
+            family.name: family for family in openmetrics.text_string_to_metric_families(page)
+        }
         energy = families["gpumon_gpu_energy_joules"]
         self.assertEqual((energy.type, energy.unit), ("counter", "joules"))
-        self.assertEqual({sample.name for sample in energy.samples}, {"gpumon_gpu_energy_joules_total"})
+        self.assertEqual(
+            {sample.name for sample in energy.samples}, {"gpumon_gpu_energy_joules_total"}
+        )
         self.assertEqual(families["gpumon_host_network_receive_bytes"].unit, "bytes")
-        self.assertEqual(families["gpumon_gpu_pcie_receive_bytes_per_second"].unit, "bytes_per_second")
+        self.assertEqual(
+            families["gpumon_gpu_pcie_receive_bytes_per_second"].unit, "bytes_per_second"
+        )
         self.assertEqual(len(families["gpumon_nvlink_up"].samples), 18)
 
     def test_the_text_format_says_the_same(self):
@@ -63,25 +75,43 @@ class Metrics(unittest.TestCase):
         kind, page = self.get("/metrics", "text/plain")
         self.assertTrue(kind.startswith("text/plain; version=0.0.4"))
         for family in parser.text_string_to_metric_families(page):
-            of_text[family.name] = {(sample.name, *sorted(sample.labels.items())) for sample in family.samples}
+            of_text[family.name] = {
+                (sample.name, *sorted(sample.labels.items())) for sample in family.samples
+            }
         page = self.get("/metrics", OPEN_METRICS)[1]
         of_open_metrics = {
-            family.name: {(sample.name, *sorted(sample.labels.items())) for sample in family.samples}
+            family.name: {
+                (sample.name, *sorted(sample.labels.items())) for sample in family.samples
+            }
             for family in openmetrics.text_string_to_metric_families(page)
         }
         self.assertEqual(of_text, of_open_metrics)
         self.assertNotIn("gpumon_nvlink_up", of_text)
 
     def test_the_names_of_dcgm_are_text_for_all(self):
-        for path, name in [("/metrics/dcgm", "DCGM_FI_DEV_FB_TOTAL"), ("/metrics/dcgm-4.9", "DCGM_FI_DEV_FB_CAPACITY_BYTES")]:
+        for path, name in [
+            ("/metrics/dcgm", "DCGM_FI_DEV_FB_TOTAL"),
+            ("/metrics/dcgm-4.9", "DCGM_FI_DEV_FB_CAPACITY_BYTES"),
+        ]:
             kind, page = self.get(path, OPEN_METRICS)
             self.assertTrue(kind.startswith("text/plain"), kind)
-            self.assertIn(name, {family.name for family in parser.text_string_to_metric_families(page)})
-            self.assertEqual(page.count("# TYPE"), self.get(f"/metrics?format={path.rsplit('/')[-1]}")[1].count("# TYPE"))
+            self.assertIn(
+                name, {family.name for family in parser.text_string_to_metric_families(page)}
+            )
+            self.assertEqual(
+                page.count("# TYPE"),
+                self.get(f"/metrics?format={path.rsplit('/')[-1]}")[1].count("# TYPE"),
+            )
 
     def test_promtool_finds_nothing_to_complain_of(self):
         page = self.get("/metrics?links=true")[1]
-        done = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["promtool", "check", "metrics"],
+            input=page,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
 
     def test_what_is_not_there_is_refused_with_what_is(self):

@@ -1,8 +1,9 @@
-"""Commands name the right package to install, and no tracked file names an address that others may own.
+"""Commands name the right package to install, and no tracked file names an address that others may
+own.
 
-On the package index, on GitHub and elsewhere, the name gpumon belongs to other people. The name of this
-package is in pyproject.toml. The project's only address is `repository` in Cargo.toml, which is empty
-until the project has an address.
+On the package index, on GitHub and elsewhere, the name gpumon belongs to other people. The name of
+this package is in pyproject.toml. The project's only address is `repository` in Cargo.toml, which
+is empty until the project has an address.
 """
 
 import re
@@ -19,13 +20,22 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "python" / "build_backend"))
 import gpumon_index  # noqa: E402
 
-DISTRIBUTION = re.search(r'^\[project\]\nname = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
+DISTRIBUTION = re.search(
+    r'^\[project\]\nname = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
+)[1]
 #: The form of the package's name in file names.
 FILE_NAME = DISTRIBUTION.replace("-", "_")
-#: Files that are not checked: lists of other projects' packages, and this file with its wrong names.
-SKIPPED = ("package-lock.json", "Cargo.lock", "THIRD-PARTY-LICENSES.txt", "tests/python/test_names.py")
+#: Files that are not checked: lists of other projects' packages, and this file with its wrong
+#: names.
+SKIPPED = (
+    "package-lock.json",
+    "Cargo.lock",
+    "THIRD-PARTY-LICENSES.txt",
+    "tests/python/test_names.py",
+)
 
-#: A command that installs or runs packages or images, up to its end in a shell, Markdown or a string.
+#: A command that installs or runs packages or images, up to its end in a shell, Markdown or a
+#: string.
 COMMAND = re.compile(
     r"\b(?P<tool>pip3?|pipx|uv|uvx|conda|mamba|micromamba|docker|podman)[ \t]+(?P<rest>[^\n`|;]*)",
 )
@@ -55,8 +65,12 @@ ADDRESS = re.compile(
 
 
 def tracked_lines() -> Iterator[tuple[str, str]]:
-    """Yield each line that names gpumon in a tracked file, with the file's name. Continued lines count as one."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    """Yield each line that names gpumon in a tracked file, with the file's name. Continued lines
+    count as one.
+    """
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     for name in listed.split("\0"):
         path = ROOT / name
         if name.endswith(SKIPPED) or not path.is_file():
@@ -85,21 +99,35 @@ def wrong_names(tool: str, words: list[str]) -> list[str]:
     if tool in CONTAINERS:
         return [word for word in words if is_image_of_ours(word) and not IMAGE.fullmatch(word)]
     named = [word for word in words if "gpumon" in word]
-    own = [word for word in named if re.split(r"[\[=<>~@]", word)[0] == DISTRIBUTION or Path(word).name.startswith(f"{FILE_NAME}-")]
-    # `gpumon` may be the command after the package's name, or the other package if both are uninstalled.
+    own = [
+        word
+        for word in named
+        if re.split(r"[\[=<>~@]", word)[0] == DISTRIBUTION
+        or Path(word).name.startswith(f"{FILE_NAME}-")
+    ]
+    # `gpumon` may be the command after the package's name, or the other package if both are
+    # uninstalled.
     may_be_short = {"--from", "--spec", "uninstall"} & set(words) and own
     return [word for word in named if word not in own and not (may_be_short and word == "gpumon")]
 
 
 def is_image_of_ours(word: str) -> bool:
-    return not word.startswith(("/", "-", ".")) and bool(re.search(r"(?:^|/)gpumon(?::[^/]*)?$", word))
+    return not word.startswith(("/", "-", ".")) and bool(
+        re.search(r"(?:^|/)gpumon(?::[^/]*)?$", word)
+    )
 
 
 class PackageNames(unittest.TestCase):
     def test_commands_name_the_package_of_pyproject(self) -> None:
         found = [(name, tool, words) for name, line in LINES for tool, words in commands(line)]
-        self.assertGreater(len([words for _, _, words in found if any(FILE_NAME in word for word in words)]), 5)
-        wrong = [(name, tool, " ".join(words), bad) for name, tool, words in found for bad in wrong_names(tool, words)]
+        self.assertGreater(
+            len([words for _, _, words in found if any(FILE_NAME in word for word in words)]), 5
+        )
+        wrong = [
+            (name, tool, " ".join(words), bad)
+            for name, tool, words in found
+            for bad in wrong_names(tool, words)
+        ]
         self.assertEqual(wrong, [])
 
     def test_a_wrong_name_is_found_in_each_form(self) -> None:
@@ -127,8 +155,13 @@ class PackageNames(unittest.TestCase):
             "pip install jupyter-server-proxy",
             "pip says that gpumon is missing",
         ]
-        named = [[name for tool, words in commands(line) for name in wrong_names(tool, words)] for line in bad + good]
-        self.assertEqual([bool(names) for names in named], [True] * len(bad) + [False] * len(good), named)
+        named = [
+            [name for tool, words in commands(line) for name in wrong_names(tool, words)]
+            for line in bad + good
+        ]
+        self.assertEqual(
+            [bool(names) for names in named], [True] * len(bad) + [False] * len(good), named
+        )
 
     def test_wheels_have_the_file_name_of_the_package(self) -> None:
         words = [(name, word) for name, line in LINES if ".whl" in line for word in line.split()]
@@ -147,7 +180,9 @@ class PackageNames(unittest.TestCase):
 class Addresses(unittest.TestCase):
     def test_tracked_files_name_no_address_of_gpumon(self) -> None:
         found = [(name, address) for name, line in LINES for address in ADDRESS.findall(line)]
-        self.assertEqual([(name, address) for name, address in found if not is_allowed(name, address)], [])
+        self.assertEqual(
+            [(name, address) for name, address in found if not is_allowed(name, address)], []
+        )
 
     def test_an_address_is_found_in_each_form(self) -> None:
         bad = [
@@ -161,13 +196,27 @@ class Addresses(unittest.TestCase):
             "gh attestation verify FILE --repo gpumon/gpumon",
             "https://www.npmjs.com/package/gpumon",
         ]
-        good = ["/run/gpumon/gpumon.sock", "gpumon@example.org", "https://hub.example.org/user/me/gpumon/", "gpumon.com_lines"]
-        self.assertEqual([bool(ADDRESS.search(text)) for text in bad + good], [True] * len(bad) + [False] * len(good))
+        good = [
+            "/run/gpumon/gpumon.sock",
+            "gpumon@example.org",
+            "https://hub.example.org/user/me/gpumon/",
+            "gpumon.com_lines",
+        ]
+        self.assertEqual(
+            [bool(ADDRESS.search(text)) for text in bad + good],
+            [True] * len(bad) + [False] * len(good),
+        )
 
 
 def is_allowed(name: str, address: str) -> bool:
-    """Return whether an address is the package's, has a placeholder, or is the repository in Cargo.toml."""
-    is_repository = name == "Cargo.toml" and bool(gpumon_index.repository()) and gpumon_index.repository().endswith(address)
+    """Return whether an address is the package's, has a placeholder, or is the repository in
+    Cargo.toml.
+    """
+    is_repository = (
+        name == "Cargo.toml"
+        and bool(gpumon_index.repository())
+        and gpumon_index.repository().endswith(address)
+    )
     return is_repository or "/OWNER/" in address or address == f"pypi.org/project/{DISTRIBUTION}/"
 
 

@@ -54,7 +54,8 @@ class Magics(StandInTest):
     def test_a_cell_that_is_interrupted(self) -> None:
         self.kernel.run("%gpu on")
         ran = self.kernel.run(
-            "import time\nprint('runs', flush=True)\ntime.sleep(50)", during=self.kernel.manager.interrupt_kernel
+            "import time\nprint('runs', flush=True)\ntime.sleep(50)",
+            during=self.kernel.manager.interrupt_kernel,
         )
         self.assertEqual(ran.error, "KeyboardInterrupt: ")
         self.assert_line(ran.displayed[0])
@@ -79,9 +80,12 @@ class Magics(StandInTest):
         self.kernel.run(code)
         for _ in range(30):
             self.kernel.run("1")
-        elapsed, computed = ([1000 * seconds for seconds in of] for of in zip(*eval(self.kernel.run("times").result)))
+        elapsed, computed = (
+            [1000 * seconds for seconds in of] for of in zip(*eval(self.kernel.run("times").result))
+        )
         self.assertGreater(len(elapsed), 50)
-        # Both hooks of one cell: what they compute, and that they wait for nothing, of those that a busy machine let run.
+        # Both hooks of one cell: what they compute, and that they wait for nothing, of those that a
+        # busy machine let run.
         self.assertLess(2 * statistics.median(computed), 2)
         self.assertLess(2 * statistics.quantiles(elapsed, n=4)[0], 2)
 
@@ -108,7 +112,12 @@ class Magics(StandInTest):
         self.assert_line(ran.displayed[0])
 
     def test_a_semicolon_keeps_the_last_expression_from_being_displayed(self) -> None:
-        for code, result in (("1 + 1;", ""), ("('ä', 1);  # why", ""), ("1 + 1  # why;", "2"), ("!true\n2;", "")):
+        for code, result in (
+            ("1 + 1;", ""),
+            ("('ä', 1);  # why", ""),
+            ("1 + 1  # why;", "2"),
+            ("!true\n2;", ""),
+        ):
             with self.subTest(code):
                 self.assertEqual(self.kernel.run(f"%%gpu\n{code}").result, result)
 
@@ -127,11 +136,15 @@ class Magics(StandInTest):
         self.assertEqual(cell["text/html"].count("no driver"), 1)
 
     def test_another_word_is_refused(self) -> None:
-        self.assertRegex(self.kernel.run("%gpu onn").printed, "^UsageError: %gpu has no 'onn': %gpu shows")
+        self.assertRegex(
+            self.kernel.run("%gpu onn").printed, "^UsageError: %gpu has no 'onn': %gpu shows"
+        )
 
     def test_without_gpus_it_says_why(self) -> None:
         (shown,) = self.kernel.run("%gpu").displayed
-        self.assertEqual(shown["text/plain"], "gpumon: the stand-in has no such thing; begin it first")
+        self.assertEqual(
+            shown["text/plain"], "gpumon: the stand-in has no such thing; begin it first"
+        )
 
     def test_loading_it_again_and_unloading_it(self) -> None:
         self.kernel.run("%gpu on")
@@ -162,11 +175,24 @@ class Magics(StandInTest):
 
 class Headless(StandInTest):
     def test_nbclient_gets_final_numbers_of_all_cells_but_the_last(self) -> None:
-        code = [PRELUDE + "%load_ext gpumon\n%gpu on", "1", "2", "import time; time.sleep(2)", "%%gpu\n3", "4"]
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in code])
+        code = [
+            PRELUDE + "%load_ext gpumon\n%gpu on",
+            "1",
+            "2",
+            "import time; time.sleep(2)",
+            "%%gpu\n3",
+            "4",
+        ]
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source) for source in code]
+        )
         NotebookClient(notebook, kernel_name="python3").execute()
         lines = [
-            [output["data"]["text/plain"] for output in cell["outputs"] if output["output_type"] == "display_data"]
+            [
+                output["data"]["text/plain"]
+                for output in cell["outputs"]
+                if output["output_type"] == "display_data"
+            ]
             for cell in notebook["cells"]
         ]
         self.assertEqual([len(shown) for shown in lines], [0, 1, 1, 1, 1, 1])
@@ -204,7 +230,9 @@ class Numbers(Simulated):
         self.kernel.run("import gpumon\nwith gpumon.measure() as m:\n    time.sleep(2)")
         within = self.kernel.run("print(m)").printed
         work = "import os, time; time.sleep(3); import gpumon; gpumon.snapshot()\nwith gpumon.measure() as m: time.sleep(2)\nprint(m)"
-        with subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True) as script:
+        with subprocess.Popen(
+            [sys.executable, "-c", work], stdout=subprocess.PIPE, text=True
+        ) as script:
             self.scenario(GPUS + constant(script.pid))
             alone = script.communicate()[0]
         for line in (cell["text/plain"], self.final(below), within.splitlines()[0], alone.strip()):
@@ -223,7 +251,8 @@ class Numbers(Simulated):
         (svg,) = re.findall("<svg.*?</svg>", shown["text/html"])
         chart = ElementTree.fromstring(svg)
         paths = [path.get("d") for path in chart.iter("{http://www.w3.org/2000/svg}path")]
-        # Of the GPU that it held: utilization, which is half of the height, and memory, which is the most there is.
+        # Of the GPU that it held: utilization, which is half of the height, and memory, which is
+        # the most there is.
         self.assertEqual(len(paths), 2)
         for path, y in zip(paths, (14 + 56 / 2, 14 + 56 + 20)):
             heights = {float(point.split()[1]) for point in re.split("[ML]", path)[1:]}

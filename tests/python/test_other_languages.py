@@ -12,10 +12,19 @@ from markdown_it import MarkdownIt
 from program import server
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs/guides/other-languages.md"
-#: What runs an example, what it is given to tell whether the example's packages are there, and where they come from.
+#: What runs an example, what it is given to tell whether the example's packages are there, and
+#: where they come from.
 LANGUAGES = {
-    "r": (["Rscript", "-e"], "library(curl); library(jsonlite)", "install Debian's r-base-core, r-cran-curl and r-cran-jsonlite"),
-    "julia": (["julia", "-e"], "using JSON", "install Julia, which Debian 12 lacks, and its package JSON"),
+    "r": (
+        ["Rscript", "-e"],
+        "library(curl); library(jsonlite)",
+        "install Debian's r-base-core, r-cran-curl and r-cran-jsonlite",
+    ),
+    "julia": (
+        ["julia", "-e"],
+        "using JSON",
+        "install Julia, which Debian 12 lacks, and its package JSON",
+    ),
 }
 LINE = re.compile(r"GPU (\d+): \d+ %, \d+\.\d GiB, (\d+) W, mean (\d+) W")
 
@@ -23,24 +32,37 @@ LINE = re.compile(r"GPU (\d+): \d+ %, \d+\.\d GiB, (\d+) W, mean (\d+) W")
 def example(language: str) -> str:
     """The only block of this language in the guide."""
     tokens = MarkdownIt().parse(GUIDE.read_text(encoding="utf-8"))
-    (code,) = [token.content for token in tokens if token.type == "fence" and token.info == language]
+    (code,) = [
+        token.content for token in tokens if token.type == "fence" and token.info == language
+    ]
     return code
 
 
 def is_possible(language: str) -> bool:
     (program, *option), packages, _ = LANGUAGES[language]
-    return bool(shutil.which(program)) and subprocess.run([program, *option, packages], capture_output=True, check=False).returncode == 0
+    return (
+        bool(shutil.which(program))
+        and subprocess.run(
+            [program, *option, packages], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
 
 
 class Examples(unittest.TestCase):
     def _prints_a_line_for_each_gpu(self, language: str) -> None:
         if not is_possible(language):
             self.skipTest(LANGUAGES[language][2])
-        with tempfile.TemporaryDirectory() as folder, server(folder, "--source", "sim:2") as control:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            server(folder, "--source", "sim:2") as control,
+        ):
             program, option = LANGUAGES[language][0]
             variables = os.environ | {"GPUMON_CONTROL": control}
             command = [program, option, example(language)]
-            done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command, env=variables, capture_output=True, text=True, check=False
+            )
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = [LINE.fullmatch(line) for line in done.stdout.splitlines()]
         self.assertEqual([line and line[1] for line in lines], ["0", "1"], done.stdout)

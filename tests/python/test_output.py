@@ -34,12 +34,18 @@ class Ascii(Simulated):
 
     def setUp(self) -> None:
         super().setUp()
-        self.scenario(GPUS + 'name = "NVIDIA Ü"\ntemperature_celsius = 45\n' + constant(os.getpid()))
+        self.scenario(
+            GPUS + 'name = "NVIDIA Ü"\ntemperature_celsius = 45\n' + constant(os.getpid())
+        )
 
     def printed(self, code: str, *options: str) -> str:
         environment = os.environ | {"PYTHONIOENCODING": "ascii", "IPYTHONDIR": str(self.folder)}
         done = subprocess.run(
-            [sys.executable, *options, "-c", code], env=environment, capture_output=True, text=True, timeout=PATIENCE_S
+            [sys.executable, *options, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertTrue(done.stdout.isascii())
@@ -58,7 +64,12 @@ class Ascii(Simulated):
         )
         printed = self.printed(code)
         self.assertRegex(printed, r"(?m)^  0  NVIDIA \\xdc .*  45 C$")
-        for expected in (r"[<Gpu 0 NVIDIA \xdc>", r"<Measurement '\xfc'", r"<GpuHistory 0 \xdc>", "text='45 C')"):
+        for expected in (
+            r"[<Gpu 0 NVIDIA \xdc>",
+            r"<Measurement '\xfc'",
+            r"<GpuHistory 0 \xdc>",
+            "text='45 C')",
+        ):
             self.assertIn(expected, printed)
 
     def test_magics_can_be_shown_in_a_terminal(self) -> None:

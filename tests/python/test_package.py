@@ -20,7 +20,9 @@ from gpumon.jupyter import setup_gpumon
 
 
 def address(**variables: str) -> str:
-    """Where jupyter-server-proxy says that gpumon is, with these variables alone and no settings file but theirs."""
+    """Where jupyter-server-proxy says that gpumon is, with these variables alone and no settings
+    file but theirs.
+    """
     with mock.patch.dict(os.environ, {"GPUMON_CONFIG": "none", **variables}, clear=True):
         return setup_gpumon()["launcher_entry"]["path_info"]
 
@@ -29,7 +31,16 @@ def address(**variables: str) -> str:
 def shared_server(folder: str, *arguments: str) -> Iterator[str]:
     """A server that shares its readings at this path, with these further arguments."""
     path = Path(folder, "public.sock")
-    command = [gpumon.find_gpumon_bin(), "--source", "sim:1", "--config", "none", "serve", "--listen", "127.0.0.1:0"]
+    command = [
+        gpumon.find_gpumon_bin(),
+        "--source",
+        "sim:1",
+        "--config",
+        "none",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+    ]
     command += ["--no-control", "--shared-socket", str(path), *arguments]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
         try:
@@ -56,8 +67,12 @@ class FindGpumonBin(unittest.TestCase):
     def test_it_finds_the_program_of_this_environment(self) -> None:
         path = Path(gpumon.find_gpumon_bin())
         self.assertEqual(path.parent, Path(sys.executable).parent)
-        printed = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(printed.split(), ["gpumon", importlib.metadata.version("jupyterlab-gpumon")])
+        printed = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, check=True
+        ).stdout
+        self.assertEqual(
+            printed.split(), ["gpumon", importlib.metadata.version("jupyterlab-gpumon")]
+        )
         self.assertEqual(printed.split(), ["gpumon", gpumon.__version__])
 
     def test_it_takes_the_first_that_can_be_run(self) -> None:
@@ -90,34 +105,61 @@ class OtherPackage(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.site = Path(folder.name, "site-packages")
-        shutil.copytree(Path(gpumon.__file__).parent, self.site / "gpumon", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            Path(gpumon.__file__).parent,
+            self.site / "gpumon",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
         information = self.site / "gpumon-0.0.11.dist-info"
         information.mkdir()
-        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: gpumon\nVersion: 0.0.11\n")
+        (information / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: gpumon\nVersion: 0.0.11\n"
+        )
         self.command = Path(folder.name, "bin", "gpumon")
         self.command.parent.mkdir()
         self.command.write_text(f"#!{sys.executable}\nprint('the other program ran')\n")
         self.command.chmod(0o755)
 
     def run_python(self, code: str, *folders: Path) -> "subprocess.CompletedProcess[str]":
-        """Run code where the packages of that folder come first, and programs are in its `bin`, then in these folders."""
-        head = f"import os, sys; sys.path.insert(0, {str(self.site)!r})\nimport gpumon._find as find\n"
+        """Run code where the packages of that folder come first, and programs are in its `bin`,
+        then in these folders.
+        """
+        head = (
+            f"import os, sys; sys.path.insert(0, {str(self.site)!r})\nimport gpumon._find as find\n"
+        )
         head += f"find._folders = lambda: {[str(self.command.parent), *map(str, folders)]!r}\n"
-        environment = {**os.environ, "GPUMON_CONFIG": "none", "PATH": f"{self.command.parent}:{os.environ['PATH']}"}
-        return subprocess.run([sys.executable, "-c", head + code], env=environment, capture_output=True, text=True, check=False)
+        environment = {
+            **os.environ,
+            "GPUMON_CONFIG": "none",
+            "PATH": f"{self.command.parent}:{os.environ['PATH']}",
+        }
+        return subprocess.run(
+            [sys.executable, "-c", head + code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def assert_says_what_to_do(self, text: str) -> None:
-        self.assertRegex(text, r"gpumon 0\.0\.11, which is another program .*`pip uninstall gpumon jupyterlab-gpumon`, then install")
+        self.assertRegex(
+            text,
+            r"gpumon 0\.0\.11, which is another program .*`pip uninstall gpumon jupyterlab-gpumon`, then install",
+        )
         self.assertIn(str(self.site), text)
 
     def test_import_warns_at_importing_line(self) -> None:
         (self.site / "user.py").write_text("# A line.\nimport gpumon\n")
-        done = subprocess.run([sys.executable, "user.py"], cwd=self.site, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "user.py"], cwd=self.site, capture_output=True, text=True, check=True
+        )
         self.assert_says_what_to_do(done.stderr)
         self.assertRegex(done.stderr, r"user\.py:2: GpumonWarning: ")
 
     def test_import_without_other_package_warns_of_nothing(self) -> None:
-        done = subprocess.run([sys.executable, "-W", "error", "-c", "import gpumon"], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", "import gpumon"], capture_output=True, text=True
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_command_of_other_package_is_not_the_program(self) -> None:
@@ -126,7 +168,9 @@ class OtherPackage(unittest.TestCase):
         self.assertIn("GpumonNotFound", done.stderr)
         # If this package was installed last, the command is its own.
         shutil.copyfile("/bin/true", self.command)
-        self.assertEqual(self.run_python("print(find.find_gpumon_bin())").stdout, f"{self.command}\n")
+        self.assertEqual(
+            self.run_python("print(find.find_gpumon_bin())").stdout, f"{self.command}\n"
+        )
 
     def move_other_to_another_site(self) -> None:
         shutil.rmtree(self.site / "gpumon-0.0.11.dist-info")
@@ -185,7 +229,9 @@ class OtherPackage(unittest.TestCase):
 
 class PythonDashM(unittest.TestCase):
     def test_it_is_the_program_with_its_exit_code(self) -> None:
-        done = subprocess.run([sys.executable, "-m", "gpumon", "--source", "nonsense"], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "gpumon", "--source", "nonsense"], capture_output=True, text=True
+        )
         self.assertEqual(done.returncode, 2)
         self.assertIn("nonsense", done.stderr)
 
@@ -201,7 +247,10 @@ class SetupGpumon(unittest.TestCase):
         process = setup_gpumon()
         socket = "/run/user/1000/s"
         command = [part.format(unix_socket=socket) for part in process["command"](socket)]
-        self.assertEqual(command[:5], [gpumon.find_gpumon_bin(), "serve", "--socket", socket, "--exit-with-parent"])
+        self.assertEqual(
+            command[:5],
+            [gpumon.find_gpumon_bin(), "serve", "--socket", socket, "--exit-with-parent"],
+        )
         self.assertTrue(process["unix_socket"])
         self.assertFalse(process["update_last_activity"])
 
@@ -213,21 +262,35 @@ class SetupGpumon(unittest.TestCase):
 
     def test_the_panel_learns_that_there_are_alert_rules(self) -> None:
         alone = {"GPUMON_NO_JOIN": "1"}
-        self.assertEqual(address(**alone, GPUMON_ALERTS="/etc/gpumon/alerts.toml"), "gpumon/?alerts")
+        self.assertEqual(
+            address(**alone, GPUMON_ALERTS="/etc/gpumon/alerts.toml"), "gpumon/?alerts"
+        )
         self.assertEqual(address(**alone), "gpumon/")
         self.assertEqual(address(**alone, GPUMON_ALERTS=""), "gpumon/")
-        self.assertEqual(address(**alone, GPUMON_ALERTS="a", GPUMON_REPLAY="b"), "gpumon/", "a recording has none")
+        self.assertEqual(
+            address(**alone, GPUMON_ALERTS="a", GPUMON_REPLAY="b"),
+            "gpumon/",
+            "a recording has none",
+        )
         with tempfile.TemporaryDirectory() as folder:
             settings = Path(folder, "config.toml")
             settings.write_text('[serve]\nalerts = "alerts.toml"\n')
             self.assertEqual(address(**alone, GPUMON_CONFIG=str(settings)), "gpumon/?alerts")
             settings.write_text("[serve\n")
-            self.assertEqual(address(**alone, GPUMON_CONFIG=str(settings)), "gpumon/", "the server does not start")
+            self.assertEqual(
+                address(**alone, GPUMON_CONFIG=str(settings)),
+                "gpumon/",
+                "the server does not start",
+            )
 
     def test_launcher_entry_reports_fleet(self) -> None:
         alone = {"GPUMON_NO_JOIN": "1"}
-        self.assertEqual(address(**alone, GPUMON_FLEET_PROMETHEUS="http://prometheus:9090"), "gpumon/?fleet")
-        self.assertEqual(address(**alone, GPUMON_FLEET_HOSTS="a,b", GPUMON_ALERTS="a"), "gpumon/?alerts&fleet")
+        self.assertEqual(
+            address(**alone, GPUMON_FLEET_PROMETHEUS="http://prometheus:9090"), "gpumon/?fleet"
+        )
+        self.assertEqual(
+            address(**alone, GPUMON_FLEET_HOSTS="a,b", GPUMON_ALERTS="a"), "gpumon/?alerts&fleet"
+        )
         self.assertEqual(address(**alone, GPUMON_FLEET_PROMETHEUS=""), "gpumon/")
         with tempfile.TemporaryDirectory() as folder:
             settings = Path(folder, "config.toml")
@@ -237,7 +300,9 @@ class SetupGpumon(unittest.TestCase):
     def test_the_panel_learns_that_the_server_which_is_joined_has_alert_rules(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             rules = Path(folder, "alerts.toml")
-            rules.write_text('[[rule]]\nname = "hot"\nfield = "temperature.gpu_celsius"\nabove = 85\n')
+            rules.write_text(
+                '[[rule]]\nname = "hot"\nfield = "temperature.gpu_celsius"\nabove = 85\n'
+            )
             for more, expected in ([], "gpumon/"), (["--alerts", str(rules)], "gpumon/?alerts"):
                 with shared_server(folder, *more) as path:
                     self.assertEqual(address(GPUMON_JOIN=path), expected)
@@ -256,9 +321,17 @@ class SetupGpumon(unittest.TestCase):
                 command = setup_gpumon()["command"]("s")
             return [part.format(unix_socket="s") for part in command][5:]
 
-        self.assertEqual(folder(HOME="/home/ana"), ["--default-data-dir", "/home/ana/.local/state/gpumon"])
-        self.assertEqual(folder(HOME="/home/ana", XDG_STATE_HOME="/state/{ana}"), ["--default-data-dir", "/state/{ana}/gpumon"])
-        self.assertEqual(folder(HOME="/home/ana", XDG_STATE_HOME="state"), ["--default-data-dir", "/home/ana/.local/state/gpumon"])
+        self.assertEqual(
+            folder(HOME="/home/ana"), ["--default-data-dir", "/home/ana/.local/state/gpumon"]
+        )
+        self.assertEqual(
+            folder(HOME="/home/ana", XDG_STATE_HOME="/state/{ana}"),
+            ["--default-data-dir", "/state/{ana}/gpumon"],
+        )
+        self.assertEqual(
+            folder(HOME="/home/ana", XDG_STATE_HOME="state"),
+            ["--default-data-dir", "/home/ana/.local/state/gpumon"],
+        )
 
     def test_a_path_with_braces_stays_as_it_is(self) -> None:
         with mock.patch("gpumon.jupyter.find_gpumon_bin", return_value="/opt/{env}/bin/gpumon"):
@@ -266,7 +339,9 @@ class SetupGpumon(unittest.TestCase):
         self.assertEqual(program.format(unix_socket="s"), "/opt/{env}/bin/gpumon")
 
     def test_without_the_program_other_routes_of_the_server_still_work(self) -> None:
-        with mock.patch("gpumon.jupyter.find_gpumon_bin", side_effect=gpumon.GpumonNotFound("gone")):
+        with mock.patch(
+            "gpumon.jupyter.find_gpumon_bin", side_effect=gpumon.GpumonNotFound("gone")
+        ):
             self.assertEqual(setup_gpumon()["command"]("s")[0], "gpumon")
 
     def test_jupyter_leaves_no_folder_of_the_socket_behind(self) -> None:
@@ -277,7 +352,9 @@ class SetupGpumon(unittest.TestCase):
                 folder.mkdir()
                 for name in ["socket", *others]:
                     (folder / name).touch()
-                subprocess.run([sys.executable, "-I", "-c", code, str(folder / "socket")], check=True)
+                subprocess.run(
+                    [sys.executable, "-I", "-c", code, str(folder / "socket")], check=True
+                )
                 left = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
                 self.assertEqual((folder.exists(), left), (bool(others), others))
 
@@ -289,22 +366,37 @@ class SetupGpumon(unittest.TestCase):
             "files = {name: getattr(sys.modules[name], '__file__', None) or '' for name in set(sys.modules) - before}\n"
             "print(*sorted({name.partition('.')[0] for name, file in files.items() if 'site-packages' in file}))"
         )
-        done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+        )
         self.assertEqual(done.stdout.split(), ["gpumon"])
 
     def test_version_without_metadata_is_missing_attribute(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copytree(Path(gpumon.__file__).parent, Path(folder, "gpumon"), ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                Path(gpumon.__file__).parent,
+                Path(folder, "gpumon"),
+                ignore=shutil.ignore_patterns("__pycache__"),
+            )
             code = f"import sys; sys.path = [{folder!r}, *(path for path in sys.path if 'site-packages' not in path)]\n"
-            code += "import gpumon; print(getattr(gpumon, '__version__', 'none')); gpumon.__version__"
-            done = subprocess.run([sys.executable, "-S", "-c", code], cwd=folder, capture_output=True, text=True)
+            code += (
+                "import gpumon; print(getattr(gpumon, '__version__', 'none')); gpumon.__version__"
+            )
+            done = subprocess.run(
+                [sys.executable, "-S", "-c", code], cwd=folder, capture_output=True, text=True
+            )
         self.assertEqual(done.stdout, "none\n")
         self.assertEqual(done.stderr.count("Traceback"), 1, done.stderr)
-        self.assertIn("AttributeError: module 'gpumon' has no attribute '__version__': it is not installed", done.stderr)
+        self.assertIn(
+            "AttributeError: module 'gpumon' has no attribute '__version__': it is not installed",
+            done.stderr,
+        )
 
     def test_the_package_itself_loads_nothing_until_something_is_asked_of_it(self) -> None:
         code = "import sys; before = set(sys.modules); import gpumon; print(*sorted(set(sys.modules) - before))"
-        loaded = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        loaded = subprocess.run(
+            [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
         own = [name for name in loaded if name.startswith("gpumon")]
         self.assertEqual(own, ["gpumon", "gpumon._errors", "gpumon._find"])
         self.assertFalse({"typing", "subprocess", "socket", "json", "asyncio"} & set(loaded))

@@ -64,7 +64,9 @@ class Parsers(unittest.TestCase):
         folder = Path(cls.folder.name)
         os.symlink(gpumon.find_gpumon_bin(), folder / "nvidia-smi")
         scenario = over_fake(folder, SCENARIO.format(pid=os.getpid()))
-        cls.environment = mock.patch.dict(os.environ, scenario, PATH=f"{folder}:{os.environ['PATH']}")
+        cls.environment = mock.patch.dict(
+            os.environ, scenario, PATH=f"{folder}:{os.environ['PATH']}"
+        )
         cls.environment.start()
 
     @classmethod
@@ -73,7 +75,9 @@ class Parsers(unittest.TestCase):
         cls.folder.cleanup()
 
     def smi(self, *arguments):
-        return subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            ["nvidia-smi", *arguments], capture_output=True, text=True, check=True
+        ).stdout
 
     def test_gputil(self):
         import GPUtil
@@ -81,16 +85,22 @@ class Parsers(unittest.TestCase):
         gpus = GPUtil.getGPUs()
         read = snapshot()
         self.assertEqual([gpu.id for gpu in gpus], [0, 1, 2])
-        self.assertEqual([gpu.uuid for gpu in gpus], [gpu["uuid"] for gpu in read["inventory"]["gpus"]])
+        self.assertEqual(
+            [gpu.uuid for gpu in gpus], [gpu["uuid"] for gpu in read["inventory"]["gpus"]]
+        )
         self.assertEqual([gpu.name for gpu in gpus[:2]], ["NVIDIA H200", "NVIDIA GeForce RTX 4090"])
-        self.assertEqual({gpu.driver for gpu in gpus}, {read["inventory"]["platform"]["driver_version"]})
+        self.assertEqual(
+            {gpu.driver for gpu in gpus}, {read["inventory"]["platform"]["driver_version"]}
+        )
         self.assertEqual((gpus[0].load, gpus[0].temperature), (0.96, 64))
         self.assertAlmostEqual(gpus[0].memoryUsed, 61 * 1024, delta=1)
         self.assertEqual(GPUtil.getAvailable(limit=8, maxLoad=0.5, maxMemory=0.05), [1])
 
     def test_accelerate(self):
         source = importlib.util.find_spec("accelerate").submodule_search_locations[0]
-        spec = importlib.util.spec_from_file_location("environment", Path(source, "utils/environment.py"))
+        spec = importlib.util.spec_from_file_location(
+            "environment", Path(source, "utils/environment.py")
+        )
         environment = importlib.util.module_from_spec(spec)
         # It asks nvidia-smi in order not to need torch; the import is all that does.
         with mock.patch.dict(sys.modules, torch=types.ModuleType("torch")):
@@ -105,7 +115,9 @@ class Parsers(unittest.TestCase):
         dtd = etree.DTD(io.StringIO(self.smi("--dtd")))
         log = etree.fromstring(self.smi("-q", "-x").encode())
         self.assertTrue(dtd.validate(log), dtd.error_log)
-        whole = etree.fromstring(self.smi("-q", "-x", "--dtd").encode(), etree.XMLParser(dtd_validation=True))
+        whole = etree.fromstring(
+            self.smi("-q", "-x", "--dtd").encode(), etree.XMLParser(dtd_validation=True)
+        )
         self.assertEqual(len(whole.findall("gpu")), 3)
 
     def test_the_xml_has_what_telegraf_and_netdata_read(self):
@@ -120,14 +132,18 @@ class Parsers(unittest.TestCase):
         # A board that replaces no rows has words there.
         self.assertEqual(log.findtext("gpu/remapped_rows/remapped_row_corr"), "0")
         process = log.find("gpu/processes/process_info")
-        self.assertEqual((process.findtext("pid"), process.findtext("type")), (str(os.getpid()), "C"))
+        self.assertEqual(
+            (process.findtext("pid"), process.findtext("type")), (str(os.getpid()), "C")
+        )
         self.assertEqual(log.findtext("gpu/utilization/gpu_util"), "96 %")
 
     def test_the_table_is_found_by_the_expressions_that_programs_use(self):
         table = self.smi()
         driver = snapshot()["inventory"]["platform"]["driver_version"]
         self.assertRegex(table, rf"Driver Version: {driver} ")
-        self.assertRegex(self.smi("-L"), r"(?m)^GPU 1: NVIDIA GeForce RTX 4090 \(UUID: GPU-[0-9a-f-]{36}\)$")
+        self.assertRegex(
+            self.smi("-L"), r"(?m)^GPU 1: NVIDIA GeForce RTX 4090 \(UUID: GPU-[0-9a-f-]{36}\)$"
+        )
 
 
 if __name__ == "__main__":

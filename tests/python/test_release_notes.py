@@ -1,4 +1,6 @@
-"""The notes of a release are cut from the changelog, and a tag or an image that does not fit is refused."""
+"""The notes of a release are cut from the changelog, and a tag or an image that does not fit is
+refused.
+"""
 
 import json
 import os
@@ -30,7 +32,11 @@ The second.
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, ROOT / "tools/release_notes.py", *arguments], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, ROOT / "tools/release_notes.py", *arguments],
+        capture_output=True,
+        text=True,
+    )
 
 
 class Notes(unittest.TestCase):
@@ -40,7 +46,10 @@ class Notes(unittest.TestCase):
 
     def test_a_version_without_section_or_text_is_refused(self) -> None:
         for version in ("1.1", "1.1.1", "1x1.0", "Unreleased"):
-            with self.subTest(version), self.assertRaisesRegex(Mismatch, f"no section of {version}"):
+            with (
+                self.subTest(version),
+                self.assertRaisesRegex(Mismatch, f"no section of {version}"),
+            ):
                 notes(CHANGELOG, version)
         with self.assertRaisesRegex(Mismatch, "says nothing of 2.0.0"):
             notes("## 2.0.0 (2027-02)\n\n## 1.0.0 (2027-01)\nOld.\n", "2.0.0")
@@ -51,10 +60,16 @@ class Version(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "Cargo.toml").write_text('[workspace.package]\nversion = "1.1.0"\n')
-            for package, version in (("static", "1.1.0"), ("labextension", "1.0.0"), ("tests/browser", "1.1.0")):
+            for package, version in (
+                ("static", "1.1.0"),
+                ("labextension", "1.0.0"),
+                ("tests/browser", "1.1.0"),
+            ):
                 (root / package).mkdir(parents=True)
                 (root / package / "package.json").write_text(json.dumps({"version": version}))
-            with self.assertRaisesRegex(Mismatch, "labextension/package.json has version 1.0.0, Cargo.toml has 1.1.0"):
+            with self.assertRaisesRegex(
+                Mismatch, "labextension/package.json has version 1.0.0, Cargo.toml has 1.1.0"
+            ):
                 version_of(root)
 
 
@@ -76,14 +91,26 @@ class Image(unittest.TestCase):
 
     def refusal(self, image: str) -> str:
         """What the workflow prints about this name of the image; nothing if it is accepted."""
-        (step,) = [one for one in self.WORKFLOW["jobs"]["build"]["steps"] if one.get("name") == "The container image has a name"]
+        (step,) = [
+            one
+            for one in self.WORKFLOW["jobs"]["build"]["steps"]
+            if one.get("name") == "The container image has a name"
+        ]
         command = ["bash", "-e", "-c", step["run"]]
-        done = subprocess.run(command, env={**os.environ, "IMAGE": image}, capture_output=True, text=True)
+        done = subprocess.run(
+            command, env={**os.environ, "IMAGE": image}, capture_output=True, text=True
+        )
         self.assertEqual(done.returncode, 1 if done.stdout else 0)
         return done.stdout
 
     def test_image_of_other_registry_is_refused(self) -> None:
-        for image in ("registry.example/owner/gpumon", "ghcr.io.example/owner/gpumon", "owner/gpumon", "ghcr.io/", "ghcr.io/image"):
+        for image in (
+            "registry.example/owner/gpumon",
+            "ghcr.io.example/owner/gpumon",
+            "owner/gpumon",
+            "ghcr.io/",
+            "ghcr.io/image",
+        ):
             self.assertIn("set it to ghcr.io/OWNER/gpumon", self.refusal(image), image)
         self.assertIn("IMAGE is not set", self.refusal(""))
         self.assertEqual(self.refusal("ghcr.io/OWNER/gpumon"), "")

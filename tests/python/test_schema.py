@@ -59,12 +59,21 @@ class Schema(unittest.TestCase):
         self.folder = folder.name
 
     def assert_valid(self, validator: Draft202012Validator, value: object) -> None:
-        complaints = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
+        complaints = [
+            f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)
+        ]
         self.assertEqual(complaints, [])
 
     def serve(self, env: dict[str, str]) -> str:
         """Serve on a free port until the test ends, and return the address of the page."""
-        command = [gpumon.find_gpumon_bin(), "serve", "--listen", "127.0.0.1:0", "--interval-ms", "200"]
+        command = [
+            gpumon.find_gpumon_bin(),
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--interval-ms",
+            "200",
+        ]
         server = subprocess.Popen(command, env=os.environ | env, stderr=subprocess.PIPE, text=True)
         self.addCleanup(server.stderr.close)
         self.addCleanup(server.wait)
@@ -97,7 +106,9 @@ class Schema(unittest.TestCase):
         self.assert_valid(of_snapshot, good)
         wrong = {
             "an index as text": lambda whole, gpu: gpu.update(index="0"),
-            "a reason that is none": lambda whole, gpu: gpu["power"].update(draw_watts={"absent": "because"}),
+            "a reason that is none": lambda whole, gpu: gpu["power"].update(
+                draw_watts={"absent": "because"}
+            ),
             "a health that is none": lambda whole, gpu: gpu.update(health={"state": "fine"}),
             "a process without its readings": lambda whole, gpu: gpu.update(processes=[{"pid": 1}]),
             "no inventory": lambda whole, gpu: whole.pop("inventory"),

@@ -21,12 +21,16 @@ PAGES = SHARE / "man" / "man1"
 def commands() -> set[str]:
     """The commands that `gpumon help` lists, and those in the help of each, as `alerts-check`."""
     own = listed("help") | {"help"}
-    return own | {f"{command}-{action}" for command in own - {"smi"} for action in listed(command, "-h")}
+    return own | {
+        f"{command}-{action}" for command in own - {"smi"} for action in listed(command, "-h")
+    }
 
 
 def listed(*arguments: str) -> set[str]:
     found = re.findall(r"^Commands:\n((?:  .*\n)+)", output_of(*arguments), re.MULTILINE)
-    return {name for text in found for name in re.findall(r"^  (\w[\w-]*)", text, re.MULTILINE)} - {"help"}
+    return {name for text in found for name in re.findall(r"^  (\w[\w-]*)", text, re.MULTILINE)} - {
+        "help"
+    }
 
 
 class Completions(unittest.TestCase):
@@ -51,14 +55,19 @@ class Completions(unittest.TestCase):
                     '"$function" "$1" "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"; echo "${COMPREPLY[*]}"'
                 )
                 done = subprocess.run(
-                    ["bash", "--norc", "-c", script, "bash", *typed], capture_output=True, text=True, check=True
+                    ["bash", "--norc", "-c", script, "bash", *typed],
+                    capture_output=True,
+                    text=True,
+                    check=True,
                 )
                 self.assertEqual((done.stdout.strip(), done.stderr), (proposed, ""))
 
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
     def test_zsh_loads_them(self) -> None:
         script = f'fpath=("{COMPLETIONS["zsh"].parent}" $fpath); autoload -Uz compinit; compinit -D; echo $_comps[gpumon]'
-        done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["zsh", "-f", "-c", script], capture_output=True, text=True, check=True
+        )
         self.assertEqual((done.stdout.strip(), done.stderr), ("_gpumon", ""))
 
     @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
@@ -73,8 +82,15 @@ class Completions(unittest.TestCase):
         ):
             with self.subTest(typed):
                 script = f'source "{COMPLETIONS["fish"]}"; complete --do-complete "{typed}"'
-                done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, check=True)
-                self.assertEqual([line.split("\t")[0] for line in done.stdout.splitlines()], [proposed])
+                done = subprocess.run(
+                    ["fish", "--no-config", "-c", script],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+                self.assertEqual(
+                    [line.split("\t")[0] for line in done.stdout.splitlines()], [proposed]
+                )
 
 
 class ManualPages(unittest.TestCase):
@@ -93,7 +109,10 @@ class ManualPages(unittest.TestCase):
         for page in PAGES.glob("gpumon*.1"):
             with self.subTest(page.name):
                 done = subprocess.run(
-                    ["groff", "-man", "-Tutf8", "-ww", "-z", str(page)], capture_output=True, text=True, check=True
+                    ["groff", "-man", "-Tutf8", "-ww", "-z", str(page)],
+                    capture_output=True,
+                    text=True,
+                    check=True,
                 )
                 self.assertEqual(done.stderr, "")
 

@@ -1,4 +1,6 @@
-"""Targets of a fleet: Slurm's nodes with GPUs, and a real Prometheus that reads them from a file and from a server."""
+"""Targets of a fleet: Slurm's nodes with GPUs, and a real Prometheus that reads them from a file
+and from a server.
+"""
 
 import json
 import os
@@ -37,23 +39,40 @@ class Slurm(unittest.TestCase):
         fake = self.folder / "sinfo"
         fake.write_text(sinfo)
         fake.chmod(0o755)
-        environment = {**os.environ, "GPUMON_SINFO": str(fake), "GPUMON_PROGRAM": program(), "GPUMON_PORT": "9124"}
+        environment = {
+            **os.environ,
+            "GPUMON_SINFO": str(fake),
+            "GPUMON_PROGRAM": program(),
+            "GPUMON_PORT": "9124",
+        }
         command = ["sh", DEPLOY / "slurm/targets.sh", self.file, *labels]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def test_nodes_with_gpus_become_targets(self):
-        done = self.written(f"#!/bin/sh\n[ \"$*\" = '-N -h -o %N %G' ] && cat <<'END'\n{SINFO}END\n", "cluster=alps", "room=b 1")
+        done = self.written(
+            f"#!/bin/sh\n[ \"$*\" = '-N -h -o %N %G' ] && cat <<'END'\n{SINFO}END\n",
+            "cluster=alps",
+            "room=b 1",
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         labels = {"cluster": "alps", "room": "b 1"}
-        self.assertEqual(json.loads(self.file.read_text()), [{"targets": ["gpu01:9124", "gpu02:9124"], "labels": labels}])
+        self.assertEqual(
+            json.loads(self.file.read_text()),
+            [{"targets": ["gpu01:9124", "gpu02:9124"], "labels": labels}],
+        )
         self.assertEqual(self.file.stat().st_mode & 0o777, 0o644, "Prometheus has another user")
 
     def test_the_file_stays_where_slurm_does_not_answer(self):
         self.file.write_text("[]")
-        for broken in ("#!/bin/sh\nexit 1\n", "#!/bin/sh\necho 'slurm_load_node: Unable to contact slurm controller!'\n"):
+        for broken in (
+            "#!/bin/sh\nexit 1\n",
+            "#!/bin/sh\necho 'slurm_load_node: Unable to contact slurm controller!'\n",
+        ):
             self.assertNotEqual(self.written(broken).returncode, 0)
             self.assertEqual(self.file.read_text(), "[]")
-            self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["sinfo", "targets.json"])
+            self.assertEqual(
+                sorted(path.name for path in self.folder.iterdir()), ["sinfo", "targets.json"]
+            )
 
 
 class Prometheus(unittest.TestCase):
@@ -65,11 +84,22 @@ class Prometheus(unittest.TestCase):
         self.addCleanup(server.kill)
         address = re.search(r"http://\S+", server.stderr.readline()).group(0)
         file = folder / "targets.json"
-        written = [program(), "fleet", "targets", "--hosts", "[fe80::1],gpu[1-2].invalid", "--label", "cluster=alps"]
+        written = [
+            program(),
+            "fleet",
+            "targets",
+            "--hosts",
+            "[fe80::1],gpu[1-2].invalid",
+            "--label",
+            "cluster=alps",
+        ]
         subprocess.run([*written, "--output", file], check=True)
         jobs = [
             {"job_name": "file", "file_sd_configs": [{"files": [str(file)]}]},
-            {"job_name": "http", "http_sd_configs": [{"url": f"{address}api/v1/fleet/targets?port=9400"}]},
+            {
+                "job_name": "http",
+                "http_sd_configs": [{"url": f"{address}api/v1/fleet/targets?port=9400"}],
+            },
         ]
         (folder / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": jobs}))
         with socket.socket() as free:
@@ -84,13 +114,23 @@ class Prometheus(unittest.TestCase):
         while len(found) < 6 and time.monotonic() < end:
             time.sleep(0.2)
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/targets?state=active") as answer:
+                with urllib.request.urlopen(
+                    f"http://127.0.0.1:{port}/api/v1/targets?state=active"
+                ) as answer:
                     active = json.load(answer)["data"]["activeTargets"]
             except OSError:
                 continue
-            found = {(it["labels"]["job"], it["labels"]["instance"]): it["labels"].get("cluster") for it in active}
-        expected = {("file", f"{host}:9123"): "alps" for host in ("[fe80::1]", "gpu1.invalid", "gpu2.invalid")}
-        expected |= {("http", f"{host}:9400"): None for host in ("127.0.0.1", "gpu1.invalid", "gpu2.invalid")}
+            found = {
+                (it["labels"]["job"], it["labels"]["instance"]): it["labels"].get("cluster")
+                for it in active
+            }
+        expected = {
+            ("file", f"{host}:9123"): "alps"
+            for host in ("[fe80::1]", "gpu1.invalid", "gpu2.invalid")
+        }
+        expected |= {
+            ("http", f"{host}:9400"): None for host in ("127.0.0.1", "gpu1.invalid", "gpu2.invalid")
+        }
         self.assertEqual(found, expected, (folder / "log").read_text())
 
 
@@ -99,8 +139,14 @@ class Kubernetes(unittest.TestCase):
         import helm_python
 
         with helm_python.Chart.load(str(DEPLOY / "kubernetes/gpumon")) as chart:
-            texts = chart.render({"image": {"repository": "registry.example.org/gpumon"}}, name="gpumon", namespace="monitoring")
-        (rendered,) = [yaml.safe_load(text) for name, text in texts.items() if name.endswith("podmonitor.yaml")]
+            texts = chart.render(
+                {"image": {"repository": "registry.example.org/gpumon"}},
+                name="gpumon",
+                namespace="monitoring",
+            )
+        (rendered,) = [
+            yaml.safe_load(text) for name, text in texts.items() if name.endswith("podmonitor.yaml")
+        ]
         plain = yaml.safe_load((DEPLOY / "kubernetes/podmonitor.yaml").read_text())
         self.assertEqual(plain["kind"], rendered["kind"])
         # The chart has a release, by which its pods are told from those of another.

@@ -25,7 +25,10 @@ class Escaped(unittest.TestCase):
 class Notes(unittest.TestCase):
     def test_invisible_processes_are_noted(self) -> None:
         gpu = {"index": 0, "processes": [], "conditions": []}
-        notes = [snapshot_notes(Snapshot({}, {"gpus": [one]})) for one in (gpu, {**gpu, "unlisted_memory_bytes": 1181116006})]
+        notes = [
+            snapshot_notes(Snapshot({}, {"gpus": [one]}))
+            for one in (gpu, {**gpu, "unlisted_memory_bytes": 1181116006})
+        ]
         said = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use"
         self.assertEqual(notes, [[], [said]])
 

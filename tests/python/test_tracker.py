@@ -36,7 +36,10 @@ class Trackers(StandInTest):
         self.assertEqual((done, tracker.steps), ([0, 1, 2], [0, 1, 2, None]))
         self.assertEqual(tracker.totals["gpu/run/time_seconds"], 9.8)
         (warning,) = caught.warnings
-        self.assertRegex(str(warning.message), "^Unreachable cannot log .*: ConnectionError: no route to host. The run continues")
+        self.assertRegex(
+            str(warning.message),
+            "^Unreachable cannot log .*: ConnectionError: no route to host. The run continues",
+        )
         self.assertEqual(warning.filename, __file__)
 
     def test_only_first_error_is_a_warning(self) -> None:
@@ -51,7 +54,10 @@ class Trackers(StandInTest):
         self.assertEqual((len(caught), tracker.steps), (1, [7, None, 7, None]))
 
     def test_error_of_the_training_is_not_replaced(self) -> None:
-        with self.assertWarns(gpumon.GpumonWarning), self.assertRaisesRegex(ZeroDivisionError, "mine"):
+        with (
+            self.assertWarns(gpumon.GpumonWarning),
+            self.assertRaisesRegex(ZeroDivisionError, "mine"),
+        ):
             with Unreachable(OSError("gone")):
                 raise ZeroDivisionError("mine")
 
@@ -72,7 +78,9 @@ class Trackers(StandInTest):
         callback.on_train_epoch_end(trainer, None)
         with self.assertWarnsRegex(gpumon.GpumonWarning, "GpuCostCallback cannot log"):
             callback.on_train_end(trainer, None)
-        self.assertEqual([call.kwargs["step"] for call in working.log_metrics.call_args_list], [5, 5])
+        self.assertEqual(
+            [call.kwargs["step"] for call in working.log_metrics.call_args_list], [5, 5]
+        )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,12 @@ PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 def copies(original: object) -> "list[object]":
     """Return copies made by pickle with each protocol, by cloudpickle and by copy."""
     pickled = [pickle.loads(pickle.dumps(original, protocol)) for protocol in PROTOCOLS]
-    return [*pickled, pickle.loads(cloudpickle.dumps(original)), copy.copy(original), copy.deepcopy(original)]
+    return [
+        *pickled,
+        pickle.loads(cloudpickle.dumps(original)),
+        copy.copy(original),
+        copy.deepcopy(original),
+    ]
 
 
 @gpumon.measure
@@ -39,9 +44,12 @@ class Measurements(StandInTest):
         for one in copies(m):
             self.assertEqual(one.to_dict(), m.to_dict())
             self.assertEqual(
-                (one.name, one.duration_s, one.started, one.gpu_s, one.lost), ("train", m.duration_s, m.started, 9.8, [])
+                (one.name, one.duration_s, one.started, one.gpu_s, one.lost),
+                ("train", m.duration_s, m.started, 9.8, []),
             )
-            self.assertEqual((one.stored(), one.gpus, str(one), repr(one)), (m.stored(), m.gpus, str(m), repr(m)))
+            self.assertEqual(
+                (one.stored(), one.gpus, str(one), repr(one)), (m.stored(), m.gpus, str(m), repr(m))
+            )
             self.assertEqual(list(one.to_pandas()["gpu_s"]), [9.8])
             self.assertIsNone(one._helper)
 
@@ -57,7 +65,10 @@ class Measurements(StandInTest):
             self.assertEqual(m.lost, [])
         for one in so_far:
             self.assertEqual(one.gpu_s, 9.8)
-            self.assertRegex(one.lost[-1], r"^what was used after [\d:]+, when this copy was made: .* still running$")
+            self.assertRegex(
+                one.lost[-1],
+                r"^what was used after [\d:]+, when this copy was made: .* still running$",
+            )
             self.assertLessEqual(one.duration_s, m.duration_s)
             self.assertAlmostEqual(one.duration_s, one.to_dict()["duration_s"])
             one.stop()
@@ -169,7 +180,12 @@ class Readings(Simulated):
 
     def test_history_can_be_copied(self) -> None:
         series = {"values": [1.0, None], "min": [0.5, None], "max": [2.0, None]}
-        gpu = {"index": 0, "uuid": "GPU-0", "name": "NVIDIA H200", "metrics": {"power.draw_watts": series}}
+        gpu = {
+            "index": 0,
+            "uuid": "GPU-0",
+            "name": "NVIDIA H200",
+            "metrics": {"power.draw_watts": series},
+        }
         past = gpumon.History({"times_ms": [0, 1000], "resolution_ms": 1000, "gpus": [gpu]})
         for one in copies(past):
             self.assertEqual(one.gpus[0]["power.draw_watts"].values, [1.0, None])
@@ -179,11 +195,19 @@ class Readings(Simulated):
         self.scenario(GPUS)
         with gpumon.stream() as stream:
             for copied in (copy.copy, copy.deepcopy, pickle.dumps, cloudpickle.dumps):
-                with self.assertRaisesRegex(TypeError, r"a stream cannot be copied or sent: call gpumon.stream\(\) again"):
+                with self.assertRaisesRegex(
+                    TypeError, r"a stream cannot be copied or sent: call gpumon.stream\(\) again"
+                ):
                     copied(stream)
 
     def test_errors_can_be_copied(self) -> None:
-        for kind in (gpumon.GpumonError, gpumon.ProgramError, gpumon.RequestError, gpumon.MeasurementError, gpumon.GpumonNotFound):
+        for kind in (
+            gpumon.GpumonError,
+            gpumon.ProgramError,
+            gpumon.RequestError,
+            gpumon.MeasurementError,
+            gpumon.GpumonNotFound,
+        ):
             for one in copies(kind("why; what to do")):
                 self.assertEqual((type(one), str(one)), (kind, "why; what to do"))
 

@@ -11,11 +11,14 @@ from pathlib import Path
 import gpumon
 
 ROOT = Path(__file__).resolve().parents[2]
-#: As it is written: where it is installed, a type checker would take what lies beside it for a part of it.
+#: As it is written: where it is installed, a type checker would take what lies beside it for a part
+#: of it.
 PACKAGE = ROOT / "python" / "gpumon"
 
 #: What stands on libraries that some users have, of which a type checker is told nothing.
-OF_OTHERS = r"gpumon\.(_cells\.NotebookClient|_papermill|nbclient\.\w+|nbconvert\.\w+|trackers\.[a-z]\w+)"
+OF_OTHERS = (
+    r"gpumon\.(_cells\.NotebookClient|_papermill|nbclient\.\w+|nbconvert\.\w+|trackers\.[a-z]\w+)"
+)
 
 #: What users write, and the types that they get.
 USE = Path(__file__).with_name("typed_use.py")
@@ -24,7 +27,14 @@ USE = Path(__file__).with_name("typed_use.py")
 def mypy(path: object) -> str:
     """What a type checker complains about."""
     # What JSON has is of any type, until it is returned by what says which.
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-warn-return-any", "--cache-dir=/dev/null"]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--no-warn-return-any",
+        "--cache-dir=/dev/null",
+    ]
     command += ["--config-file", str(ROOT / "pyproject.toml"), str(path)]
     done = subprocess.run(command, capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stdout + done.stderr
@@ -35,7 +45,14 @@ def pyright(path: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(path, folder)
         Path(folder, "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
-        command = [str(ROOT / "node_modules/.bin/pyright"), "--warnings", "--project", folder, "--pythonpath", sys.executable]
+        command = [
+            str(ROOT / "node_modules/.bin/pyright"),
+            "--warnings",
+            "--project",
+            folder,
+            "--pythonpath",
+            sys.executable,
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
@@ -60,8 +77,17 @@ class Types(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w") as others:
             others.write(OF_OTHERS)
             others.flush()
-            command = [sys.executable, "-m", "mypy.stubtest", "gpumon", "--mypy-config-file", ROOT / "pyproject.toml"]
-            done = subprocess.run([*command, "--allowlist", others.name], capture_output=True, text=True)
+            command = [
+                sys.executable,
+                "-m",
+                "mypy.stubtest",
+                "gpumon",
+                "--mypy-config-file",
+                ROOT / "pyproject.toml",
+            ]
+            done = subprocess.run(
+                [*command, "--allowlist", others.name], capture_output=True, text=True
+            )
         self.assertEqual((done.returncode, done.stdout if done.returncode else ""), (0, ""))
 
     def test_all_that_is_public_is_there(self) -> None:

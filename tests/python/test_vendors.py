@@ -34,7 +34,9 @@ class Vendors(unittest.TestCase):
     def test_use_over_several_lines_is_found(self):
         self.assertTrue(names_vendor_module("use gpumon_probe::vendor::nvml::xid;"))
         self.assertTrue(
-            names_vendor_module("use probe::{\n  vendor::{\n    ERRORS,\n    nvml::query::Code,\n  },\n};")
+            names_vendor_module(
+                "use probe::{\n  vendor::{\n    ERRORS,\n    nvml::query::Code,\n  },\n};"
+            )
         )
         self.assertFalse(names_vendor_module("use vendor::{Source, SourceError};\nlet nvml = 1;"))
 

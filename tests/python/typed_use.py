@@ -1,4 +1,6 @@
-"""What users write, with the types that they get: every public name, checked by mypy and pyright, and never run."""
+"""What users write, with the types that they get: every public name, checked by mypy and pyright,
+and never run.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,27 @@ import gpumon
 import gpumon.trackers
 from typing_extensions import assert_type
 
+
 @gpumon.measure
 def step(x: int) -> str:
     return str(x)
 
+
 @gpumon.measure("named")
 async def named(x: int, *, y: float = 0) -> str:
     return str(x)
+
 
 @gpumon.measure("values", pid=1)
 def values() -> Generator[int, None, str]:
     yield 1
     return ""
 
+
 @gpumon.measure
 async def avalues() -> AsyncGenerator[int, None]:
     yield 1
+
 
 class Model:
     @gpumon.measure("fit")
@@ -48,6 +55,7 @@ class Model:
     def prop(self) -> int:
         return 3
 
+
 assert_type(step(1), str)
 assert_type(step.measurements, deque[gpumon.Measurement])
 assert_type(step.measurements[-1].gpu_s, float | None)
@@ -68,10 +76,12 @@ assert_type(Model.make.measurements[-1].shared, bool)
 assert_type(Model().prop, int)
 assert_type(gpumon.measure(lambda: 3)(), int)
 
+
 async def main() -> None:
     assert_type(await named(1, y=2), str)
     async for value in avalues():
         assert_type(value, int)
+
 
 with gpumon.measure("train") as m:
     pass
@@ -111,7 +121,10 @@ for cost in m.gpus:
     assert_type(cost.pcie_rx_bytes, int | None)
     assert_type(cost.conditions, tuple[gpumon.Condition, ...])
     for condition in cost.conditions:
-        assert_type((condition.kind, condition.from_ms, condition.to_ms, condition.text), tuple[str, int, int | None, str])
+        assert_type(
+            (condition.kind, condition.from_ms, condition.to_ms, condition.text),
+            tuple[str, int, int | None, str],
+        )
     if cost.sm_percent is not None:
         assert_type(cost.sm_percent.mean, float)
     if cost.energy_joules is not None:
@@ -150,13 +163,18 @@ with gpumon.stream() as stream:
     for later in stream:
         assert_type(later, gpumon.Snapshot)
     stream.close()
+
+
 async def tasks() -> None:
     async with gpumon.measure() as n:
         assert_type(n, gpumon.Measurement)
     async for later in gpumon.stream(0.5):
         assert_type(later, gpumon.Snapshot)
 
-past = gpumon.history("power.draw_watts", since=datetime.timedelta(seconds=3), until=datetime.datetime.now(), points=3)
+
+past = gpumon.history(
+    "power.draw_watts", since=datetime.timedelta(seconds=3), until=datetime.datetime.now(), points=3
+)
 past = gpumon.history(["power.draw_watts"], 60)
 assert_type(past, gpumon.History)
 assert_type(past.times, list[datetime.datetime])
@@ -165,7 +183,9 @@ assert_type(past.oldest, datetime.datetime | None)
 assert_type(past.host, dict[str, gpumon.Series])
 assert_type(past.gpus, list[gpumon.GpuHistory])
 one = past.gpus[0]
-assert_type((one.index, one.uuid, one.name, one.fields), tuple[int, str | None, str | None, list[str]])
+assert_type(
+    (one.index, one.uuid, one.name, one.fields), tuple[int, str | None, str | None, list[str]]
+)
 series = one["power.draw_watts"]
 assert_type(series, gpumon.Series)
 assert_type(series.values, list[float | None])
@@ -181,9 +201,12 @@ errors: list[type[gpumon.GpumonError]] = [gpumon.GpumonNotFound, gpumon.Measurem
 errors += [gpumon.ProgramError, gpumon.RequestError]
 warning: type[UserWarning] = gpumon.GpumonWarning
 
+
 class Printer(gpumon.trackers.Tracker):
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         print(step, metrics)
+
+
 with Printer() as tracker:
     assert_type(tracker, Printer)
     with tracker.epoch(3):

@@ -3,8 +3,9 @@
 
     python3 tests/real-gpu/agree.py [path to gpumon]
 
-Needs an NVIDIA driver with nvidia-smi, and PyTorch or CuPy to make the load. Readings that move are taken between two
-of nvidia-smi's, and must lie within the tolerance of the range that these span. Ends with 1 where anything differs.
+Needs an NVIDIA driver with nvidia-smi, and PyTorch or CuPy to make the load. Readings that move are
+taken between two of nvidia-smi's, and must lie within the tolerance of the range that these span.
+Ends with 1 where anything differs.
 """
 
 import base64
@@ -58,7 +59,8 @@ print("ready", flush=True)
 time.sleep(float(sys.argv[1]))
 """
 
-# nvidia-smi's field, where gpumon has it, and how far the two may be apart: in the unit, or as a share of the value.
+# nvidia-smi's field, where gpumon has it, and how far the two may be apart: in the unit, or as a
+# share of the value.
 FIELDS = [
     ("name", ("inventory", "name"), None),
     ("uuid", ("inventory", "uuid"), None),
@@ -103,7 +105,9 @@ def smi(query, fields):
 
 
 def gpumon_json(gpumon):
-    return json.loads(subprocess.run([gpumon, "--json"], check=True, capture_output=True, text=True).stdout)
+    return json.loads(
+        subprocess.run([gpumon, "--json"], check=True, capture_output=True, text=True).stdout
+    )
 
 
 def ours(snapshot, index, path):
@@ -135,7 +139,9 @@ def compare(name, mine, before, after, tolerance):
 
 
 def start(program, seconds):
-    process = subprocess.Popen([sys.executable, "-c", program, str(seconds)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(seconds)], stdout=subprocess.PIPE, text=True
+    )
     if process.stdout.readline().strip() != "ready":
         sys.exit("the load did not start: it needs PyTorch or CuPy")
     return process
@@ -169,7 +175,12 @@ def check_processes(gpumon, load, hold):
     for index, processes in enumerate(lists):
         if isinstance(processes, dict):
             check(False, f"the processes of GPU {index} are absent: {processes}")
-    found = {process["pid"]: process for processes in lists if isinstance(processes, list) for process in processes}
+    found = {
+        process["pid"]: process
+        for processes in lists
+        if isinstance(processes, list)
+        for process in processes
+    }
     check(set(found) == set(apps), f"the same PIDs: {sorted(found)} | {sorted(apps)}")
     for pid, memory in apps.items():
         mine = value(found[pid]["memory_bytes"]) if pid in found else None
@@ -177,13 +188,21 @@ def check_processes(gpumon, load, hold):
         check(agrees, f"memory of {pid}: {words} MiB")
     for pid, busy in ((load.pid, True), (hold.pid, False)):
         share = value(found[pid]["sm_percent"]) if pid in found else None
-        check(share is not None and (share > 50 if busy else share < 5), f"SM of {pid}: {share} %, busy: {busy}")
+        check(
+            share is not None and (share > 50 if busy else share < 5),
+            f"SM of {pid}: {share} %, busy: {busy}",
+        )
     if load.pid in found:
-        check("-c" in value(found[load.pid]["command"]), f"command and user: {value(found[load.pid]['user'])}")
+        check(
+            "-c" in value(found[load.pid]["command"]),
+            f"command and user: {value(found[load.pid]['user'])}",
+        )
 
 
 def frames(connection, seconds):
-    """The text frames of a WebSocket within so many seconds (RFC 6455, section 5.2; a server does not mask)."""
+    """The text frames of a WebSocket within so many seconds (RFC 6455, section 5.2; a server does
+    not mask).
+    """
     end, buffer = time.time() + seconds, b""
     connection.settimeout(1)
     while time.time() < end:
@@ -207,7 +226,9 @@ def frames(connection, seconds):
 
 def check_stream(gpumon):
     print("stream:")
-    server = subprocess.Popen([gpumon, "serve", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [gpumon, "serve", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+    )
     try:
         port = int(re.search(r"127\.0\.0\.1:(\d+)", server.stderr.readline()).group(1))
         connection = socket.create_connection(("127.0.0.1", port))
@@ -225,12 +246,18 @@ def check_stream(gpumon):
         check(received[0]["type"] == "hello", f"the first frame is {received[0]['type']}")
         check(len(samples) >= STREAM_S - 2, f"{len(samples)} samples in {STREAM_S} s")
         watts = [value(frame["gpus"][0]["power"]["draw_watts"]) for frame in samples]
-        check(all(watts) and all(frame["gpus"][0]["health"]["state"] == "ok" for frame in samples), f"power {watts} W")
+        check(
+            all(watts) and all(frame["gpus"][0]["health"]["state"] == "ok" for frame in samples),
+            f"power {watts} W",
+        )
     finally:
         server.terminate()
         started = time.time()
         server.wait(timeout=10)
-        check(server.returncode == 0, f"SIGTERM ends it with {server.returncode} in {time.time() - started:.2f} s")
+        check(
+            server.returncode == 0,
+            f"SIGTERM ends it with {server.returncode} in {time.time() - started:.2f} s",
+        )
 
 
 def cost(command, runs=20):
@@ -251,7 +278,9 @@ def main():
         check_processes(gpumon, load, hold)
         check_stream(gpumon)
         subprocess.run([gpumon], check=True)
-        print(f"one call: gpumon {cost([gpumon]):.0f} ms, nvidia-smi {cost(['nvidia-smi']):.0f} ms (median)")
+        print(
+            f"one call: gpumon {cost([gpumon]):.0f} ms, nvidia-smi {cost(['nvidia-smi']):.0f} ms (median)"
+        )
     finally:
         load.kill()
         hold.kill()

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Checks what gpumon says that work took of a real GPU: against PyTorch's profiler and allocator, and the energy counter.
+"""Checks what gpumon says that work took of a real GPU: against PyTorch's profiler and allocator,
+and the energy counter.
 
     python3 tests/real-gpu/cost.py [path to gpumon]
 
-Needs PyTorch, the gpumon package on the path of Python, IPython for `%%gpu`, which is left out without it, and a GPU that
-nobody else uses. Prints a line for each way to measure, and ends with 1 where a number is further off than is promised.
+Needs PyTorch, the gpumon package on the path of Python, IPython for `%%gpu`, which is left out
+without it, and a GPU that nobody else uses. Prints a line for each way to measure, and ends with 1
+where a number is further off than is promised.
 """
 
 import ctypes
@@ -32,7 +34,9 @@ class Nvml:
     def __init__(self):
         self.library = ctypes.CDLL("libnvidia-ml.so.1")
         self.device = ctypes.c_void_p()
-        if self.library.nvmlInit_v2() or self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device)):
+        if self.library.nvmlInit_v2() or self.library.nvmlDeviceGetHandleByIndex_v2(
+            0, ctypes.byref(self.device)
+        ):
             sys.exit("NVML cannot be asked")
 
     def joules(self):
@@ -50,13 +54,20 @@ class Nvml:
 
 
 def beside_allocator():
-    """Bytes that this process holds besides what PyTorch has reserved: the context, as the driver counts it."""
+    """Bytes that this process holds besides what PyTorch has reserved: the context, as the driver
+    counts it.
+    """
     import torch
 
     listed = subprocess.run(
-        ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True
+        ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
-    used = {int(pid): int(mib) << 20 for pid, mib in (line.split(",") for line in listed.splitlines())}
+    used = {
+        int(pid): int(mib) << 20 for pid, mib in (line.split(",") for line in listed.splitlines())
+    }
     return used[os.getpid()] - torch.cuda.memory_reserved()
 
 
@@ -115,11 +126,20 @@ def compared(way, cost, truth):
     energy = cost["energy_joules"]
     found = {**cost, "energy_joules": energy["estimate"]}
     off = {key: found[key] / truth[key] - 1 for key in PROMISED}
-    is_right = all(abs(off[key]) <= PROMISED[key] for key in PROMISED) and not cost["shared"] and not cost["lost"]
+    is_right = (
+        all(abs(off[key]) <= PROMISED[key] for key in PROMISED)
+        and not cost["shared"]
+        and not cost["lost"]
+    )
     # Of what comes to the GPU within the measurement, one sample is not known for sure.
     is_right &= energy["most"] - energy["least"] <= RANGE * energy["most"]
-    numbers = ", ".join(f"{key} {found[key]:.6g} ({off[key]:+.2%} of {truth[key]:.6g})" for key in PROMISED)
-    print(f"  {'ok   ' if is_right else 'WRONG'} {way}: {numbers}; shared: {cost['shared']}, lost: {cost['lost']}", flush=True)
+    numbers = ", ".join(
+        f"{key} {found[key]:.6g} ({off[key]:+.2%} of {truth[key]:.6g})" for key in PROMISED
+    )
+    print(
+        f"  {'ok   ' if is_right else 'WRONG'} {way}: {numbers}; shared: {cost['shared']}, lost: {cost['lost']}",
+        flush=True,
+    )
     return is_right
 
 
@@ -159,10 +179,15 @@ def by_cell():
 
 
 def by_run(gpumon):
-    """The command measures all of a process's time on the GPU, of which the counter tells the same here."""
+    """The command measures all of a process's time on the GPU, of which the counter tells the same
+    here.
+    """
     with tempfile.TemporaryDirectory() as folder:
         report, truth = os.path.join(folder, "cost.json"), os.path.join(folder, "truth.json")
-        subprocess.run([gpumon, "run", "--json", report, "--", sys.executable, __file__, "--work", truth], check=True)
+        subprocess.run(
+            [gpumon, "run", "--json", report, "--", sys.executable, __file__, "--work", truth],
+            check=True,
+        )
         with open(report, encoding="utf-8") as cost, open(truth, encoding="utf-8") as told:
             return compared("gpumon run", json.load(cost), json.load(told))
 
@@ -176,7 +201,10 @@ def work_in_process(path):
     torch.cuda.init()
     matrices = [torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
     told = work(matrices)
-    truth = {"gpu_s": told["gpu_s"], "peak_memory_bytes": told["reserved_bytes"] + beside_allocator()}
+    truth = {
+        "gpu_s": told["gpu_s"],
+        "peak_memory_bytes": told["reserved_bytes"] + beside_allocator(),
+    }
     truth["energy_joules"] = nvml.joules() - before
     with open(path, "w", encoding="utf-8") as file:
         json.dump(truth, file)
@@ -208,7 +236,10 @@ def overhead():
 
     steps(True)
     cost_us = (steps(True) - steps(False)) * 1e6
-    print(f"  {'ok   ' if cost_us <= 50 else 'WRONG'} measure costs {cost_us:.1f} us around a step of 1 ms", flush=True)
+    print(
+        f"  {'ok   ' if cost_us <= 50 else 'WRONG'} measure costs {cost_us:.1f} us around a step of 1 ms",
+        flush=True,
+    )
     return cost_us <= 50
 
 

@@ -3,9 +3,10 @@
 
     python3 tests/real-gpu/counters.py [path to gpumon]
 
-Needs PyTorch. Makes one load after the other and compares: matrix products with the share of time that the tensor cores
-were busy, copies with the rates of PCIe and NVLink (the latter with two GPUs), energy with the power integrated over the
-same time. Ends with 1 where anything is further off than its tolerance.
+Needs PyTorch. Makes one load after the other and compares: matrix products with the share of time
+that the tensor cores were busy, copies with the rates of PCIe and NVLink (the latter with two
+GPUs), energy with the power integrated over the same time. Ends with 1 where anything is further
+off than its tolerance.
 """
 
 import json
@@ -17,7 +18,8 @@ import time
 import torch
 
 MEASURE_S = 11
-# Dense bf16 on Hopper: each of a multiprocessor's four tensor cores does 512 fused multiply-adds a cycle.
+# Dense bf16 on Hopper: each of a multiprocessor's four tensor cores does 512 fused multiply-adds a
+# cycle.
 FLOPS_PER_SM_AND_CYCLE = 4096
 failures = []
 
@@ -61,7 +63,9 @@ class Load:
 
 
 def measure(gpumon, load, gpu):
-    """Samples over some seconds, and how many steps per second were done between the first and the last of them."""
+    """Samples over some seconds, and how many steps per second were done between the first and the
+    last of them.
+    """
     command = [gpumon, "collect", "--interval-ms", "1000", "--count", str(MEASURE_S + 1)]
     samples, marks = [], []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -87,7 +91,11 @@ def mean(samples, *path):
 def counter(sample):
     """The energy counter and its time; it is read less often than the rest."""
     reading = sample["power"]["energy_joules_total"]
-    return (reading["value"], reading["at_ms"]) if isinstance(reading, dict) else (reading, sample["at_ms"])
+    return (
+        (reading["value"], reading["at_ms"])
+        if isinstance(reading, dict)
+        else (reading, sample["at_ms"])
+    )
 
 
 def check_matrix_products(gpumon):
@@ -101,21 +109,41 @@ def check_matrix_products(gpumon):
     with Load(step) as load:
         samples, steps = measure(gpumon, load, 0)
         print("bf16 matrix products:")
-        for part in ("sm", "occupancy", "tensor", "tensor_half", "tensor_integer", "fp32", "integer", "dram_bandwidth"):
+        for part in (
+            "sm",
+            "occupancy",
+            "tensor",
+            "tensor_half",
+            "tensor_integer",
+            "fp32",
+            "integer",
+            "dram_bandwidth",
+        ):
             print(f"        {part:16} {mean(samples, 'activity', part + '_percent'):6.1f} %")
         check(mean(samples, "activity", "sm_percent") > 90, "the multiprocessors are busy")
         check(mean(samples, "activity", "tensor_percent") > 80, "the tensor cores are busy")
         check(mean(samples, "activity", "tensor_integer_percent") < 1, "and not with integers")
         # What was computed, of what the tensor cores can at the clock they had.
-        possible = torch.cuda.get_device_properties(0).multi_processor_count * FLOPS_PER_SM_AND_CYCLE * 1e6 * mean(samples, "clocks", "sm_mhz")
+        possible = (
+            torch.cuda.get_device_properties(0).multi_processor_count
+            * FLOPS_PER_SM_AND_CYCLE
+            * 1e6
+            * mean(samples, "clocks", "sm_mhz")
+        )
         expected = 100 * steps * 100 * 2 * 8192**3 / possible
         found = mean(samples, "activity", "tensor_percent")
-        check(abs(found / expected - 1) < 0.02, f"tensor cores {found:.1f} %, by what was computed {expected:.1f} %: {share(found, expected)}")
+        check(
+            abs(found / expected - 1) < 0.02,
+            f"tensor cores {found:.1f} %, by what was computed {expected:.1f} %: {share(found, expected)}",
+        )
         (first, begun), (last, ended) = counter(samples[0]), counter(samples[-1])
         energy, seconds = last - first, (ended - begun) / 1000
         # The counter moves in steps of 100 ms.
         integral = mean(samples[1:], "power", "draw_watts") * seconds
-        check(abs(energy / integral - 1) < 0.05, f"energy {energy:.0f} J, integrated {integral:.0f} J: {share(energy, integral)}")
+        check(
+            abs(energy / integral - 1) < 0.05,
+            f"energy {energy:.0f} J, integrated {integral:.0f} J: {share(energy, integral)}",
+        )
 
 
 def check_copies(gpumon):
@@ -128,7 +156,9 @@ def check_copies(gpumon):
     ]
     if torch.cuda.device_count() > 1:
         there = torch.empty(size, dtype=torch.uint8, device="cuda:1")
-        routes.append(("GPU 0 to GPU 1", "nvlink", "tx", lambda: there.copy_(here, non_blocking=True)))
+        routes.append(
+            ("GPU 0 to GPU 1", "nvlink", "tx", lambda: there.copy_(here, non_blocking=True))
+        )
     for name, link, direction, copy in routes:
 
         def step(copy=copy):
@@ -143,8 +173,8 @@ def check_copies(gpumon):
         copied = steps * 8 * size
         read = mean(samples, link, f"{direction}_bytes_per_second")
         print(f"{name}: {copied / 1e9:.1f} GB/s copied")
-        # What crosses the link is more than what is copied: PCIe packets of 256 bytes carry 8 to 10 % of headers and
-        # acknowledgements, NVLink's 2 to 3 %.
+        # What crosses the link is more than what is copied: PCIe packets of 256 bytes carry 8 to 10
+        # % of headers and acknowledgements, NVLink's 2 to 3 %.
         overhead = (read or 0) / copied - 1
         check(
             0 < overhead < (0.12 if link == "pcie" else 0.04),

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Checks on a real GPU that hangs are suspected within three minutes, and that work and waiting are not.
+"""Checks on a real GPU that hangs are suspected within three minutes, and that work and waiting are
+not.
 
     python3 tests/real-gpu/hang.py [path to gpumon] [SCENARIO...]
 
-Needs PyTorch. The scenario `collective` needs two GPUs and is left out with one; a GPU must be free, since what others run
-counts, too. Prints a line for each scenario, and ends with 1 where anything was told wrongly.
+Needs PyTorch. The scenario `collective` needs two GPUs and is left out with one; a GPU must be
+free, since what others run counts, too. Prints a line for each scenario, and ends with 1 where
+anything was told wrongly.
 """
 
 import ctypes
@@ -95,10 +97,18 @@ time.sleep(10000)
 
 
 def start(code, ranks=1):
-    environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29871", "WORLD_SIZE": str(ranks)}
+    environment = {
+        **os.environ,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "29871",
+        "WORLD_SIZE": str(ranks),
+    }
     command = [sys.executable, "-c", BEGIN + code]
     running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**environment, "RANK": str(rank)}) for rank in range(ranks)
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**environment, "RANK": str(rank)}
+        )
+        for rank in range(ranks)
     ]
     for process in running:
         if process.stdout.readline() != "ready\n":
@@ -107,7 +117,9 @@ def start(code, ranks=1):
 
 
 def trace(process):
-    """As a debugger does. Its other threads are let be, since whoever traces one has to wait for its end."""
+    """As a debugger does. Its other threads are let be, since whoever traces one has to wait for
+    its end.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.ptrace(PTRACE_SEIZE, process.pid, None, None):
         sys.exit(f"cannot trace the load: {os.strerror(ctypes.get_errno())}")
@@ -116,7 +128,9 @@ def trace(process):
 def suspected(server):
     """What is said of which GPU."""
     found = ((gpu["index"], condition) for gpu in server.gpus() for condition in gpu["conditions"])
-    return {index: condition for index, condition in found if condition["condition"] == "suspected_hang"}
+    return {
+        index: condition for index, condition in found if condition["condition"] == "suspected_hang"
+    }
 
 
 def watch(server, seconds, until_found):
@@ -159,7 +173,10 @@ def is_well(gpumon, code, debugged=False):
         _, found = watch(server, WATCHED_S, until_found=False)
         last = server.gpus()[0]
         end(running)
-    utilization, power = (value(last[group][name]) for group, name in [("utilization", "gpu_percent"), ("power", "draw_watts")])
+    utilization, power = (
+        value(last[group][name])
+        for group, name in [("utilization", "gpu_percent"), ("power", "draw_watts")]
+    )
     said = "; ".join(condition["text"] for condition in found.values()) or "nothing told"
     return not found, f"{said} in {WATCHED_S} s (at the end {utilization} %, {power} W)"
 

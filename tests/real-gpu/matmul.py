@@ -6,10 +6,11 @@
     python3 tests/real-gpu/matmul.py --run-ms 250 --rounds 5             each for so long at a time
     python3 tests/real-gpu/matmul.py --parts 1,2,3,4                     with the last round's sums in so many parts
 
-Needs PyTorch, nvidia-ml-py and nvidia-cublas. All take turns on the same random matrices: a round measures each for
-`--run-ms`, in an order of its own; a ratio is the median of those within a round, since the clock falls under load. It is to the faster of cuBLAS' two. In short runs all share one clock, and in long ones each has that
-which its power allows: look at both. Every element of every result is checked, by the kernels that gpumon checks with.
-Ends with 1 where one is wrong.
+Needs PyTorch, nvidia-ml-py and nvidia-cublas. All take turns on the same random matrices: a round
+measures each for `--run-ms`, in an order of its own; a ratio is the median of those within a round,
+since the clock falls under load. It is to the faster of cuBLAS' two. In short runs all share one
+clock, and in long ones each has that which its power allows: look at both. Every element of every
+result is checked, by the kernels that gpumon checks with. Ends with 1 where one is wrong.
 """
 
 import argparse
@@ -29,7 +30,8 @@ import torch
 
 KERNELS = Path(__file__).resolve().parents[2] / "workload" / "kernels"
 WHOLE_TILES = 256
-#: What a multiprocessor gives one block, in bytes. Those that take tiles from the copy engine have one for themselves.
+#: What a multiprocessor gives one block, in bytes. Those that take tiles from the copy engine have
+#: one for themselves.
 ALL_SHARED = 227 << 10
 MAX_DYNAMIC_SHARED_BYTES = 8
 #: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
@@ -38,8 +40,8 @@ PROGRAMMATIC_LAUNCH = 6
 COPIED_ROWS = 64
 #: What `parts.cuh` has before the parts: a flag for each.
 FLAGS_BYTES = 16 << 10
-#: Bytes of an element and of a result, CUtensorMapDataType, cudaDataType_t of both, cublasComputeType_t, bits of a
-#: result and of a sum as `tolerance.rs` has them.
+#: Bytes of an element and of a result, CUtensorMapDataType, cudaDataType_t of both,
+#: cublasComputeType_t, bits of a result and of a sum as `tolerance.rs` has them.
 TYPES = {
     "bf16": (2, 2, 9, 14, 14, 68, 8, 24),
     "fp16": (2, 2, 6, 2, 2, 68, 11, 24),
@@ -68,14 +70,22 @@ def kernel(image, name, shared=0):
     done(cuda.cuModuleLoadData(ctypes.byref(module), image), f"load the code of {name}")
     done(cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), f"find {name}")
     if shared:
-        done(cuda.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_BYTES, shared), f"give {name} shared memory")
+        done(
+            cuda.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_BYTES, shared),
+            f"give {name} shared memory",
+        )
     return function
 
 
 class Attribute(ctypes.Structure):
     """CUlaunchAttribute."""
 
-    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int), ("rest", ctypes.c_char * 60)]
+    _fields_ = [
+        ("id", ctypes.c_int),
+        ("pad", ctypes.c_int),
+        ("value", ctypes.c_int),
+        ("rest", ctypes.c_char * 60),
+    ]
 
 
 class LaunchConfig(ctypes.Structure):
@@ -92,14 +102,22 @@ class LaunchConfig(ctypes.Structure):
 
 
 def launcher(function, blocks, threads, shared, *arguments, is_programmatic=False):
-    """What launches a kernel, with programmatic dependent launch where its code waits for the previous kernel. An argument is
-    a number, a float, or a buffer that is passed by value."""
+    """What launches a kernel, with programmatic dependent launch where its code waits for the
+    previous kernel. An argument is a number, a float, or a buffer that is passed by value.
+    """
     kinds = {int: ctypes.c_uint64, float: ctypes.c_double}
     values = [kinds.get(type(argument), lambda buffer: buffer)(argument) for argument in arguments]
     places = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
 
     attribute = Attribute(id=PROGRAMMATIC_LAUNCH, value=1)
-    how = LaunchConfig((blocks, 1, 1), (threads, 1, 1), shared, None, ctypes.pointer(attribute), int(is_programmatic))
+    how = LaunchConfig(
+        (blocks, 1, 1),
+        (threads, 1, 1),
+        shared,
+        None,
+        ctypes.pointer(attribute),
+        int(is_programmatic),
+    )
 
     def launch(keep=values):
         done(cuda.cuLaunchKernelEx(ctypes.byref(how), function, places, None), "start a kernel")
@@ -108,13 +126,17 @@ def launcher(function, blocks, threads, shared, *arguments, is_programmatic=Fals
 
 
 def tensor_map(memory, element, width, lines, depth, rows):
-    """The copy engine's view of a matrix, in tiles whose rows have 128 bytes; the map lies at a multiple of 64."""
+    """The copy engine's view of a matrix, in tiles whose rows have 128 bytes; the map lies at a
+    multiple of 64.
+    """
     raw = ctypes.create_string_buffer(256)
     bytes_of_map = (ctypes.c_char * 128).from_buffer(raw, -ctypes.addressof(raw) % 64)
     extents, strides = (ctypes.c_uint64 * 2)(depth, lines), (ctypes.c_uint64 * 1)(depth * width)
     tile, steps = (ctypes.c_uint32 * 2)(128 // width, rows), (ctypes.c_uint32 * 2)(1, 1)
     address = ctypes.c_void_p(memory.data_ptr())
-    code = cuda.cuTensorMapEncodeTiled(bytes_of_map, element, 2, address, extents, strides, tile, steps, 0, 3, 2, 0)
+    code = cuda.cuTensorMapEncodeTiled(
+        bytes_of_map, element, 2, address, extents, strides, tile, steps, 0, 3, 2, 0
+    )
     done(code, "describe a matrix to the copy engine")
     return bytes_of_map
 
@@ -122,15 +144,22 @@ def tensor_map(memory, element, width, lines, depth, rows):
 class Cublas:
     """NVIDIA's products: by `cublasGemmEx`, and by what cublasLt takes for the fastest."""
 
-    #: CUBLASLT_MATMUL_DESC_TRANSA, TRANSB and FAST_ACCUM, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES and
-    #: REDUCTION_SCHEME_MASK, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE.
+    #: CUBLASLT_MATMUL_DESC_TRANSA, TRANSB and FAST_ACCUM, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
+    #: and REDUCTION_SCHEME_MASK, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE.
     TRANS_A, TRANS_B, FAST_ACCUM, WORKSPACE, SCHEMES, SUM_AS_COMPUTED = 3, 4, 25, 1, 3, 2
     WORKSPACE_BYTES = 32 << 20
 
     def __init__(self):
-        folders = [path for entry in sys.path for path in glob.glob(f"{entry}/nvidia/*/lib/libcublas.so.1[0-9]")]
+        folders = [
+            path
+            for entry in sys.path
+            for path in glob.glob(f"{entry}/nvidia/*/lib/libcublas.so.1[0-9]")
+        ]
         path = folders[0] if folders else "libcublas.so.13"
-        self.library, self.lt = ctypes.CDLL(path), ctypes.CDLL(path.replace("libcublas", "libcublasLt"))
+        self.library, self.lt = (
+            ctypes.CDLL(path),
+            ctypes.CDLL(path.replace("libcublas", "libcublasLt")),
+        )
         self.handle, self.lt_handle = ctypes.c_void_p(), ctypes.c_void_p()
         assert self.library.cublasCreate_v2(ctypes.byref(self.handle)) == 0
         assert self.library.cublasSetMathMode(self.handle, SUM_IN_SINGLE_PRECISION) == 0
@@ -144,8 +173,12 @@ class Cublas:
 
     @staticmethod
     def matrices(product):
-        number = {"fp64": ctypes.c_double, "int8": ctypes.c_int32}.get(product.dtype, ctypes.c_float)
-        places = [ctypes.c_void_p(memory.data_ptr()) for memory in (product.a, product.b, product.out)]
+        number = {"fp64": ctypes.c_double, "int8": ctypes.c_int32}.get(
+            product.dtype, ctypes.c_float
+        )
+        places = [
+            ctypes.c_void_p(memory.data_ptr()) for memory in (product.a, product.b, product.out)
+        ]
         return number(1), number(0), *places
 
     def by_gemm(self, product):
@@ -155,9 +188,27 @@ class Cublas:
         one, zero, a, b, out = self.matrices(product)
         of_b, of_a = (0, 1) if product.is_step_by_step else (1, 0)
         (rows, columns, depth), (pitch, lead) = product.shape, product.pitches
-        return lambda: self.library.cublasGemmEx(self.handle, of_b, of_a, columns, rows, depth, ctypes.byref(one), b,
-                                                 element, lead, a, element, lead, ctypes.byref(zero), out, result, pitch,
-                                                 computation, -1)
+        return lambda: self.library.cublasGemmEx(
+            self.handle,
+            of_b,
+            of_a,
+            columns,
+            rows,
+            depth,
+            ctypes.byref(one),
+            b,
+            element,
+            lead,
+            a,
+            element,
+            lead,
+            ctypes.byref(zero),
+            out,
+            result,
+            pitch,
+            computation,
+            -1,
+        )
 
     def by_lt(self, product):
         _, _, _, element, result, computation, _, _ = TYPES[product.dtype]
@@ -166,7 +217,9 @@ class Cublas:
 
         def made(kind, *given):
             handle = ctypes.c_void_p()
-            assert getattr(self.lt, f"cublasLt{kind}Create")(ctypes.byref(handle), *given) == 0, kind
+            assert getattr(self.lt, f"cublasLt{kind}Create")(ctypes.byref(handle), *given) == 0, (
+                kind
+            )
             return handle
 
         def put(kind, handle, attribute, value):
@@ -174,11 +227,21 @@ class Cublas:
             assert setting(handle, attribute, ctypes.byref(value), ctypes.sizeof(value)) == 0, kind
 
         def layout(code, down, across, lead):
-            return made("MatrixLayout", code, ctypes.c_uint64(down), ctypes.c_uint64(across), ctypes.c_int64(lead))
+            return made(
+                "MatrixLayout",
+                code,
+                ctypes.c_uint64(down),
+                ctypes.c_uint64(across),
+                ctypes.c_int64(lead),
+            )
 
         factor = result if product.dtype in ("fp64", "int8") else 0
         how, preference = made("MatmulDesc", computation, factor), made("MatmulPreference")
-        across = (lambda lines: (lines, depth)) if product.is_step_by_step else (lambda lines: (depth, lines))
+        across = (
+            (lambda lines: (lines, depth))
+            if product.is_step_by_step
+            else (lambda lines: (depth, lines))
+        )
         of_b, of_a = layout(element, *across(columns), lead), layout(element, *across(rows), lead)
         of_out = layout(result, columns, rows, pitch)
         put("MatmulDesc", how, self.TRANS_A, ctypes.c_int32(not product.is_step_by_step))
@@ -194,9 +257,24 @@ class Cublas:
         if code != 0 or count.value == 0:
             return None
         room = ctypes.c_void_p(self.workspace.data_ptr())
-        return lambda: self.lt.cublasLtMatmul(self.lt_handle, how, ctypes.byref(one), b, of_b, a, of_a,
-                                              ctypes.byref(zero), out, of_out, out, of_out, found, room,
-                                              ctypes.c_size_t(self.WORKSPACE_BYTES), None)
+        return lambda: self.lt.cublasLtMatmul(
+            self.lt_handle,
+            how,
+            ctypes.byref(one),
+            b,
+            of_b,
+            a,
+            of_a,
+            ctypes.byref(zero),
+            out,
+            of_out,
+            out,
+            of_out,
+            found,
+            room,
+            ctypes.c_size_t(self.WORKSPACE_BYTES),
+            None,
+        )
 
 
 class Product:
@@ -204,11 +282,15 @@ class Product:
 
     def __init__(self, dtype, shape):
         self.dtype, self.shape, self.is_step_by_step = dtype, shape, dtype == "fp32"
-        self.padded = rows, columns, depth = [-(-side // WHOLE_TILES) * WHOLE_TILES for side in shape]
+        self.padded = rows, columns, depth = [
+            -(-side // WHOLE_TILES) * WHOLE_TILES for side in shape
+        ]
         self.pitches = (columns, max(rows, columns) if self.is_step_by_step else depth)
         held = lambda lines: self.pitches[1] if self.is_step_by_step else lines
         self.width, self.result_width, self.element = TYPES[dtype][:3]
-        matrix = lambda elements, width: torch.empty(elements * width, dtype=torch.uint8, device="cuda")
+        matrix = lambda elements, width: torch.empty(
+            elements * width, dtype=torch.uint8, device="cuda"
+        )
         self.a, self.b = (matrix(held(lines) * depth, self.width) for lines in (rows, columns))
         self.out = matrix(rows * columns, self.result_width)
         self.parts = []
@@ -228,7 +310,9 @@ class Product:
         *_, result_bits, sum_bits = TYPES[self.dtype]
         rows, columns, depth = self.shape
         steps = depth**0.5 + 4
-        of_result, of_terms = (0.5**result_bits, 0.5**sum_bits * steps) if result_bits else (0.0, 0.0)
+        of_result, of_terms = (
+            (0.5**result_bits, 0.5**sum_bits * steps) if result_bits else (0.0, 0.0)
+        )
         least = 0.5**25 if self.dtype == "fp16" else 0.0
         blocks = -(-rows // 32) * -(-columns // 32)
         found = torch.zeros(blocks * 3, dtype=torch.int64, device="cuda")
@@ -240,7 +324,9 @@ class Product:
         return int(found.view(-1, 3)[:, 0].sum())
 
     def own(self, folder, parts=(1,)):
-        """What runs each kernel of this type in a folder, by the tile that its name tells, and by the parts of its sums."""
+        """What runs each kernel of this type in a folder, by the tile that its name tells, and by
+        the parts of its sums.
+        """
         source = "matmul_fp32" if self.dtype == "fp32" else "matmul_hopper"
         lines = rf"^matmul_{self.dtype}_(\d+)x(\d+) .*?((?: u64| b8\S*)*)$"
         names = re.findall(lines, (folder / "listing.txt").read_text(), re.MULTILINE)
@@ -249,13 +335,20 @@ class Product:
         runners = {}
         for down, across, takes in names:
             for count in parts:
-                run = self.runner(image, int(down), int(across), count, len(takes.split()), is_programmatic)
+                run = self.runner(
+                    image, int(down), int(across), count, len(takes.split()), is_programmatic
+                )
                 runners |= {f"{down}x{across}" + f" in {count}" * (count > 1): run} if run else {}
         return runners
 
     def runner(self, image, down, across, parts, parameters, is_programmatic):
-        """What runs a kernel; None where there is no last round, or its sums have not so many slabs to be cut into."""
-        name, tiles = f"matmul_{self.dtype}_{down}x{across}", -(-self.shape[0] // down) * -(-self.shape[1] // across)
+        """What runs a kernel; None where there is no last round, or its sums have not so many slabs
+        to be cut into.
+        """
+        name, tiles = (
+            f"matmul_{self.dtype}_{down}x{across}",
+            -(-self.shape[0] // down) * -(-self.shape[1] // across),
+        )
         processors = torch.cuda.get_device_properties(0).multi_processor_count
         rest = tiles % processors if parts > 1 else 0
         takes_parts = parameters > (8 if self.is_step_by_step else 7)
@@ -275,11 +368,25 @@ class Product:
         else:
             shared, threads = ALL_SHARED, 384
             blocks = min(pieces, processors)
-            view = lambda matrix, lines, tile: tensor_map(matrix, self.element, self.width, lines, self.padded[2], tile)
-            memory += [view(self.a, self.padded[0], COPIED_ROWS), view(self.b, self.padded[1], across)]
+            view = lambda matrix, lines, tile: tensor_map(
+                matrix, self.element, self.width, lines, self.padded[2], tile
+            )
+            memory += [
+                view(self.a, self.padded[0], COPIED_ROWS),
+                view(self.b, self.padded[1], across),
+            ]
             numbers = [*self.shape, self.pitches[0]]
         function = kernel(image, name, shared)
-        return launcher(function, blocks, threads, shared, *memory, *numbers, *cut, is_programmatic=is_programmatic)
+        return launcher(
+            function,
+            blocks,
+            threads,
+            shared,
+            *memory,
+            *numbers,
+            *cut,
+            is_programmatic=is_programmatic,
+        )
 
 
 def sample_clock_and_power(samples):
@@ -312,7 +419,9 @@ def compare(product, runners, options, samples):
             for _ in range(times):
                 run()
             wrong[name] += product.wrong()
-    repetitions = {name: max(1, int(options.run_ms / 1000 / timed(run, 2))) for name, run in runners.items()}
+    repetitions = {
+        name: max(1, int(options.run_ms / 1000 / timed(run, 2))) for name, run in runners.items()
+    }
     # In random order: the previous kernel sets the temperature, and with it the clock.
     names, order = list(runners), random.Random(0)
     for _ in range(options.rounds):
@@ -325,7 +434,9 @@ def compare(product, runners, options, samples):
     for name in names:
         rate = 2 * math.prod(product.shape) / statistics.median(seconds[name]) / 1e12
         ratio = statistics.median(yard / own for yard, own in zip(best, seconds[name]))
-        clock, watts = (statistics.mean(part) for part in zip(*about[name])) if about[name] else (0, 0)
+        clock, watts = (
+            (statistics.mean(part) for part in zip(*about[name])) if about[name] else (0, 0)
+        )
         mistakes = f"  {wrong[name]} WRONG" if wrong[name] else ""
         measured = f"{rate:8.1f} TFLOP/s {ratio:6.3f} {clock:5.0f} MHz {watts:4.0f} W"
         shape = "x".join(map(str, product.shape))
@@ -334,9 +445,13 @@ def compare(product, runners, options, samples):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("types", nargs="*", choices=[*TYPES, []], help="all without")
-    parser.add_argument("--sizes", default="2048,4096,8192", help="rows of the matrices, or rows, columns and depth")
+    parser.add_argument(
+        "--sizes", default="2048,4096,8192", help="rows of the matrices, or rows, columns and depth"
+    )
     parser.add_argument("--before", type=Path, help="a folder with other versions of the kernels")
     parser.add_argument("--parts", default="1", help="in how many the last round's sums are cut")
     parser.add_argument("--run-ms", type=float, default=2, help="how long each runs in a round")
@@ -352,7 +467,9 @@ def main():
             product = Product(dtype, sides if len(sides) == 3 else sides * 3)
             runners = cublas.runners(product)
             if options.before:
-                runners |= {f"before {tile}": run for tile, run in product.own(options.before).items()}
+                runners |= {
+                    f"before {tile}": run for tile, run in product.own(options.before).items()
+                }
             runners |= product.own(KERNELS, list(map(int, options.parts.split(","))))
             wrong += compare(product, runners, options, samples)
             del product, runners

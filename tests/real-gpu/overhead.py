@@ -3,9 +3,10 @@
 
     python3 tests/real-gpu/overhead.py [path to gpumon]
 
-Needs nvcc. A stream of small kernels runs all the time; `gpumon collect` polls at 10 Hz with everything on, is stopped,
-goes on, in turn, so that a drift of the machine meets both alike. Prints the ratio of the rates, and what polling costs
-a processor at 1 and at 10 Hz. Ends with 1 where the ratio is below 0.995.
+Needs nvcc. A stream of small kernels runs all the time; `gpumon collect` polls at 10 Hz with
+everything on, is stopped, goes on, in turn, so that a drift of the machine meets both alike. Prints
+the ratio of the rates, and what polling costs a processor at 1 and at 10 Hz. Ends with 1 where the
+ratio is below 0.995.
 """
 
 import os
@@ -30,7 +31,10 @@ def stream():
     subprocess.run(["nvcc", "-O3", "-o", program, HERE / "small_kernels.cu"], check=True)
     running = subprocess.Popen([program], stdout=subprocess.PIPE, text=True)
     marks = []
-    threading.Thread(target=lambda: marks.extend(tuple(map(float, line.split())) for line in running.stdout), daemon=True).start()
+    threading.Thread(
+        target=lambda: marks.extend(tuple(map(float, line.split())) for line in running.stdout),
+        daemon=True,
+    ).start()
     return running, marks
 
 
@@ -42,16 +46,28 @@ def rate(marks, begun, ended):
 
 
 def cpu_seconds(pid):
-    return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    return (
+        sum(
+            int(task.read_text().split()[0])
+            for task in Path(f"/proc/{pid}/task").glob("*/schedstat")
+        )
+        / 1e9
+    )
 
 
 def cost(gpumon, interval_ms, seconds=10):
-    collector = subprocess.Popen([gpumon, "collect", "--interval-ms", str(interval_ms)], stdout=subprocess.DEVNULL)
+    collector = subprocess.Popen(
+        [gpumon, "collect", "--interval-ms", str(interval_ms)], stdout=subprocess.DEVNULL
+    )
     time.sleep(3)
     begun = cpu_seconds(collector.pid)
     time.sleep(seconds)
     percent = 100 * (cpu_seconds(collector.pid) - begun) / seconds
-    rss = next(line for line in Path(f"/proc/{collector.pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    rss = next(
+        line
+        for line in Path(f"/proc/{collector.pid}/status").read_text().splitlines()
+        if line.startswith("VmRSS")
+    )
     collector.kill()
     collector.wait()
     return percent, int(rss.split()[1]) / 1024
@@ -61,7 +77,9 @@ def main():
     gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
     running, marks = stream()
     time.sleep(3)
-    collector = subprocess.Popen([gpumon, "collect", "--interval-ms", "100"], stdout=subprocess.DEVNULL)
+    collector = subprocess.Popen(
+        [gpumon, "collect", "--interval-ms", "100"], stdout=subprocess.DEVNULL
+    )
     time.sleep(3)
     windows = {True: [], False: []}
     for at in range(2 * PAIRS):
@@ -76,12 +94,18 @@ def main():
     collector.wait()
     ratios = [polled / unpolled for polled, unpolled in zip(windows[True], windows[False])]
     ratio = statistics.mean(windows[True]) / statistics.mean(windows[False])
-    print(f"small kernels: {statistics.mean(windows[False]):.0f}/s unpolled, {statistics.mean(windows[True]):.0f}/s polled at 10 Hz")
+    print(
+        f"small kernels: {statistics.mean(windows[False]):.0f}/s unpolled, {statistics.mean(windows[True]):.0f}/s polled at 10 Hz"
+    )
     error = statistics.stdev(ratios) / len(ratios) ** 0.5
-    print(f"ratio {ratio:.4f} (pairs: median {statistics.median(ratios):.4f}, standard error {error:.4f}, {len(ratios)} pairs)")
+    print(
+        f"ratio {ratio:.4f} (pairs: median {statistics.median(ratios):.4f}, standard error {error:.4f}, {len(ratios)} pairs)"
+    )
     for interval_ms in (1000, 100):
         percent, rss = cost(gpumon, interval_ms)
-        print(f"collect at {1000 // interval_ms} Hz beside it: {percent:.2f} % of a core, RSS {rss:.1f} MB")
+        print(
+            f"collect at {1000 // interval_ms} Hz beside it: {percent:.2f} % of a core, RSS {rss:.1f} MB"
+        )
     running.kill()
     sys.exit(ratio < TARGET)
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Measures what `gpumon serve` and its collector cost a processor, while nobody watches and while somebody does.
+"""Measures what `gpumon serve` and its collector cost a processor, while nobody watches and while
+somebody does.
 
     python3 tests/real-gpu/probe_cost.py [path to gpumon] [--no-load] [--seconds 40] [options of gpumon, such as --nvml-lib]
 
-On idle GPUs, and under `gpumon burn` on all of them, for less than 200 s altogether; nvidia-smi dmon is measured on both, too,
-once with and once without counters of the hardware. Ends with 1 where a server that nobody watches costs more than 0.25 % of
-a core for each GPU, or both processes together hold more than 32 MB.
+On idle GPUs, and under `gpumon burn` on all of them, for less than 200 s altogether; nvidia-smi
+dmon is measured on both, too, once with and once without counters of the hardware. Ends with 1
+where a server that nobody watches costs more than 0.25 % of a core for each GPU, or both processes
+together hold more than 32 MB.
 """
 
 import argparse
@@ -35,7 +37,14 @@ WATCHED_SHARE = 0.5
 
 PEERS = {
     "nvidia-smi dmon": ["nvidia-smi", "dmon", "-s", "pucvmet", "-d", "1"],
-    "nvidia-smi dmon, GPM": ["nvidia-smi", "dmon", "--gpm-metrics", "2,3,5,10,20,21,60,61", "-d", "1"],
+    "nvidia-smi dmon, GPM": [
+        "nvidia-smi",
+        "dmon",
+        "--gpm-metrics",
+        "2,3,5,10,20,21,60,61",
+        "-d",
+        "1",
+    ],
 }
 
 
@@ -78,7 +87,10 @@ def shares(pids, seconds):
     time.sleep(seconds)
     took = time.monotonic() - begun
     after = {pid: threads(pid) for pid in pids}
-    by_thread = {pid: {name: 100 * (ran - before[pid][name]) / took for name, ran in after[pid].items()} for pid in pids}
+    by_thread = {
+        pid: {name: 100 * (ran - before[pid][name]) / took for name, ran in after[pid].items()}
+        for pid in pids
+    }
     return {pid: (sum(names.values()), names) for pid, names in by_thread.items()}
 
 
@@ -125,7 +137,10 @@ def measure(load, server, seconds):
         for name, pid in pids.items():
             percent, names = found[pid]
             rss, pss, own = memory_mb(pid)
-            print(f"  {name:8}{percent:.3f} %  RSS {rss:.1f} MB, PSS {pss:.1f}, anonymous {own:.1f}  ({largest(names)})", flush=True)
+            print(
+                f"  {name:8}{percent:.3f} %  RSS {rss:.1f} MB, PSS {pss:.1f}, anonymous {own:.1f}  ({largest(names)})",
+                flush=True,
+            )
         return total
 
     unwatched = told(f"nobody watches, {seconds} s", seconds)
@@ -141,7 +156,10 @@ def measure_peers(load):
     if not shutil.which("nvidia-smi"):
         print("  nvidia-smi is not here", flush=True)
         return
-    running = {name: subprocess.Popen(command, stdout=subprocess.DEVNULL) for name, command in PEERS.items()}
+    running = {
+        name: subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        for name, command in PEERS.items()
+    }
     time.sleep(PEER_SETTLE_S)
     ended = [name for name, peer in running.items() if peer.poll() is not None]
     found = shares([peer.pid for name, peer in running.items() if name not in ended], PEER_S)
@@ -149,7 +167,10 @@ def measure_peers(load):
         if name in ended:
             print(f"{load}, {name}: ended with {peer.returncode}", flush=True)
         else:
-            print(f"{load}, {name}: {found[peer.pid][0]:.3f} % of a core, RSS {memory_mb(peer.pid)[0]:.1f} MB", flush=True)
+            print(
+                f"{load}, {name}: {found[peer.pid][0]:.3f} % of a core, RSS {memory_mb(peer.pid)[0]:.1f} MB",
+                flush=True,
+            )
             peer.kill()
             peer.wait()
 
@@ -158,18 +179,30 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("gpumon", nargs="?", default="gpumon")
     parser.add_argument("--no-load", action="store_true", help="idle GPUs alone")
-    parser.add_argument("--seconds", type=int, default=40, help="of each measurement that nobody watches; half of it with one who does")
+    parser.add_argument(
+        "--seconds",
+        type=int,
+        default=40,
+        help="of each measurement that nobody watches; half of it with one who does",
+    )
     args, source = parser.parse_known_args()
     gpumon = str(Path(args.gpumon).resolve()) if os.path.exists(args.gpumon) else args.gpumon
-    with tempfile.TemporaryDirectory() as folder, Server(gpumon, "--no-join", "--data-dir", folder, *source) as server:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Server(gpumon, "--no-join", "--data-dir", folder, *source) as server,
+    ):
         gpus = len(server.gpus())
         # Who asked counts as one who watches for ten seconds.
         time.sleep(10 + SETTLE_S)
         results = [measure(f"{gpus} GPUs, idle", server, args.seconds)]
         measure_peers("idle")
         if not args.no_load:
-            seconds = BURN_SETTLE_S + args.seconds * (1 + WATCHED_SHARE) + PEER_SETTLE_S + PEER_S + 30
-            burn = subprocess.Popen([gpumon, "burn", "--time", f"{seconds:.0f}s"], stdout=subprocess.DEVNULL)
+            seconds = (
+                BURN_SETTLE_S + args.seconds * (1 + WATCHED_SHARE) + PEER_SETTLE_S + PEER_S + 30
+            )
+            burn = subprocess.Popen(
+                [gpumon, "burn", "--time", f"{seconds:.0f}s"], stdout=subprocess.DEVNULL
+            )
             time.sleep(BURN_SETTLE_S)
             results.append(measure(f"{gpus} GPUs, burn", server, args.seconds))
             measure_peers("burn")
@@ -178,7 +211,9 @@ def main():
             burn.terminate()
             burn.wait()
     worst, memory = max(percent for percent, _ in results) / gpus, max(mb for _, mb in results)
-    print(f"unwatched: {worst:.3f} % of a core for each GPU (at most {MOST_PERCENT}), {memory:.1f} MB (at most {MOST_MB})")
+    print(
+        f"unwatched: {worst:.3f} % of a core for each GPU (at most {MOST_PERCENT}), {memory:.1f} MB (at most {MOST_MB})"
+    )
     return int(worst > MOST_PERCENT or memory > MOST_MB)
 
 

@@ -12,7 +12,14 @@ class Server:
     """Serves until the block ends."""
 
     def __init__(self, gpumon, *arguments):
-        self.command = [gpumon, "serve", "--no-control", "--listen", f"127.0.0.1:{PORT}", *arguments]
+        self.command = [
+            gpumon,
+            "serve",
+            "--no-control",
+            "--listen",
+            f"127.0.0.1:{PORT}",
+            *arguments,
+        ]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stderr=subprocess.DEVNULL)
@@ -22,7 +29,9 @@ class Server:
                 return self
             except OSError:
                 if self.process.poll() is not None:
-                    raise SystemExit(f"{' '.join(self.command)} ended with {self.process.returncode}") from None
+                    raise SystemExit(
+                        f"{' '.join(self.command)} ended with {self.process.returncode}"
+                    ) from None
                 time.sleep(0.1)
 
     def __exit__(self, *_):

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Checks the driver's buffers, as gpumon drains them, against a poll as fast as the driver allows, on a real GPU.
+"""Checks the driver's buffers, as gpumon drains them, against a poll as fast as the driver allows,
+on a real GPU.
 
     python3 tests/real-gpu/traces.py [path to gpumon]
 
-Needs PyTorch. A load goes on and off every second and a half. Checks that neighboring traces leave no gap and repeat
-nothing, compares the energy under the 50 Hz power with that under the polled power and with the energy counter, and says
-how far the two curves lie apart. Ends with 1 where anything is off.
+Needs PyTorch. A load goes on and off every second and a half. Checks that neighboring traces leave
+no gap and repeat nothing, compares the energy under the 50 Hz power with that under the polled
+power and with the energy counter, and says how far the two curves lie apart. Ends with 1 where
+anything is off.
 """
 
 import ctypes
@@ -72,7 +74,11 @@ def joules(points, begun, ended):
     """The area under a curve that stays at each value until the next."""
     within = [point for point in points if begun <= point[0] <= ended]
     pairs = zip(within, within[1:])
-    return sum((after - at) * watts for (at, watts), (after, _) in pairs) / (within[-1][0] - within[0][0]) * (ended - begun)
+    return (
+        sum((after - at) * watts for (at, watts), (after, _) in pairs)
+        / (within[-1][0] - within[0][0])
+        * (ended - begun)
+    )
 
 
 def value_at(points, at, cursor):
@@ -83,29 +89,48 @@ def value_at(points, at, cursor):
 
 def counter(sample):
     reading = sample["power"]["energy_joules_total"]
-    return (reading["value"], reading["at_ms"]) if isinstance(reading, dict) else (reading, sample["at_ms"])
+    return (
+        (reading["value"], reading["at_ms"])
+        if isinstance(reading, dict)
+        else (reading, sample["at_ms"])
+    )
 
 
 def main():
     gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
     stop, polled = threading.Event(), []
-    threads = [threading.Thread(target=load, args=(stop,)), threading.Thread(target=poll, args=(polled, stop))]
+    threads = [
+        threading.Thread(target=load, args=(stop,)),
+        threading.Thread(target=poll, args=(polled, stop)),
+    ]
     for thread in threads:
         thread.start()
     time.sleep(3)
     command = [gpumon, "collect", "--count", str(SECONDS + 1)]
-    records = [json.loads(line) for line in subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.splitlines()]
+    records = [
+        json.loads(line)
+        for line in subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    ]
     stop.set()
     for thread in threads:
         thread.join()
 
     for metric, spacing_ms in [("power_watts", 20), ("gpu_percent", 200), ("memory_percent", 200)]:
-        traces = [record for record in records if record["type"] == "trace" and record["index"] == 0 and record["metric"] == metric]
+        traces = [
+            record
+            for record in records
+            if record["type"] == "trace" and record["index"] == 0 and record["metric"] == metric
+        ]
         times = [trace["start_us"] + offset for trace in traces for offset in trace["offsets_us"]]
         steps = [after - at for at, after in zip(times, times[1:])]
-        seams = [after["start_us"] - before["start_us"] - before["offsets_us"][-1] for before, after in zip(traces, traces[1:])]
+        seams = [
+            after["start_us"] - before["start_us"] - before["offsets_us"][-1]
+            for before, after in zip(traces, traces[1:])
+        ]
         check(
-            all(step > 0 for step in steps) and max(steps) < 2.5 * spacing_ms * 1000 and not any(trace["gap"] for trace in traces[1:]),
+            all(step > 0 for step in steps)
+            and max(steps) < 2.5 * spacing_ms * 1000
+            and not any(trace["gap"] for trace in traces[1:]),
             f"{metric}: {len(times)} samples in {len(traces)} traces, every {statistics.median(steps) / 1000:.1f} ms "
             f"({min(steps) / 1000:.1f} to {max(steps) / 1000:.1f}; at the seams {min(seams) / 1000:.1f} to {max(seams) / 1000:.1f})",
         )
@@ -122,9 +147,15 @@ def main():
     counted = (last - first) * (ended - begun) / (last_ms / 1000 - begun)
     drained, asked = joules(curve, begun, ended), joules(polled, begun, ended)
     share = drained / asked - 1
-    check(abs(share) < ENERGY_TOLERANCE, f"energy of {ended - begun:.0f} s: 50 Hz {drained:.0f} J, polled {asked:.0f} J: {100 * share:+.2f} %")
+    check(
+        abs(share) < ENERGY_TOLERANCE,
+        f"energy of {ended - begun:.0f} s: 50 Hz {drained:.0f} J, polled {asked:.0f} J: {100 * share:+.2f} %",
+    )
     share = drained / counted - 1
-    check(abs(share) < ENERGY_TOLERANCE, f"  against the energy counter's {counted:.0f} J: {100 * share:+.2f} %")
+    check(
+        abs(share) < ENERGY_TOLERANCE,
+        f"  against the energy counter's {counted:.0f} J: {100 * share:+.2f} %",
+    )
 
     best = None
     for shift_ms in range(-200, 201, 5):
@@ -137,7 +168,9 @@ def main():
     changes = [at for (at, watts), (_, before) in zip(polled[1:], polled) if watts != before]
     every = 1000 * statistics.median([after - at for at, after in zip(changes, changes[1:])])
     print(f"  the polled power changes every {every:.0f} ms ({len(polled)} polls)")
-    print(f"  the two curves lie {best[0]:.1f} W apart on average, the 50 Hz one {best[1]} ms ahead; swing {max(w for _, w in curve) - min(w for _, w in curve):.0f} W")
+    print(
+        f"  the two curves lie {best[0]:.1f} W apart on average, the 50 Hz one {best[1]} ms ahead; swing {max(w for _, w in curve) - min(w for _, w in curve):.0f} W"
+    )
     sys.exit(bool(failures))
 
 

@@ -3,9 +3,10 @@
 
     python3 tests/real-gpu/usage.py [path to gpumon]
 
-Needs PyTorch, and root, since the owners are two users. First each of them has the GPU alone: within 3 % of the board's
-counter, of which the seconds in which it comes and goes are not exact. Then both hold it and work in turn, never at once, so that the counter tells whose every joule is: each
-is inside its range. Ends with 1 where anything is not.
+Needs PyTorch, and root, since the owners are two users. First each of them has the GPU alone:
+within 3 % of the board's counter, of which the seconds in which it comes and goes are not exact.
+Then both hold it and work in turn, never at once, so that the counter tells whose every joule is:
+each is inside its range. Ends with 1 where anything is not.
 """
 
 import ctypes
@@ -71,7 +72,9 @@ class Counter:
 
 
 class Load:
-    """A process of another user that holds the GPU and works when it is told to. What it takes to load PyTorch is not its."""
+    """A process of another user that holds the GPU and works when it is told to. What it takes to
+    load PyTorch is not its.
+    """
 
     def __init__(self, work):
         self.process = subprocess.Popen(
@@ -129,7 +132,10 @@ def alone(gpumon, counter, work):
         time.sleep(12)
         told = of(server, work)["joules"]
     off = told["estimate"] / used - 1
-    return abs(off) <= TOLERANCE, f"{told['estimate']:.0f} J ({told['least']:.0f} to {told['most']:.0f}), counter {used:.0f} J: {100 * off:+.2f} %"
+    return (
+        abs(off) <= TOLERANCE,
+        f"{told['estimate']:.0f} J ({told['least']:.0f} to {told['most']:.0f}), counter {used:.0f} J: {100 * off:+.2f} %",
+    )
 
 
 def shared(gpumon, counter):
@@ -151,19 +157,25 @@ def shared(gpumon, counter):
             load.end()
     for work, user in USERS.items():
         told = {
-            bound: ended[str(user)]["joules"][bound] - ((begun.get(str(user)) or {}).get("joules") or {}).get(bound, 0)
+            bound: ended[str(user)]["joules"][bound]
+            - ((begun.get(str(user)) or {}).get("joules") or {}).get(bound, 0)
             for bound in ("least", "estimate", "most")
         }
         is_right = told["least"] <= used[work] <= told["most"]
         off = 100 * (told["estimate"] / used[work] - 1)
-        yield is_right, f"{told['least']:.0f} to {told['most']:.0f} J, counter {used[work]:.0f} J; estimate {told['estimate']:.0f} J ({off:+.1f} %)"
+        yield (
+            is_right,
+            f"{told['least']:.0f} to {told['most']:.0f} J, counter {used[work]:.0f} J; estimate {told['estimate']:.0f} J ({off:+.1f} %)",
+        )
 
 
 def main():
     gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
     counter = Counter()
     results = [(f"{work} alone", *alone(gpumon, counter, work)) for work in USERS]
-    results += [(f"{work} in turns", *result) for work, result in zip(USERS, shared(gpumon, counter))]
+    results += [
+        (f"{work} in turns", *result) for work, result in zip(USERS, shared(gpumon, counter))
+    ]
     for name, is_right, said in results:
         print(f"  {'ok   ' if is_right else 'WRONG'} {name}: {said}", flush=True)
     return 0 if all(is_right for _, is_right, _ in results) else 1

@@ -22,7 +22,10 @@ assert unittest.TextTestRunner().run(Older()).wasSuccessful()
 class OlderName(unittest.TestCase):
     def test_it_is_used_where_the_program_has_loaded_it(self) -> None:
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM], cwd=Path(__file__).parent, capture_output=True, text=True
+            [sys.executable, "-c", PROGRAM],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
 

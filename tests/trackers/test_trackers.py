@@ -1,4 +1,6 @@
-"""What trackers and training frameworks get of gpumon, each by its real library, over a simulated GPU that the test holds."""
+"""What trackers and training frameworks get of gpumon, each by its real library, over a simulated
+GPU that the test holds.
+"""
 
 import csv
 import json
@@ -12,12 +14,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # Before any of the libraries is loaded: they look for real GPUs, and for servers.
-os.environ |= {"CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "torch", "WANDB_MODE": "offline", "MLFLOW_DISABLE_TELEMETRY": "true"}
+os.environ |= {
+    "CUDA_VISIBLE_DEVICES": "",
+    "KERAS_BACKEND": "torch",
+    "WANDB_MODE": "offline",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+}
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from simulated import GPUS, Simulated, constant  # noqa: E402
 
-EPOCH = {f"gpu/{name}" for name in ("duration_seconds", "time_seconds", "peak_memory_bytes", "energy_joules")}
+EPOCH = {
+    f"gpu/{name}"
+    for name in ("duration_seconds", "time_seconds", "peak_memory_bytes", "energy_joules")
+}
 RUN = {name.replace("gpu/", "gpu/run/") for name in EPOCH}
 #: Seconds of an epoch.
 EPOCH_S = 0.4
@@ -25,7 +35,9 @@ EPOCHS = 3
 
 
 def wandb_records(file: bytes) -> "Iterator[bytes]":
-    """The records of a file of W&B: a log of LevelDB behind a header, in blocks, with parts of a CRC, a size and a type."""
+    """The records of a file of W&B: a log of LevelDB behind a header, in blocks, with parts of a
+    CRC, a size and a type.
+    """
     at, record = 7, b""
     while at + 7 <= len(file):
         room = 32768 - at % 32768
@@ -120,7 +132,9 @@ class Trackers(TrackerTest):
         self.assertLessEqual(EPOCH | RUN, set(client.get_run(active.info.run_id).data.metrics))
         history = {name: client.get_metric_history(active.info.run_id, name) for name in EPOCH}
         steps = [metric.step for metric in history["gpu/energy_joules"]]
-        self.assert_epochs([(s, {name: one[s].value for name, one in history.items()}) for s in steps], [0, 1, 2])
+        self.assert_epochs(
+            [(s, {name: one[s].value for name, one in history.items()}) for s in steps], [0, 1, 2]
+        )
         other = client.create_run("0")
         self.train(MlflowTracker(other.info.run_id))
         self.assertLessEqual(RUN, set(client.get_run(other.info.run_id).data.metrics))
@@ -164,7 +178,9 @@ class Trackers(TrackerTest):
                 read = {name: events.Scalars(name) for name in events.Tags()["scalars"]}
                 self.assertEqual(set(read), EPOCH | RUN)
                 steps = [event.step for event in read["gpu/energy_joules"]]
-                self.assert_epochs([(s, {name: read[name][s].value for name in EPOCH}) for s in steps], [0, 1, 2])
+                self.assert_epochs(
+                    [(s, {name: read[name][s].value for name in EPOCH}) for s in steps], [0, 1, 2]
+                )
                 self.assertEqual([event.step for event in read["gpu/run/energy_joules"]], [2])
 
 
@@ -188,9 +204,15 @@ class Frameworks(TrackerTest):
 
         data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(8, 4)), 4)
         callback = GpuCostCallback()
-        quiet = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+        quiet = {
+            "enable_progress_bar": False,
+            "enable_model_summary": False,
+            "enable_checkpointing": False,
+        }
         log = [loggers.CSVLogger("."), loggers.TensorBoardLogger(".")]
-        trainer = pl.Trainer(max_epochs=EPOCHS, accelerator="cpu", callbacks=[callback], logger=log, **quiet)
+        trainer = pl.Trainer(
+            max_epochs=EPOCHS, accelerator="cpu", callbacks=[callback], logger=log, **quiet
+        )
         trainer.fit(Model(), data)
         with open(Path(log[0].log_dir, "metrics.csv")) as file:
             rows = [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]

@@ -43,9 +43,9 @@ class CellLines:
         self._measurement = None
 
     def _before(self, info: Any) -> None:
-        # A front end that reads a kernel's messages only while a cell runs, as nbclient does, has missed those that came
-        # after it. So what is final is shown once more with the next cell; the last cell of such a run keeps its
-        # duration alone.
+        # A front end that reads a kernel's messages only while a cell runs, as nbclient does, has
+        # missed those that came after it. So what is final is shown once more with the next cell;
+        # the last cell of such a run keeps its duration alone.
         self._lines = [line for line in self._lines if not line.show_again()]
         if info.store_history:
             self._measurement = Measurement().start()

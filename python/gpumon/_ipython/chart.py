@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
     from gpumon._ipython.samples import Sample
 
-#: They have a contrast of three to one and more on white and on the dark backgrounds of notebooks: the front end's theme
-#: need not be that of the browser, which is all that SVG could ask for. Text has the color of the text around it.
+#: They have a contrast of three to one and more on white and on the dark backgrounds of notebooks:
+#: the front end's theme need not be that of the browser, which is all that SVG could ask for. Text
+#: has the color of the text around it.
 COLORS = ("#1f83c9", "#cc5c00", "#0e8f6b", "#b25aa5", "#8a7a12", "#d0485b", "#6f6bd6", "#7d7d7d")
 #: So many lines can be told apart.
 MOST_GPUS = len(COLORS)
@@ -35,13 +36,22 @@ def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
         return ""
     begin = min(taken[0].at_ms for taken in shown.values())
     end = max(begin + 1, *(taken[-1].at_ms for taken in shown.values()))
-    most = max((sample.memory_bytes or 0 for taken in shown.values() for sample in taken), default=0) or 1
+    most = (
+        max((sample.memory_bytes or 0 for taken in shown.values() for sample in taken), default=0)
+        or 1
+    )
     utilization = {
-        index: [((sample.at_ms - begin) / (end - begin), _part(sample.utilization_percent, 100)) for sample in taken]
+        index: [
+            ((sample.at_ms - begin) / (end - begin), _part(sample.utilization_percent, 100))
+            for sample in taken
+        ]
         for index, taken in shown.items()
     }
     memory = {
-        index: [((sample.at_ms - begin) / (end - begin), _part(sample.memory_bytes, most)) for sample in taken]
+        index: [
+            ((sample.at_ms - begin) / (end - begin), _part(sample.memory_bytes, most))
+            for sample in taken
+        ]
         for index, taken in shown.items()
     }
     second = TOP + HEIGHT + GAP
@@ -91,7 +101,9 @@ def _path(points: Iterable[tuple[float, float | None]], bottom: float) -> str:
     is_drawing = False
     for x, y in points:
         if y is not None:
-            steps.append(f"{'L' if is_drawing else 'M'}{LEFT + x * WIDTH:.1f} {bottom - y * HEIGHT:.1f}")
+            steps.append(
+                f"{'L' if is_drawing else 'M'}{LEFT + x * WIDTH:.1f} {bottom - y * HEIGHT:.1f}"
+            )
         is_drawing = y is not None
     return "".join(steps)
 

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
 class Line:
     """What a cell took.
 
-    The driver tells the last part of a cell's readings up to three seconds after its end. Nobody should wait for that
-    between two cells, so the line has the duration at first, and a thread fills in the rest.
+    The driver tells the last part of a cell's readings up to three seconds after its end. Nobody
+    should wait for that between two cells, so the line has the duration at first, and a thread
+    fills in the rest.
     """
 
     def __init__(self, shell: InteractiveShell, measurement: Measurement, told: set[str]) -> None:
-        """Say why nothing is measured only where `told`, which those of a shell share, has not got that."""
+        """Say why nothing is measured only where `told`, which those of a shell share, has not got
+        that.
+        """
         self._measurement = measurement
         self._told = told
-        #: Terminals cannot change what they have shown: there, the whole line comes later, above the prompt.
+        #: Terminals cannot change what they have shown: there, the whole line comes later, above
+        #: the prompt.
         self._can_change = hasattr(shell, "kernel")
         self._output: Output | None = None
         self._text: str | None = None
@@ -49,7 +53,11 @@ class Line:
     def _finish(self) -> None:
         cost = self._measurement.to_dict()
         reason = cost["lost"][0] if cost["lost"] and not cost["gpus"] else None
-        text = f"{seconds(cost['duration_s'])}, GPU not measured" if reason in self._told else cost_line(cost)
+        text = (
+            f"{seconds(cost['duration_s'])}, GPU not measured"
+            if reason in self._told
+            else cost_line(cost)
+        )
         if reason is not None:
             self._told.add(reason)
         # First, since a front end may run the next cell as soon as it has the line.

@@ -37,10 +37,9 @@ class GpuMagics(Magics):
     def gpu(self, line: str, cell: str | None = None) -> None:
         """Show GPUs, or what cells take of them.
 
-        %gpu        the GPUs now
-        %gpu on     from now on, a line below each cell: its duration, GPU time, peak memory and energy
-        %gpu off    no more lines
-        %%gpu NAME  the same of this cell, beside a chart, when its last readings are there, up to three seconds later;
+        %gpu        the GPUs now %gpu on     from now on, a line below each cell: its duration, GPU
+        time, peak memory and energy %gpu off    no more lines %%gpu NAME  the same of this cell,
+        beside a chart, when its last readings are there, up to three seconds later;
                     the name is optional, and the cell cannot use `await` outside of functions
         """
         word = line.strip()
@@ -80,7 +79,9 @@ def _run_measured(shell: InteractiveShell, name: str | None, cell: str) -> None:
 
 
 def _execute(shell: Any, cell: str) -> None:
-    """Run a cell within a cell, as IPython would: its last expression is displayed, and errors pass through."""
+    """Run a cell within a cell, as IPython would: its last expression is displayed, and errors pass
+    through.
+    """
     __tracebackhide__ = True
     source = shell.transform_cell(cell)
     # Tracebacks find the lines there.

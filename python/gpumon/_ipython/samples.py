@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 INTERVAL_S = 0.5
-#: Of a cell that runs for long, every second one is dropped, and so on, so that at most so many are kept.
+#: Of a cell that runs for long, every second one is dropped, and so on, so that at most so many are
+#: kept.
 MOST = 240
 
 
@@ -43,7 +44,10 @@ class Samples:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._number is not None:
             self._helper.unsubscribe(self._number)
@@ -58,7 +62,11 @@ class Samples:
         if self._came % self._every:
             return
         for gpu in sample["gpus"]:
-            kept = Sample(sample["at_ms"], reading(gpu, "utilization.gpu_percent"), reading(gpu, "memory.used_bytes"))
+            kept = Sample(
+                sample["at_ms"],
+                reading(gpu, "utilization.gpu_percent"),
+                reading(gpu, "memory.used_bytes"),
+            )
             self._of_gpus.setdefault(gpu["index"], []).append(kept)
         if max((len(samples) for samples in self._of_gpus.values()), default=0) > MOST:
             self._every *= 2

@@ -26,11 +26,12 @@ FINAL_AFTER_S = 5.0
 class Tracker(abc.ABC):
     """Measures a run and its epochs, and logs what they took of the GPUs.
 
-    The last numbers of an epoch come from the driver up to three seconds after its end. Training does not wait for them: they
-    are logged when a later epoch ends, at the step of the epoch that they are of, and those of the last with the run's.
+    The last numbers of an epoch come from the driver up to three seconds after its end. Training
+    does not wait for them: they are logged when a later epoch ends, at the step of the epoch that
+    they are of, and those of the last with the run's.
 
-    To log elsewhere, derive a class that has `log_metrics`. If it fails, for example because its server cannot be
-    reached, there is one warning and the run continues.
+    To log elsewhere, derive a class that has `log_metrics`. If it fails, for example because its
+    server cannot be reached, there is one warning and the run continues.
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,8 @@ class Tracker(abc.ABC):
         self._epoch = gpumon.measure("epoch").start()
 
     def stop_epoch(self, step: int, is_logged_now: bool = False) -> None:
-        """End the epoch, which is logged at this step; and log those before it whose numbers are there.
+        """End the epoch, which is logged at this step; and log those before it whose numbers are
+        there.
 
         For those who cannot log at an earlier step, `is_logged_now` waits for its numbers.
         """
@@ -66,7 +68,9 @@ class Tracker(abc.ABC):
             self._log_ended(is_last=is_logged_now)
 
     def stop(self) -> None:
-        """End the run, and log what is left. An epoch that is under way, as after an exception, is part of the run alone."""
+        """End the run, and log what is left. An epoch that is under way, as after an exception, is
+        part of the run alone.
+        """
         self._epoch = None
         if self._run is None:
             return
@@ -87,7 +91,10 @@ class Tracker(abc.ABC):
         return self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 

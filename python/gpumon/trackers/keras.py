@@ -10,10 +10,11 @@ from gpumon.trackers._tracker import Tracker
 
 
 class GpuCostCallback(keras.callbacks.Callback, Tracker):
-    """Adds what each epoch took of the GPUs to its logs, and so to the history and to the callbacks that stand behind this one.
+    """Adds what each epoch took of the GPUs to its logs, and so to the history and to the callbacks
+    that stand behind this one.
 
-    Keras logs an epoch at its end, so that waits for its numbers, three seconds at most. Those of the whole training are in
-    `totals` afterwards.
+    Keras logs an epoch at its end, so that waits for its numbers, three seconds at most. Those of
+    the whole training are in `totals` afterwards.
     """
 
     def __init__(self) -> None:

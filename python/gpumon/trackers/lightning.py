@@ -1,4 +1,6 @@
-"""PyTorch Lightning: ``Trainer(callbacks=[GpuCostCallback()])``, with `lightning` or `pytorch_lightning`."""
+"""PyTorch Lightning: ``Trainer(callbacks=[GpuCostCallback()])``, with `lightning` or
+`pytorch_lightning`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ Callback: Any = _library().Callback
 class GpuCostCallback(Callback, Tracker):
     """Logs what each epoch and the whole fit took of the GPUs, to all loggers of the trainer.
 
-    Of several processes, the first measures: itself and those that it has started, as the strategy ``ddp`` does.
+    Of several processes, the first measures: itself and those that it has started, as the strategy
+    ``ddp`` does.
     """
 
     def __init__(self) -> None:
@@ -39,7 +42,11 @@ class GpuCostCallback(Callback, Tracker):
     def log_metrics(self, metrics: dict[str, float], step: int | None) -> None:
         """Hand the metrics to the trainer's loggers; those of the whole fit at its last step."""
         for logger in self._trainer.loggers:
-            self.try_logging(logger.log_metrics, metrics, step=self._trainer.global_step if step is None else step)
+            self.try_logging(
+                logger.log_metrics,
+                metrics,
+                step=self._trainer.global_step if step is None else step,
+            )
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if trainer.is_global_zero:

@@ -1,4 +1,6 @@
-"""TensorBoard: ``with TensorBoardTracker(writer) as tracker: ...``, with the writer of PyTorch or of tensorboardX."""
+"""TensorBoard: ``with TensorBoardTracker(writer) as tracker: ...``, with the writer of PyTorch or
+of tensorboardX.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ class Writer(Protocol):
 
 
 class TensorBoardTracker(Tracker):
-    """Writes what the block and its epochs took of the GPUs; numbers of the whole run at the step of its last epoch.
+    """Writes what the block and its epochs took of the GPUs; numbers of the whole run at the step
+    of its last epoch.
 
     >>> with TensorBoardTracker(writer) as tracker:    # doctest: +SKIP
     ...     for number in range(3):

@@ -10,10 +10,12 @@ from gpumon.trackers._tracker import Tracker
 
 
 class GpuCostCallback(TrainerCallback, Tracker):
-    """Logs what each epoch and the whole training took of the GPUs, as the trainer logs the loss: to all of `report_to`.
+    """Logs what each epoch and the whole training took of the GPUs, as the trainer logs the loss:
+    to all of `report_to`.
 
-    The trainer logs at its present step alone, so the end of each epoch waits for its numbers, three seconds at most.
-    Of several processes, the first measures: itself and those that it has started.
+    The trainer logs at its present step alone, so the end of each epoch waits for its numbers,
+    three seconds at most. Of several processes, the first measures: itself and those that it has
+    started.
     """
 
     def __init__(self, trainer: Trainer) -> None:
@@ -36,8 +38,11 @@ class GpuCostCallback(TrainerCallback, Tracker):
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.stop_epoch(state.global_step, is_logged_now=True)
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
-        # The last that a trainer logs. At the end of the training, what reports has closed its run already.
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any
+    ) -> None:
+        # The last that a trainer logs. At the end of the training, what reports has closed its run
+        # already.
         if logs is not None and "train_runtime" in logs:
             self.stop()
 

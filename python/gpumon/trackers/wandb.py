@@ -7,7 +7,8 @@ import wandb
 from gpumon.trackers._metrics import EPOCH
 from gpumon.trackers._tracker import Tracker
 
-#: What the metrics are drawn over: W&B's own step only grows, and epochs are logged later than they end.
+#: What the metrics are drawn over: W&B's own step only grows, and epochs are logged later than they
+#: end.
 STEP = f"{EPOCH}epoch"
 
 

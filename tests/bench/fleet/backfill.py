@@ -1,9 +1,11 @@
-"""Writes a day of a simulated fleet's history into a folder of Prometheus', as if it had been scraped.
+"""Writes a day of a simulated fleet's history into a folder of Prometheus', as if it had been
+scraped.
 
     python3 tests/bench/fleet/backfill.py --nodes 1000 --step 300 --hours 24 --data /tmp/fleet/data
 
-It has what views of a fleet ask of the past: readings that are added up, jobs, conditions, counters, and what the rules of
-deploy/prometheus/fleet.yml would have recorded, all of it at the resolution of --step. `promtool` makes blocks of it.
+It has what views of a fleet ask of the past: readings that are added up, jobs, conditions,
+counters, and what the rules of deploy/prometheus/fleet.yml would have recorded, all of it at the
+resolution of --step. `promtool` makes blocks of it.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def lines(nodes: int, at: int, used: dict, step: int):
     for number in range(nodes):
         target = f'instance="node{number:04}:9123",{JOB}'
         reachable = world.is_reachable(number, ahead)
-        yield f'up{{{target}}} {int(reachable)} {at}'
+        yield f"up{{{target}}} {int(reachable)} {at}"
         if not reachable:
             continue
         name, memory, limit = world.model(number)
@@ -76,7 +78,9 @@ def lines(nodes: int, at: int, used: dict, step: int):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--step", type=int, default=300)
     parser.add_argument("--hours", type=int, default=24)
@@ -92,10 +96,20 @@ def main() -> None:
         text = arguments.data.with_suffix(".om")
         with text.open("w") as file:
             while at < until:
-                file.writelines(line + "\n" for line in lines(arguments.nodes, at, used, arguments.step))
+                file.writelines(
+                    line + "\n" for line in lines(arguments.nodes, at, used, arguments.step)
+                )
                 at += arguments.step
             file.write("# EOF\n")
-        command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(arguments.data)]
+        command = [
+            "promtool",
+            "tsdb",
+            "create-blocks-from",
+            "openmetrics",
+            "--quiet",
+            str(text),
+            str(arguments.data),
+        ]
         subprocess.run(command, check=True)
         text.unlink()
         print(f"until {time.strftime('%H:%M', time.gmtime(at))}", flush=True)

@@ -1,9 +1,11 @@
-"""Compares the energy of a fleet's users and namespaces with PromQL, and fails if they differ by over 0.5 %.
+"""Compares the energy of a fleet's users and namespaces with PromQL, and fails if they differ by
+over 0.5 %.
 
     python3 tests/bench/fleet/energy.py --nodes 1000 --folder /tmp/fleet-energy [--gpumon target/debug/gpumon]
 
-Writes 25 hours of counters of jobs, pods and notebooks on that many nodes. Compares them first without recording
-rules, then with those of deploy/prometheus/fleet.yml. Needs `prometheus` and `promtool` (tools/need.py promtool).
+Writes 25 hours of counters of jobs, pods and notebooks on that many nodes. Compares them first
+without recording rules, then with those of deploy/prometheus/fleet.yml. Needs `prometheus` and
+`promtool` (tools/need.py promtool).
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ LABELS_OF_TARGET = 'namespace="monitoring",pod="gpumon",container="gpumon"'
 
 
 def owners(node: int, begin: int, end: int):
-    """Yield the owners of a node's two GPUs: labels, for pods those of gpumon_gpu_job_info, start and end."""
+    """Yield the owners of a node's two GPUs: labels, for pods those of gpumon_gpu_job_info, start
+    and end.
+    """
     chance = random.Random(node)
     for half in (0, 1):
         at, number = begin - chance.randrange(6 * 3600), 0
@@ -101,7 +105,15 @@ def write_counters(folder: Path, nodes: int, end: int) -> None:
                 file.writelines(line + "\n" for line in lines(held, at, begin - 6 * 3600))
                 at += STEP
             file.write("# EOF\n")
-        command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(folder / "data")]
+        command = [
+            "promtool",
+            "tsdb",
+            "create-blocks-from",
+            "openmetrics",
+            "--quiet",
+            str(text),
+            str(folder / "data"),
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     text.unlink()
 
@@ -112,8 +124,25 @@ def write_rules(folder: Path, address: str, now: int) -> None:
     usage = re.search(r"  - name: gpumon-usage\n.*?(?=\n  - name: )", text, re.DOTALL).group(0)
     rules = folder / "usage.yml"
     rules.write_text(f"groups:\n{usage}\n")
-    command = ["promtool", "tsdb", "create-blocks-from", "rules", "--url", address, "--eval-interval", "15m"]
-    command += ["--start", str(now - DAY), "--end", str(now), "--output-dir", str(folder / "data"), str(rules)]
+    command = [
+        "promtool",
+        "tsdb",
+        "create-blocks-from",
+        "rules",
+        "--url",
+        address,
+        "--eval-interval",
+        "15m",
+    ]
+    command += [
+        "--start",
+        str(now - DAY),
+        "--end",
+        str(now),
+        "--output-dir",
+        str(folder / "data"),
+        str(rules),
+    ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -122,8 +151,16 @@ def prometheus(folder: Path):
     (folder / "prometheus.yml").write_text("{}")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
-    command += [f"--web.listen-address={address}", "--log.level=error", "--storage.tsdb.retention.time=10y"]
+    command = [
+        "prometheus",
+        f"--config.file={folder}/prometheus.yml",
+        f"--storage.tsdb.path={folder}/data",
+    ]
+    command += [
+        f"--web.listen-address={address}",
+        "--log.level=error",
+        "--storage.tsdb.retention.time=10y",
+    ]
     with subprocess.Popen(command) as server:
         try:
             until_answered(f"http://{address}/-/ready")
@@ -151,7 +188,16 @@ def get(url: str):
 
 def usage(gpumon: str, address: str) -> dict:
     """Return the answer of `/api/v1/fleet/usage` for a day."""
-    command = [gpumon, "--config", "none", "fleet", "--prometheus", address, "--listen", "127.0.0.1:0"]
+    command = [
+        gpumon,
+        "--config",
+        "none",
+        "fleet",
+        "--prometheus",
+        address,
+        "--listen",
+        "127.0.0.1:0",
+    ]
     with subprocess.Popen([*command], stderr=subprocess.PIPE, text=True) as server:
         try:
             port = re.search(r":(\d+)/?\s*$", server.stderr.readline()).group(1)
@@ -184,7 +230,9 @@ def compare(what: str, gpumon: str, address: str) -> float:
     join = f" * on (pod_uid) group_left (namespace) {infos}"
     worst = 0.0
     listed, ago = len(answer["owners"]), time.time() - at
-    print(f"{what}: {answer['state']}, until {ago:.0f} s ago, {listed} of {answer['owners_total']} owners are listed")
+    print(
+        f"{what}: {answer['state']}, until {ago:.0f} s ago, {listed} of {answer['owners_total']} owners are listed"
+    )
     for problem in answer["problems"]:
         print(f"  {problem}")
     listed = sum(owner["energy_joules"] for owner in answer["owners"])
@@ -193,17 +241,25 @@ def compare(what: str, gpumon: str, address: str) -> float:
         (answer["namespaces"], promql(address, "namespace", '{pod_uid!=""}', join, at)),
     ):
         found = {group["name"]: group["energy_joules"] for group in groups}
-        differences = {name: abs(found.get(name, 0.0) / energy - 1) for name, energy in truth.items() if energy > 0}
+        differences = {
+            name: abs(found.get(name, 0.0) / energy - 1)
+            for name, energy in truth.items()
+            if energy > 0
+        }
         name, difference = max(differences.items(), key=lambda item: item[1])
         worst = max(worst, difference)
         sums = [sum(energies.values()) / 3.6e9 for energies in (found, truth)]
-        print(f"  {len(truth)} groups: {sums[0]:.3f} MWh, PromQL {sums[1]:.3f} MWh; worst {name}: {difference:.4%}")
+        print(
+            f"  {len(truth)} groups: {sums[0]:.3f} MWh, PromQL {sums[1]:.3f} MWh; worst {name}: {difference:.4%}"
+        )
     print(f"  listed owners alone: {listed / 3.6e9:.3f} MWh")
     return worst
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--gpumon", default=str(ROOT / "target/debug/gpumon"))

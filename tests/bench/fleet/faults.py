@@ -1,11 +1,13 @@
-"""A way to a real Prometheus on which everything can go wrong, and nodes whose names and labels are hostile.
+"""A way to a real Prometheus on which everything can go wrong, and nodes whose names and labels are
+hostile.
 
     python3 tests/bench/fleet/faults.py --folder /tmp/faults [--prometheus http://127.0.0.1:9790]
 
-Starts a Prometheus of its own over the hostile nodes, unless it is told of another, and answers in its place at
-http://127.0.0.1:29791/FAULT. What FAULTS has of that name goes wrong from `curl 127.0.0.1:29791/begin` to `/end`. Look at the
-page, at `gpumon fleet --table` and at `gpumon top --fleet` with each: what is wrong is said with its cure, and what was known
-stays, gray. Pages that are not in front do not ask.
+Starts a Prometheus of its own over the hostile nodes, unless it is told of another, and answers in
+its place at http://127.0.0.1:29791/FAULT. What FAULTS has of that name goes wrong from `curl
+127.0.0.1:29791/begin` to `/end`. Look at the page, at `gpumon fleet --table` and at `gpumon top
+--fleet` with each: what is wrong is said with its cure, and what was known stays, gray. Pages that
+are not in front do not ask.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ DOOR, NODES, PROMETHEUS = 29791, 29792, 29793
 INSTANCES = [
     "plain:9123",
     "<script>document.title='owned'</script>:9123",
-    '<img src=x onerror="document.title=\'owned\'">',
-    'quo"te\'s\\back`tick:9123',
+    "<img src=x onerror=\"document.title='owned'\">",
+    "quo\"te's\\back`tick:9123",
     "new\nline\ttab\x1b[31mred\x1b[0m:9123",
     "\u202egnp.exe\u202c:9123",
     "\u05d0\u05d1\u05d2-\u0645\u0631\u062d\u0628\u0627:9123",
@@ -77,7 +79,9 @@ def metrics(number: int) -> str:
             f'gpumon_gpu_xid_errors_total{{{ids},code="{["79", "9" * 30, "<u>"][number % 3]}"}} 3',
             f'gpumon_gpu_xid{{{ids},code="79"}} 1',
         ]
-    lines.append(f'gpumon_owner_gpu_seconds_total{{user="{user}",slurm_job="{number}"}} {time.time() % 1e5:.0f}')
+    lines.append(
+        f'gpumon_owner_gpu_seconds_total{{user="{user}",slurm_job="{number}"}} {time.time() % 1e5:.0f}'
+    )
     # Indices that no GPU has.
     for gpu in ("-1", "99999999999", "<b>", ""):
         lines.append(f'gpumon_gpu_up{{gpu="{gpu}",uuid="u{gpu}"}} 1')
@@ -113,7 +117,14 @@ class Door(BaseHTTPRequestHandler):
         Door.met += 1
         (FAULTS[fault] if Door.wrong else Door.passes)(self)
 
-    def reply(self, status: int, body: bytes, kind="application/json", length: int | None = None, **headers: str) -> None:
+    def reply(
+        self,
+        status: int,
+        body: bytes,
+        kind="application/json",
+        length: int | None = None,
+        **headers: str,
+    ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body) if length is None else length))
@@ -160,14 +171,23 @@ class Door(BaseHTTPRequestHandler):
         self.reply(200, body[: len(body) // 2])
 
     def html(self) -> None:
-        self.reply(200, b"<html><script>document.title='owned'</script>Please sign in</html>", "text/html")
+        self.reply(
+            200, b"<html><script>document.title='owned'</script>Please sign in</html>", "text/html"
+        )
 
     def unauthorized(self) -> None:
-        self.reply(401, b"Unauthorized <script>alert(1)</script>\n", "text/plain", WWW_Authenticate="Basic")
+        self.reply(
+            401, b"Unauthorized <script>alert(1)</script>\n", "text/plain", WWW_Authenticate="Basic"
+        )
 
     def unprocessable(self) -> None:
-        text = "query processing would load too many samples into memory <script>alert(1)</script>" + "x" * 5000
-        self.reply(422, json.dumps({"status": "error", "errorType": "execution", "error": text}).encode())
+        text = (
+            "query processing would load too many samples into memory <script>alert(1)</script>"
+            + "x" * 5000
+        )
+        self.reply(
+            422, json.dumps({"status": "error", "errorType": "execution", "error": text}).encode()
+        )
 
     def unavailable(self) -> None:
         self.reply(503, b"<html>503 from a proxy</html>", "text/html")
@@ -190,7 +210,9 @@ class Door(BaseHTTPRequestHandler):
             pass
 
     def deep(self) -> None:
-        self.reply(200, b'{"status":"success","data":{"resultType":"vector","result":' + b"[" * 1_000_000)
+        self.reply(
+            200, b'{"status":"success","data":{"resultType":"vector","result":' + b"[" * 1_000_000
+        )
 
     def odd(self) -> None:
         """JSON that is none of Prometheus'."""
@@ -216,9 +238,7 @@ class Door(BaseHTTPRequestHandler):
         pass
 
 
-NAMES = (
-    "slow trickles resets half half_json html unauthorized unprocessable unavailable redirects huge deep odd warns some empties"
-)
+NAMES = "slow trickles resets half half_json html unauthorized unprocessable unavailable redirects huge deep odd warns some empties"
 FAULTS = {"none": Door.passes, **{name: getattr(Door, name) for name in NAMES.split()}}
 
 
@@ -231,19 +251,25 @@ def prometheus(folder: Path) -> subprocess.Popen:
     """One that scrapes the hostile nodes; two of them in two jobs."""
     targets = [target(number, instance) for number, instance in enumerate(INSTANCES)]
     twice = [*targets[:2], {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}]
-    jobs = {"gpumon": targets, "gpumon-again\"}) or vector(1) #<script>": twice}
+    jobs = {"gpumon": targets, 'gpumon-again"}) or vector(1) #<script>': twice}
     configuration = {
         "global": {"scrape_interval": "5s", "scrape_timeout": "5s"},
         "scrape_configs": [{"job_name": job, "static_configs": of} for job, of in jobs.items()],
     }
     (folder / "prometheus.yml").write_text(json.dumps(configuration))
-    command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    command = [
+        "prometheus",
+        f"--config.file={folder}/prometheus.yml",
+        f"--storage.tsdb.path={folder}/data",
+    ]
     command.append("--log.level=warn")
     return subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{PROMETHEUS}"])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--prometheus", help="another one, instead of the hostile nodes'")
     given = parser.parse_args()

@@ -1,9 +1,11 @@
-"""Measures `gpumon fleet` over a real Prometheus that scrapes a simulated fleet, and prints what it costs.
+"""Measures `gpumon fleet` over a real Prometheus that scrapes a simulated fleet, and prints what it
+costs.
 
     python3 tests/bench/fleet/backfill.py --data /tmp/fleet/day
     python3 tests/bench/fleet/measure.py --folder /tmp/fleet [--nodes 10000 --few] [--names dcgm] [--stay]
 
-Needs `prometheus` (Debian: apt-get install prometheus) and a release build. With --stay, all keeps running until Enter.
+Needs `prometheus` (Debian: apt-get install prometheus) and a release build. With --stay, all keeps
+running until Enter.
 """
 
 from __future__ import annotations
@@ -49,18 +51,27 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_mb(pid: int) -> float:
-    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1)) / 1024
+    return (
+        int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1)) / 1024
+    )
 
 
 def configure(folder: Path, nodes: int, port: int, interval: str) -> None:
     """Puts Prometheus' configuration, its rules and its targets into the folder."""
-    text = (HERE / "prometheus.yml").read_text().replace("scrape_interval: 30s", f"scrape_interval: {interval}")
+    text = (
+        (HERE / "prometheus.yml")
+        .read_text()
+        .replace("scrape_interval: 30s", f"scrape_interval: {interval}")
+    )
     (folder / "prometheus.yml").write_text(text)
     shutil.copy(ROOT / "deploy/prometheus/fleet.yml", folder / "fleet.yml")
     targets = [
         {
             "targets": [f"127.0.0.1:{port}"],
-            "labels": {"instance": f"node{number:04}:9123", "__metrics_path__": f"/{number}/metrics"},
+            "labels": {
+                "instance": f"node{number:04}:9123",
+                "__metrics_path__": f"/{number}/metrics",
+            },
         }
         for number in range(nodes)
     ]
@@ -68,16 +79,24 @@ def configure(folder: Path, nodes: int, port: int, interval: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--names", choices=["gpumon", "dcgm"], default="gpumon")
-    parser.add_argument("--few", action="store_true", help="scrape only what views and rules of a fleet read")
+    parser.add_argument(
+        "--few", action="store_true", help="scrape only what views and rules of a fleet read"
+    )
     parser.add_argument("--gpumon", default=str(ROOT / "target/release/gpumon"))
     parser.add_argument("--interval", default="30s", help="of the scrapes")
     parser.add_argument("--data", default="day")
-    parser.add_argument("--settle", type=int, default=90, help="seconds until all has been scraped and recorded")
-    parser.add_argument("--watch", type=int, default=120, help="seconds watched, and before that unwatched")
+    parser.add_argument(
+        "--settle", type=int, default=90, help="seconds until all has been scraped and recorded"
+    )
+    parser.add_argument(
+        "--watch", type=int, default=120, help="seconds watched, and before that unwatched"
+    )
     parser.add_argument("--no-browser", action="store_true", help="measure no page in Chromium")
     parser.add_argument("--stay", action="store_true")
     arguments = parser.parse_args()
@@ -91,8 +110,17 @@ def main() -> None:
             running.callback(process.kill)
             return process
 
-        served = ["--nodes", str(arguments.nodes), "--gpumon", arguments.gpumon, "--names", arguments.names]
-        start(sys.executable, str(HERE / "targets.py"), *served, *(["--few"] if arguments.few else []))
+        served = [
+            "--nodes",
+            str(arguments.nodes),
+            "--gpumon",
+            arguments.gpumon,
+            "--names",
+            arguments.names,
+        ]
+        start(
+            sys.executable, str(HERE / "targets.py"), *served, *(["--few"] if arguments.few else [])
+        )
         prometheus = start(
             "prometheus",
             f"--config.file={folder}/prometheus.yml",
@@ -103,29 +131,51 @@ def main() -> None:
         time.sleep(arguments.settle)
         url = "http://127.0.0.1:9790"
         up, own = query(url, "sum(up)"), ask(f"{url}/metrics")[1].decode()
-        series = float(re.search(r"^prometheus_tsdb_head_series (\S+)$", own, re.MULTILINE).group(1))
-        print(f"Prometheus: {up:.0f} of {arguments.nodes} targets up, {series:,.0f} series in its head")
+        series = float(
+            re.search(r"^prometheus_tsdb_head_series (\S+)$", own, re.MULTILINE).group(1)
+        )
+        print(
+            f"Prometheus: {up:.0f} of {arguments.nodes} targets up, {series:,.0f} series in its head"
+        )
         unwatched = per_minute(prometheus.pid, arguments.watch)
         fleet = start(arguments.gpumon, "fleet", "--prometheus", url, "--listen", "127.0.0.1:9725")
         door = "http://127.0.0.1:9725"
         wait_for(f"{door}/healthz")
         first = cpu_seconds(prometheus.pid)
-        for path in ("fleet", "fleet", "fleet/usage?range_s=86400", "fleet/events?range_s=604800", "fleet/history?range_s=86400"):
+        for path in (
+            "fleet",
+            "fleet",
+            "fleet/usage?range_s=86400",
+            "fleet/events?range_s=604800",
+            "fleet/history?range_s=86400",
+        ):
             took, body, size = ask(f"{door}/api/v1/{path}")
             answer = json.loads(body)
-            print(f"{path}: {took * 1000:.0f} ms, {len(body):,} bytes, {size:,} packed, {answer['state']} {answer['problems']}")
-        print(f"Prometheus: {cpu_seconds(prometheus.pid) - first:.2f} s of CPU for these first answers")
+            print(
+                f"{path}: {took * 1000:.0f} ms, {len(body):,} bytes, {size:,} packed, {answer['state']} {answer['problems']}"
+            )
+        print(
+            f"Prometheus: {cpu_seconds(prometheus.pid) - first:.2f} s of CPU for these first answers"
+        )
         if not arguments.no_browser:
             # Once more from the beginning, so that the page is what asks first.
             fleet.kill()
             fleet.wait()
-            fleet = start(arguments.gpumon, "fleet", "--prometheus", url, "--listen", "127.0.0.1:9725")
+            fleet = start(
+                arguments.gpumon, "fleet", "--prometheus", url, "--listen", "127.0.0.1:9725"
+            )
             wait_for(f"{door}/healthz")
-            subprocess.run(["node", str(HERE / "first-picture.mjs"), f"{door}/", str(folder)], check=True)
+            subprocess.run(
+                ["node", str(HERE / "first-picture.mjs"), f"{door}/", str(folder)], check=True
+            )
         own = cpu_seconds(fleet.pid)
         watched = per_minute(prometheus.pid, arguments.watch, lambda: watch(door))
-        print(f"Prometheus: {unwatched:.2f} s of CPU a minute unwatched, {watched:.2f} s watched: {watched - unwatched:+.2f} s")
-        print(f"gpumon fleet: {(cpu_seconds(fleet.pid) - own) * 60 / arguments.watch:.2f} s of CPU a minute, {resident_mb(fleet.pid):.1f} MB")
+        print(
+            f"Prometheus: {unwatched:.2f} s of CPU a minute unwatched, {watched:.2f} s watched: {watched - unwatched:+.2f} s"
+        )
+        print(
+            f"gpumon fleet: {(cpu_seconds(fleet.pid) - own) * 60 / arguments.watch:.2f} s of CPU a minute, {resident_mb(fleet.pid):.1f} MB"
+        )
         if arguments.stay:
             input(f"{door}/ shows it; Enter ends it\n")
 

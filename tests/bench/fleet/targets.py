@@ -2,8 +2,9 @@
 
     python3 tests/bench/fleet/targets.py --port 9700 --nodes 1000 --gpumon target/release/gpumon [--names dcgm] [--few]
 
-The text is gpumon's own: of one simulated node, asked of a real `gpumon serve`, with another node's UUIDs, readings, jobs and
-conditions in the places of its own. `--few` leaves out what no view of a fleet and no rule of it reads.
+The text is gpumon's own: of one simulated node, asked of a real `gpumon serve`, with another node's
+UUIDs, readings, jobs and conditions in the places of its own. `--few` leaves out what no view of a
+fleet and no rule of it reads.
 """
 
 from __future__ import annotations
@@ -47,7 +48,15 @@ def template(program: str, path: str) -> list[str]:
     """The lines of a real server with eight busy GPUs."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "busy.toml").write_text('gpus = 8\n[[gpu]]\nindex = 0\nprofile = "training"\n')
-        command = [program, "--source", f"sim:{folder}/busy.toml", "serve", "--listen", "127.0.0.1:0", "--no-control"]
+        command = [
+            program,
+            "--source",
+            f"sim:{folder}/busy.toml",
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--no-control",
+        ]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
             try:
                 port = re.search(r":(\d+)/?\s*$", server.stderr.readline()).group(1)
@@ -69,12 +78,19 @@ class Node:
         self.number = number
         #: Text before a line; its head; its GPU; which reading it is.
         name, memory, limit = world.model(number)
-        constant = {"gpumon_gpu_memory_total_bytes": memory << 20, "gpumon_gpu_power_limit_watts": limit}
+        constant = {
+            "gpumon_gpu_memory_total_bytes": memory << 20,
+            "gpumon_gpu_power_limit_watts": limit,
+        }
         self.parts: list[tuple[str, str, int, str | None]] = []
         kept: list[str] = []
         for line in lines:
             found = SERIES.match(line)
-            metric, index = (found.group(1), int(found.group(2))) if found else (line.split("{")[0].split(" ")[0], -1)
+            metric, index = (
+                (found.group(1), int(found.group(2)))
+                if found
+                else (line.split("{")[0].split(" ")[0], -1)
+            )
             if OWN.match(metric) or line == "# EOF":
                 continue
             if found:
@@ -85,7 +101,12 @@ class Node:
                 line = f"{head} {constant[metric]}"
             if found and (metric in READINGS or not LOST_KEEPS.match(metric)):
                 is_reading = metric in READINGS
-                part = ("\n".join(kept), head if is_reading else line, index, metric if is_reading else None)
+                part = (
+                    "\n".join(kept),
+                    head if is_reading else line,
+                    index,
+                    metric if is_reading else None,
+                )
                 self.parts.append(part)
                 kept = []
             else:
@@ -94,7 +115,9 @@ class Node:
 
     def text(self, at: int) -> str:
         holders = [world.job(self.number, half, at) for half in (0, 1)]
-        gpus = [world.gpu(self.number, index, at, holders[index // 4]) for index in range(world.GPUS)]
+        gpus = [
+            world.gpu(self.number, index, at, holders[index // 4]) for index in range(world.GPUS)
+        ]
         out: list[str] = []
         for before, line, index, metric in self.parts:
             if before:
@@ -113,7 +136,9 @@ def owned(number: int, at: int) -> list[str]:
     """Jobs, energy by owner, conditions and Xids, each metric together, as the format asks."""
     lines: dict[str, list[str]] = {}
     for name, labels, value in series(number, at):
-        lines.setdefault(name, []).append(f"{name}{{{labels}}} {value}" if labels else f"{name} {value}")
+        lines.setdefault(name, []).append(
+            f"{name}{{{labels}}} {value}" if labels else f"{name} {value}"
+        )
     return [line for group in lines.values() for line in group]
 
 
@@ -134,7 +159,11 @@ def series(number: int, at: int):
             owner = f'user="{job.user}",slurm_job="{job.number}"'
             joules = limit * (0.17 * (held - active) + (0.2 + 0.0075 * job.utilization) * active)
             yield "gpumon_owner_gpu_seconds_total", owner, held
-            yield "gpumon_owner_active_gpu_seconds_total", owner, round(active * job.utilization / 100)
+            yield (
+                "gpumon_owner_active_gpu_seconds_total",
+                owner,
+                round(active * job.utilization / 100),
+            )
             yield "gpumon_owner_exclusive_gpu_seconds_total", owner, held
             yield "gpumon_owner_energy_joules_total", owner, round(joules)
         unheld += (at - begin) * 4 - busy
@@ -153,7 +182,11 @@ def series(number: int, at: int):
             if code is not None:
                 yield "gpumon_gpu_xid", f'{on},code="{code}"', int(at % world.DAY > world.DAY // 2)
                 yield "gpumon_condition_severity", f'{on},condition="xid"', 3
-                yield "gpumon_gpu_xid_errors_total", f'{on},code="{code}"', 1 + (at % world.DAY) // 30_000
+                yield (
+                    "gpumon_gpu_xid_errors_total",
+                    f'{on},code="{code}"',
+                    1 + (at % world.DAY) // 30_000,
+                )
     yield "gpumon_unheld_gpu_seconds_total", "", max(0, round(unheld))
     yield "gpumon_unheld_energy_joules_total", "", max(0, round(unheld * limit * 0.11))
 
@@ -188,15 +221,22 @@ async def serve(arguments: argparse.Namespace) -> None:
             writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", arguments.port, backlog=4096)
-    print(f"serving {arguments.nodes} nodes at http://127.0.0.1:{arguments.port}/0/metrics", flush=True)
+    print(
+        f"serving {arguments.nodes} nodes at http://127.0.0.1:{arguments.port}/0/metrics",
+        flush=True,
+    )
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--port", type=int, default=9700)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--gpumon", default="target/release/gpumon")
     parser.add_argument("--names", choices=["gpumon", "dcgm"], default="gpumon")
-    parser.add_argument("--few", action="store_true", help="only what views and rules of a fleet read")
+    parser.add_argument(
+        "--few", action="store_true", help="only what views and rules of a fleet read"
+    )
     asyncio.run(serve(parser.parse_args()))

@@ -1,7 +1,8 @@
 """A simulated fleet: what each half of each node does at each moment, the same in every process.
 
-A node has eight GPUs in two halves, each of which has one job after another: of a user, with a load, with memory, sometimes
-idle while it holds memory, and with pauses between them. It all follows from the number of the node.
+A node has eight GPUs in two halves, each of which has one job after another: of a user, with a
+load, with memory, sometimes idle while it holds memory, and with pauses between them. It all
+follows from the number of the node.
 """
 
 from __future__ import annotations
@@ -17,8 +18,16 @@ DAY = 86_400
 AHEAD = 15 * 3600
 
 #: Name, memory in MiB, power limit in watts: the first for three in five nodes.
-MODELS = [("NVIDIA H200", 143_771, 700), ("NVIDIA H100 80GB HBM3", 81_559, 700), ("NVIDIA A100-SXM4-40GB", 40_960, 400)]
-USERS = [f"{name}{number}" for number in range(1, 7) for name in ("ana", "bob", "chen", "dana", "eva", "farid", "gil", "hana")]
+MODELS = [
+    ("NVIDIA H200", 143_771, 700),
+    ("NVIDIA H100 80GB HBM3", 81_559, 700),
+    ("NVIDIA A100-SXM4-40GB", 40_960, 400),
+]
+USERS = [
+    f"{name}{number}"
+    for number in range(1, 7)
+    for name in ("ana", "bob", "chen", "dana", "eva", "farid", "gil", "hana")
+]
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,9 @@ def model(node: int) -> tuple[str, int, int]:
 
 
 def is_reachable(node: int, at: int) -> bool:
-    """Every 250th node does not answer for the last hours of the day, or for a quarter of an hour now and then."""
+    """Every 250th node does not answer for the last hours of the day, or for a quarter of an hour
+    now and then.
+    """
     return node % 250 != 249 or at % DAY < (DAY * 3) // 4 and at % 7200 > 900
 
 
@@ -114,4 +125,10 @@ def gpu(node: int, index: int, at: int, holder: Job | None) -> Gpu:
     if holder.is_idle(at):
         return Gpu(0, held, limit * 0.17 + noise, warm + 4, holder)
     load = min(100, max(0, round(holder.utilization + 6 * noise)))
-    return Gpu(load, held, min(limit, limit * (0.2 + 0.75 * load / 100) + 5 * noise), warm + 38 * load / 100, holder)
+    return Gpu(
+        load,
+        held,
+        min(limit, limit * (0.2 + 0.75 * load / 100) + 5 * noise),
+        warm + 38 * load / 100,
+        holder,
+    )

@@ -1,4 +1,6 @@
-"""A hub that tells within a second what it would tell within minutes. Its tests give the rest as JSON."""
+"""A hub that tells within a second what it would tell within minutes. Its tests give the rest as
+JSON.
+"""
 
 import json
 import os

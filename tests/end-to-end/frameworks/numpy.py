@@ -48,7 +48,11 @@ class ndarray:
         rows, columns = range(self.shape[0]), range(other.shape[1])
         inner = range(self.shape[1])
         a, b = self.values, other.values
-        sums = (math.fsum(a[i * len(inner) + k] * b[k * len(columns) + j] for k in inner) for i in rows for j in columns)
+        sums = (
+            math.fsum(a[i * len(inner) + k] * b[k * len(columns) + j] for k in inner)
+            for i in rows
+            for j in columns
+        )
         return type(self)(sums, self.dtype, [len(rows), len(columns)])
 
 
@@ -74,7 +78,9 @@ def exp(array):
 
 
 def where(condition, a, b):
-    return type(a)((x if c else y for c, x, y in zip(condition.values, a.values, b.values)), a.dtype, a.shape)
+    return type(a)(
+        (x if c else y for c, x, y in zip(condition.values, a.values, b.values)), a.dtype, a.shape
+    )
 
 
 # How it goes wrong, where a test says so.

@@ -1,6 +1,7 @@
-"""Runs operations by a framework, as gpumon's runner runs its own: the same data, warm-up, synchronization and stopping
-rule. `find` prints all frameworks and whether they can be imported; a framework's name reads requests, one JSON object
-per line, and answers each with one."""
+"""Runs operations by a framework, as gpumon's runner runs its own: the same data, warm-up,
+synchronization and stopping rule. `find` prints all frameworks and whether they can be imported; a
+framework's name reads requests, one JSON object per line, and answers each with one.
+"""
 
 import sys
 
@@ -119,7 +120,9 @@ class Torch(Framework):
         self.threads = module.get_num_threads()
 
     def array(self, data, request):
-        array = self.module.frombuffer(bytearray(data), dtype=getattr(self.module, NAMES[request["dtype"]]))
+        array = self.module.frombuffer(
+            bytearray(data), dtype=getattr(self.module, NAMES[request["dtype"]])
+        )
         return array.reshape(request["shape"]).clone()
 
     def to_device(self, array):
@@ -181,7 +184,9 @@ class Numba(OverNumPy):
             blocks = -(-out.size // threads)
         else:
             loop = "range" if request["one_thread"] else "prange"
-            exec(f"def loop(out, {names}):\n for i in {loop}(out.size):\n  out[i] = {element}", scope)
+            exec(
+                f"def loop(out, {names}):\n for i in {loop}(out.size):\n  out[i] = {element}", scope
+            )
             compiled = self.module.njit(parallel=not request["one_thread"])(scope["loop"])
             out = self.host.empty(request["shape"], dtype)
 
