@@ -1,4 +1,5 @@
-// Has @jupyter/builder make the prebuilt extension of what Vite has made, and adds what the builder leaves out.
+// Has @jupyter/builder make the prebuilt extension of what Vite has made, and adds what the builder
+// leaves out.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,7 +19,8 @@ execFileSync(process.execPath, [build, '--core-package-file', core, here], {
   cwd: here,
 });
 
-// JupyterLab shows these under Help, Licenses. The builder sees one package in what Vite has put together.
+// JupyterLab shows these under Help, Licenses. The builder sees one package in what Vite has put
+// together.
 const packages = read('dist/licenses.json').map((one) => ({
   name: one.name,
   versionInfo: one.version,

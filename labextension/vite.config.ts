@@ -9,8 +9,8 @@ const settings = Object.entries(schema.properties).map(([name, setting]) => [
   setting.default,
 ]);
 
-// Makes plain modules of the TypeScript and the style sheets of this package and of the view. build.mjs has an extension
-// made of them.
+// Makes plain modules of the TypeScript and the style sheets of this package and of the view.
+// build.mjs has an extension made of them.
 export default defineConfig({
   // The schema alone says what holds where nothing was set; all of it would be too much to load.
   define: { SETTINGS_DEFAULTS: JSON.stringify(Object.fromEntries(settings)) },

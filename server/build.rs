@@ -1,4 +1,5 @@
-//! Compresses the description of the API for the binary, and the web page, or none where it was not built.
+//! Compresses the description of the API for the binary, and the web page, or none where it was not
+//! built.
 
 use std::{
     env,

@@ -5,13 +5,14 @@ pub(crate) const NAMES: [&str; 8] = [
     "status", "rule", "severity", "text", "gpu", "uuid", "host", "since_ms",
 ];
 
-/// The first placeholder of a word that is none of them. Braces around anything but a name are not meant.
+/// The first placeholder of a word that is none of them. Braces around anything but a name are not
+/// meant.
 pub(crate) fn unknown(word: &str) -> Option<&str> {
     pieces(word).find_map(|(_, name)| name.filter(|name| !NAMES.contains(name)))
 }
 
-/// The programs that show their arguments as they are. Others, such as shells, interpreters, `ssh` and `find`, can execute
-/// them, and a list of those could never be complete.
+/// The programs that show their arguments as they are. Others, such as shells, interpreters, `ssh`
+/// and `find`, can execute them, and a list of those could never be complete.
 pub(crate) const SHOWING_PROGRAMS: [&str; 5] =
     ["notify-send", "dunstify", "logger", "zenity", "kdialog"];
 
@@ -28,8 +29,8 @@ pub(crate) fn is_in(word: &str) -> bool {
     pieces(word).any(|(_, name)| name.is_some())
 }
 
-/// Returns `true` if the word has `{text}`. That contains names of processes and notebooks, which other users choose; all
-/// other placeholders stand for what the machine's administrators choose.
+/// Returns `true` if the word has `{text}`. That contains names of processes and notebooks, which
+/// other users choose; all other placeholders stand for what the machine's administrators choose.
 pub(crate) fn has_text(word: &str) -> bool {
     pieces(word).any(|(_, name)| name == Some("text"))
 }

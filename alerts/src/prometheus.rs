@@ -1,8 +1,8 @@
 //! The same rules for Prometheus: a rule file over the metrics of `/metrics`, in their base units.
 //!
-//! Hysteresis reads the alert's own state of the evaluation before (`ALERTS`). What no rule of Prometheus can say is left
-//! out and named: a field without a metric, and a share of a limit that no metric tells. When nobody is notified, and how
-//! often again, is Alertmanager's to say.
+//! Hysteresis reads the alert's own state of the evaluation before (`ALERTS`). What no rule of
+//! Prometheus can say is left out and named: a field without a metric, and a share of a limit that
+//! no metric tells. When nobody is notified, and how often again, is Alertmanager's to say.
 
 use std::fmt::Write;
 
@@ -150,8 +150,8 @@ fn expression(rule: &Rule) -> Result<String, String> {
     Ok(each?.join(" or "))
 }
 
-/// What holds where a GPU does not respond or has no reading, or where none of this name is read on a node: it is not there,
-/// or the collector is not.
+/// What holds where a GPU does not respond or has no reading, or where none of this name is read on
+/// a node: it is not there, or the collector is not.
 fn of_absence(subject: Option<Subject>, id: Option<&GpuName>) -> Result<String, String> {
     let label = id.map(find_label).transpose()?;
     let selector = label.as_ref().map(match_label).unwrap_or_default();
@@ -171,7 +171,8 @@ fn of_absence(subject: Option<Subject>, id: Option<&GpuName>) -> Result<String, 
         }
         None => format!("{up} == 0"),
     };
-    // Each GPU that is missing on a node is an alert of its own, told apart by the label by which it is named.
+    // Each GPU that is missing on a node is an alert of its own, told apart by the label by which
+    // it is named.
     let named = match label {
         None => COLLECTOR_UP.to_owned(),
         Some(Label { name, value }) => {

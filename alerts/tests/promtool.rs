@@ -1,5 +1,5 @@
-//! The exported rules, tested by Prometheus' own promtool: they fire and resolve in the same second as gpumon's own
-//! evaluation of the same timeline.
+//! The exported rules, tested by Prometheus' own promtool: they fire and resolve in the same second
+//! as gpumon's own evaluation of the same timeline.
 
 use std::{fmt::Write, fs, path::Path, process::Command};
 
@@ -215,7 +215,8 @@ fn own_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)
     spans
 }
 
-/// Series as promtool reads them, of all that `/metrics` tells of these samples, as far as rules need it.
+/// Series as promtool reads them, of all that `/metrics` tells of these samples, as far as rules
+/// need it.
 fn series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
     let samples: Vec<_> = (0..SECONDS).map(|second| sample(second, change)).collect();
     let labels = "gpu=\"0\",uuid=\"GPU-0\",job=\"gpumon\",instance=\"a\"";

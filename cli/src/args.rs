@@ -1,4 +1,5 @@
-//! What can be typed. Each command's own arguments stand with the command, what several share in `options`.
+//! What can be typed. Each command's own arguments stand with the command, what several share in
+//! `options`.
 
 use clap::Parser;
 use gpumon_probe::model::EnergyPrice;

@@ -1,7 +1,8 @@
 //! A `gpumon collect` of a command's own, for a machine on which no server runs.
 //!
-//! Another process reads the driver, so that one which hangs there, beyond rescue perhaps, does not keep this one from ending;
-//! and letting go of the driver, which takes it milliseconds, is not waited for.
+//! Another process reads the driver, so that one which hangs there, beyond rescue perhaps, does not
+//! keep this one from ending; and letting go of the driver, which takes it milliseconds, is not
+//! waited for.
 
 use std::{
     ffi::OsString,
@@ -16,7 +17,8 @@ use gpumon_probe::child;
 
 use crate::options::SourceArgs;
 
-/// What starts one, which ends with its standard input. An interrupt of the terminal is not meant for it.
+/// What starts one, which ends with its standard input. An interrupt of the terminal is not meant
+/// for it.
 pub(crate) fn command(source: &SourceArgs, interval: Duration) -> anyhow::Result<Command> {
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let mut command = child::command(program);

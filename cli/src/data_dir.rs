@@ -11,7 +11,8 @@ const SYSTEM: &str = "/var/lib/gpumon";
 /// The directory of `gpumon serve --data-dir`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct DataDirArgs {
-    /// Data directory, as of `gpumon serve`; by default /var/lib/gpumon for root and ~/.local/state/gpumon for others
+    /// Data directory, as of `gpumon serve`; by default /var/lib/gpumon for root and
+    /// ~/.local/state/gpumon for others
     #[arg(long, env = "GPUMON_DATA_DIR", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
 }

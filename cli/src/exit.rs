@@ -12,8 +12,8 @@ use crate::{config::Refusal, grammar};
 
 /// Why a command failed, and the exit code that says so to a script.
 ///
-/// The codes are nvidia-smi's where it has one: 2 for a bad argument, 4 no permission, 6 no device, 9 driver not
-/// loaded, 12 no library, 18 library and driver do not match; 1 for anything else.
+/// The codes are nvidia-smi's where it has one: 2 for a bad argument, 4 no permission, 6 no device,
+/// 9 driver not loaded, 12 no library, 18 library and driver do not match; 1 for anything else.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// `None` where the command has reported it already.
@@ -21,7 +21,8 @@ pub(crate) struct Failure {
     code: u8,
 }
 
-/// Tells the user, in one line: part of it may be from a stranger. Where standard error is closed or full, the exit code still tells.
+/// Tells the user, in one line: part of it may be from a stranger. Where standard error is closed
+/// or full, the exit code still tells.
 pub(crate) fn say(message: &str) {
     let _ = writeln!(anstream::stderr(), "gpumon: {}", escaped(message));
 }

@@ -104,8 +104,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         Ok(feed)
     }
 
-    /// The same with traces on a thread of its own, for whoever does not wait until a driver or a server answers. `started`
-    /// makes of the outcome what is sent.
+    /// The same with traces on a thread of its own, for whoever does not wait until a driver or a
+    /// server answers. `started` makes of the outcome what is sent.
     pub(crate) fn start_in_background(
         source: &SourceArgs,
         server: &ServerArgs,
@@ -131,8 +131,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         self.sample(interval)
     }
 
-    /// Has samples come so often from now on. For a while, some may come twice; where the server does not answer, all stays
-    /// as it was.
+    /// Has samples come so often from now on. For a while, some may come twice; where the server
+    /// does not answer, all stays as it was.
     pub(crate) fn set_interval(&mut self, interval: Duration) {
         let ended = match &mut self.way {
             Way::Server(ended) => Arc::clone(ended),

@@ -1,6 +1,7 @@
 //! `gpumon`: monitors NVIDIA GPUs in JupyterLab, the browser and the terminal.
 //!
-//! [`main`] is a dispatcher; every command is a file or folder in [`commands`]. What was typed is in [`args`].
+//! [`main`] is a dispatcher; every command is a file or folder in [`commands`]. What was typed is
+//! in [`args`].
 
 #![forbid(unsafe_code)]
 
@@ -55,15 +56,16 @@ use gpumon_workload::{lock_file, suggest};
 
 use self::{args::Args, commands::smi, options::SourceArgs};
 
-/// A terminal that can do nothing gets plain text: `anstream` takes every terminal for one with colors where `CI` is set.
+/// A terminal that can do nothing gets plain text: `anstream` takes every terminal for one with
+/// colors where `CI` is set.
 fn plain_on_dumb_terminals() {
     if env::var_os("TERM").is_some_and(|terminal| terminal == "dumb") {
         anstream::ColorChoice::Never.write_global();
     }
 }
 
-/// A panic ends the process, on whichever thread it is: a collector without the thread of one GPU would look well.
-/// `serve` alone takes this back.
+/// A panic ends the process, on whichever thread it is: a collector without the thread of one GPU
+/// would look well. `serve` alone takes this back.
 fn end_at_a_panic() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {

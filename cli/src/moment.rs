@@ -1,4 +1,5 @@
-//! Moments and spans of time as they are typed: `2026-11-23T20:00`, `yesterday 20:00`, `-2h`, `20:00..22:00`.
+//! Moments and spans of time as they are typed: `2026-11-23T20:00`, `yesterday 20:00`, `-2h`,
+//! `20:00..22:00`.
 
 use std::{ops::Range, str::FromStr, time::Duration};
 
@@ -42,7 +43,8 @@ pub(crate) struct MomentSpan {
 /// Beside what moments are meant.
 #[derive(Debug, Clone)]
 pub(crate) struct Beside {
-    /// Where what is looked at begins, in milliseconds since 1970; a time of day is then the first after it.
+    /// Where what is looked at begins, in milliseconds since 1970; a time of day is then the first
+    /// after it.
     pub(crate) begin_ms: Option<u64>,
     /// Where it ends: the last sample of a recording, or now.
     pub(crate) end_ms: u64,

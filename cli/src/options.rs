@@ -50,7 +50,8 @@ pub(crate) struct SourceArgs {
     #[arg(long, global = true, env = NVML_LIB, value_name = "PATH", display_order = 901)]
     pub(crate) nvml_lib: Option<OsString>,
 
-    /// Settings file to read instead of /etc/gpumon/config.toml and `$XDG_CONFIG_HOME/gpumon/config.toml`; `none` reads none
+    /// Settings file to read instead of /etc/gpumon/config.toml and
+    /// `$XDG_CONFIG_HOME/gpumon/config.toml`; `none` reads none
     #[arg(long, global = true, env = CONFIG, value_name = "FILE", display_order = 903)]
     pub(crate) config: Option<PathBuf>,
 
@@ -88,8 +89,9 @@ impl SourceArgs {
         (own, rest)
     }
 
-    /// What these words say, for a command line whose rest is not gpumon's own. Where there are neither words nor files of
-    /// settings, what the environment says, in less time than it takes to build a command line.
+    /// What these words say, for a command line whose rest is not gpumon's own. Where there are
+    /// neither words nor files of settings, what the environment says, in less time than it takes
+    /// to build a command line.
     pub(crate) fn from_words(words: &[OsString]) -> Result<Self, Refusal> {
         let source = std::env::var(SOURCE).unwrap_or_default();
         let config = std::env::var_os(CONFIG).map(PathBuf::from);
@@ -133,8 +135,8 @@ impl SourceArgs {
         }
     }
 
-    /// Readings with details, or why there are none. They are read on a thread that nobody waits for: in a hung driver it
-    /// never ends.
+    /// Readings with details, or why there are none. They are read on a thread that nobody waits
+    /// for: in a hung driver it never ends.
     pub(crate) fn records(&self, commands: CommandLines) -> Receiver<Result<Record, SourceError>> {
         let (sender, records) = mpsc::channel();
         let source = self.clone();
@@ -177,7 +179,8 @@ impl SourceArgs {
         )
     }
 
-    /// Whether this very command says what to read, so that a server's readings are not what is meant.
+    /// Whether this very command says what to read, so that a server's readings are not what is
+    /// meant.
     pub(crate) fn is_read_here(&self) -> bool {
         if self.no_daemon {
             return true;
@@ -186,8 +189,8 @@ impl SourceArgs {
             || self.nvml_lib.is_some() && self.nvml_lib != config::for_all(NVML_LIB, "nvml-lib")
     }
 
-    /// The library that was named. A variable that is set to nothing names none, and a file in this folder is meant
-    /// where there is one, which the loader would not look for.
+    /// The library that was named. A variable that is set to nothing names none, and a file in this
+    /// folder is meant where there is one, which the loader would not look for.
     pub(crate) fn library(&self) -> Option<OsString> {
         let named = self.nvml_lib.as_ref().filter(|name| !name.is_empty())?;
         let here = std::path::absolute(named)
@@ -264,8 +267,8 @@ pub(crate) struct SamplingArgs {
     )]
     procfs: PathBuf,
 
-    /// Directory in which Slurm's prolog leaves a file `UUID` with `JOB_ID UID` for each GPU of a job, as that of jobstats
-    /// does
+    /// Directory in which Slurm's prolog leaves a file `UUID` with `JOB_ID UID` for each GPU of a
+    /// job, as that of jobstats does
     #[arg(long, env = "GPUMON_SLURM_GPUS", default_value = SLURM_GPUS, value_name = "DIR")]
     slurm_gpus: PathBuf,
 

@@ -29,7 +29,8 @@ pub(crate) struct PastArgs {
     #[command(flatten)]
     server: ServerArgs,
 
-    /// Read history from this directory of `gpumon serve --data-dir`, instead of asking the running server
+    /// Read history from this directory of `gpumon serve --data-dir`, instead of asking the running
+    /// server
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
@@ -88,7 +89,8 @@ impl PastArgs {
         }
     }
 
-    /// Who used how much, as JSON: in a span, or since the server's start; of a directory, all that it knows.
+    /// Who used how much, as JSON: in a span, or since the server's start; of a directory, all that
+    /// it knows.
     ///
     /// # Errors
     /// As [`Self::ask`].

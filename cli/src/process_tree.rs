@@ -25,14 +25,15 @@ const REAPERS: [&str; 2] = ["systemd", "gpumon"];
 /// The most members that are kept. In a larger tree, membership depends only on running ancestors.
 const MOST_MEMBERS: usize = 4096;
 
-/// The shortest pause between searches for members, as a multiple of the time that the last search took. In a large
-/// tree, a search reads files of many threads.
+/// The shortest pause between searches for members, as a multiple of the time that the last search
+/// took. In a large tree, a search reads files of many threads.
 const SEARCH_PAUSE: u32 = 20;
 
 /// The most processes that are named one by one if their membership is unclear.
 const MOST_NAMED: usize = 8;
 
-/// Knows which processes that hold a GPU belong to one tree. A process stays in it also when its parent has ended.
+/// Knows which processes that hold a GPU belong to one tree. A process stays in it also when its
+/// parent has ended.
 pub(crate) struct ProcessTree {
     root: u32,
     proc_root: PathBuf,
@@ -96,8 +97,8 @@ impl ProcessTree {
         tree
     }
 
-    /// Looks for new members. Whatever they start belongs to the tree, even after they have ended. In a large tree, not
-    /// every call looks.
+    /// Looks for new members. Whatever they start belongs to the tree, even after they have ended.
+    /// In a large tree, not every call looks.
     pub(crate) fn remember(&mut self) {
         if self
             .searched

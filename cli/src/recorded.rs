@@ -11,8 +11,8 @@ use crate::{
     moment::Beside,
 };
 
-/// Hands each sample of a span to `take`, behind the inventory that it belongs to. What is damaged is told and passed
-/// over.
+/// Hands each sample of a span to `take`, behind the inventory that it belongs to. What is damaged
+/// is told and passed over.
 ///
 /// # Errors
 /// Where there is no sample in the span, or `take` fails.

@@ -15,16 +15,17 @@ pub type SharedFleet = Arc<dyn FleetReader>;
 
 /// Tells of a fleet: what reads Prometheus, or hosts over ssh.
 ///
-/// All viewers share what was read; nothing is read while nobody asks, and nothing more often than the reader's own
-/// period. No answer takes longer than the reader's limit in time: what could not be read is the last that could,
-/// marked as [`Outdated`](crate::model::FleetState::Outdated), with the cause and the cure among its `problems`.
+/// All viewers share what was read; nothing is read while nobody asks, and nothing more often than
+/// the reader's own period. No answer takes longer than the reader's limit in time: what could not
+/// be read is the last that could, marked as [`Outdated`](crate::model::FleetState::Outdated), with
+/// the cause and the cure among its `problems`.
 pub trait FleetReader: Send + Sync {
     /// How all GPUs are now.
     fn now(&self) -> Answer<'_, Arc<Fleet>>;
 
     /// The same at once, as far as something is known: what was read before is
-    /// [`Outdated`](crate::model::FleetState::Outdated) without a problem while it is read anew, for which [`Self::now`]
-    /// waits.
+    /// [`Outdated`](crate::model::FleetState::Outdated) without a problem while it is read anew,
+    /// for which [`Self::now`] waits.
     fn at_once(&self) -> Answer<'_, Arc<Fleet>> {
         self.now()
     }
@@ -57,13 +58,15 @@ pub trait FleetReader: Send + Sync {
         node: Option<&'a str>,
     ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>>;
 
-    /// Waits until all that can be read now has been, where that comes bit by bit; not for longer than `patience`.
+    /// Waits until all that can be read now has been, where that comes bit by bit; not for longer
+    /// than `patience`.
     fn settled(&self, patience: Duration) -> Answer<'_, ()> {
         let _ = patience;
         Box::pin(async {})
     }
 
-    /// How many KiB were needed to read and have been let go of since the last call: much of it stays with the allocator.
+    /// How many KiB were needed to read and have been let go of since the last call: much of it
+    /// stays with the allocator.
     fn released_kib(&self) -> usize {
         0
     }

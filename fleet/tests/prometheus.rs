@@ -25,8 +25,8 @@ const STEPS: u64 = 240;
 /// A series, and its value so many minutes ago; `None` where it had none.
 type Series = (&'static str, fn(f64) -> Option<f64>);
 
-/// `n1` is well. `n2` was restarted 30 minutes ago, and could not be reached for three minutes. `n3` is scraped for 20
-/// minutes.
+/// `n1` is well. `n2` was restarted 30 minutes ago, and could not be reached for three minutes.
+/// `n3` is scraped for 20 minutes.
 const SERIES: &[Series] = &[
     (
         r#"gpumon_gpu_up{job="gpumon",instance="n1:9124",gpu="0",uuid="A"}"#,
@@ -291,7 +291,8 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     );
     assert_eq!(fleet.gpus.models, ["NVIDIA H200", "NVIDIA H100"]);
     let idle = fleet.gpus.idle_holding_s[2].unwrap();
-    // For 62 minutes, of which the last whole quarters of an hour are known, and for five minutes before.
+    // For 62 minutes, of which the last whole quarters of an hour are known, and for five minutes
+    // before.
     assert!((2700.0..=4020.0).contains(&idle), "{idle}");
 
     let hour = Range::new(3600).unwrap();

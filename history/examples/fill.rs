@@ -1,6 +1,8 @@
-//! Fills a folder with the history of 30 days of 8 GPUs, for measurements, and prints its size as JSON.
+//! Fills a folder with the history of 30 days of 8 GPUs, for measurements, and prints its size as
+//! JSON.
 //!
-//! GPUs are shared: every nine seconds, a process starts or ends; every ten minutes, something is the matter for a while.
+//! GPUs are shared: every nine seconds, a process starts or ends; every ten minutes, something is
+//! the matter for a while.
 
 #[path = "../tests/store/support.rs"]
 mod support;

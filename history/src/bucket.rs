@@ -32,7 +32,8 @@ pub struct Bucket {
     pub samples: u32,
     /// The machine's fields, in the order of their catalogue.
     pub host: Vec<Option<Stat>>,
-    /// What was the matter: what has begun or ended in these ten seconds, or was no longer the same.
+    /// What was the matter: what has begun or ended in these ten seconds, or was no longer the
+    /// same.
     pub conditions: Vec<ConditionSpan>,
     /// Which jobs were on which devices, from when to when.
     pub jobs: Vec<JobSpan>,
@@ -150,7 +151,8 @@ struct Totals {
     fields: Vec<FieldTotal>,
 }
 
-/// One field's. What is read more rarely than samples come stands for all of them since it was read before.
+/// One field's. What is read more rarely than samples come stands for all of them since it was read
+/// before.
 #[derive(Debug, Clone, Copy, Default)]
 struct FieldTotal {
     total: Window,
@@ -245,8 +247,8 @@ impl Buckets {
         ended
     }
 
-    /// Ends what has been begun where its time is over at this moment. A sample of that time that comes later makes another
-    /// bucket of the same time.
+    /// Ends what has been begun where its time is over at this moment. A sample of that time that
+    /// comes later makes another bucket of the same time.
     pub fn end_if_over(&mut self, now_ms: u64) -> Option<Bucket> {
         if now_ms < self.at_ms + BUCKET_MS {
             None

@@ -42,7 +42,8 @@ pub struct Grid {
 type Rows = Vec<Vec<Window>>;
 
 impl Grid {
-    /// Of points so long, from one moment to another. With a length of 0, each time that comes is a point.
+    /// Of points so long, from one moment to another. With a length of 0, each time that comes is a
+    /// point.
     pub fn new(from_ms: u64, to_ms: u64, step_ms: u64, wanted: Wanted) -> Self {
         let from_ms = from_ms
             .checked_div(step_ms)

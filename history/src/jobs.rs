@@ -6,8 +6,8 @@ use gpumon_probe::model::{Allocation, Job, JobKind, Owner, Reading, Sample};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A job, pod, container, notebook or service on one GPU or MIG device: with a process, or since a scheduler has given the
-/// device to it.
+/// A job, pod, container, notebook or service on one GPU or MIG device: with a process, or since a
+/// scheduler has given the device to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobSpan {
     /// What it is.
@@ -16,7 +16,8 @@ pub struct JobSpan {
     pub id: String,
     /// Of a notebook, its path; of a pod, its namespace and name. `null` where they are not known.
     pub name: Option<String>,
-    /// The login name of its processes, the first of them where they are several users'; `null` where it is not known.
+    /// The login name of its processes, the first of them where they are several users'; `null`
+    /// where it is not known.
     pub user: Option<String>,
     /// The UUID of the GPU or MIG device.
     pub uuid: String,

@@ -1,4 +1,5 @@
-//! A span of the past of which two know something: this server, and the one whose readings it shows.
+//! A span of the past of which two know something: this server, and the one whose readings it
+//! shows.
 
 use std::{iter, mem::discriminant};
 
@@ -10,8 +11,9 @@ use crate::{
     wanted::Wanted,
 };
 
-/// What both know of what is wanted. Where `theirs` has all the moments of `ours`, its points stay as they are; else
-/// points are as long as the longer ones of the two, and each is made of what lies in it.
+/// What both know of what is wanted. Where `theirs` has all the moments of `ours`, its points stay
+/// as they are; else points are as long as the longer ones of the two, and each is made of what
+/// lies in it.
 pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> HistorySpan {
     let mut both = if knows_all_of(&theirs, &ours) {
         theirs.clone()

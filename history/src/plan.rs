@@ -20,7 +20,8 @@ pub struct SpanRequest {
     pub to_ms: u64,
     /// The most points on the time axis.
     pub points: u32,
-    /// The time of a point, in the place of as many as there may be: as asked, or a multiple of what is kept of that time.
+    /// The time of a point, in the place of as many as there may be: as asked, or a multiple of
+    /// what is kept of that time.
     pub resolution_ms: Option<u64>,
     /// Of these metrics.
     pub wanted: Wanted,
@@ -112,9 +113,10 @@ pub struct Plan {
 impl Plan {
     /// Chooses among the tiers, the finest first.
     ///
-    /// Points are made of the coarsest tier that has at least half as many entries as there may be points, so that little
-    /// is read; where that does not reach as far back as the span, of a coarser one that does. A finer one serves where
-    /// there is no such tier. Where the time of a point is asked for, it is the coarsest tier of which it is a multiple.
+    /// Points are made of the coarsest tier that has at least half as many entries as there may be
+    /// points, so that little is read; where that does not reach as far back as the span, of a
+    /// coarser one that does. A finer one serves where there is no such tier. Where the time of a
+    /// point is asked for, it is the coarsest tier of which it is a multiple.
     pub fn new(request: &SpanRequest, tiers: &[Tier]) -> Self {
         let SpanRequest { to_ms, points, .. } = *request;
         // The first entry of a coarser tier begins before what it is made of.

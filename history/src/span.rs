@@ -20,15 +20,16 @@ pub struct HistorySpan {
     pub from_ms: u64,
     /// The last.
     pub to_ms: u64,
-    /// The time of one point: that of the samples themselves (1000, unless they come more slowly), 10000, 60000, 900000,
-    /// or a multiple of one of these where fewer points were asked for.
+    /// The time of one point: that of the samples themselves (1000, unless they come more slowly),
+    /// 10000, 60000, 900000, or a multiple of one of these where fewer points were asked for.
     pub resolution_ms: u64,
     /// The first moment of which anything is known; `to_ms` where that is nothing.
     pub oldest_ms: u64,
     /// Where the past is kept.
     pub storage: Storage,
-    /// When each point begins, oldest first. As sampled, that is when the sample was put together; else a multiple of
-    /// `resolution_ms`, without a step left out between the first and the last of which anything is known.
+    /// When each point begins, oldest first. As sampled, that is when the sample was put together;
+    /// else a multiple of `resolution_ms`, without a step left out between the first and the last
+    /// of which anything is known.
     pub times_ms: Vec<u64>,
     /// One entry per GPU that has a value in the span.
     pub gpus: Vec<DeviceSpan>,
@@ -40,7 +41,8 @@ pub struct HistorySpan {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(as = "Option<BTreeMap<String, Series>>", optional)]
     pub host: BTreeMap<String, Series>,
-    /// What happened in the span, the oldest first: at most 1000 events, where those of processes give way to others.
+    /// What happened in the span, the oldest first: at most 1000 events, where those of processes
+    /// give way to others.
     pub events: Vec<Event>,
     /// What was the matter in the span, the first to begin first; at most 1000.
     pub conditions: Vec<ConditionSpan>,
@@ -55,19 +57,21 @@ pub struct DeviceSpan {
     pub index: u32,
     /// Its name, or a MIG device's profile; `null` where the driver has not told it.
     pub name: Option<String>,
-    /// Of a MIG device, the UUID of the GPU that it is a part of; left out where that is not known, and of GPUs.
+    /// Of a MIG device, the UUID of the GPU that it is a part of; left out where that is not known,
+    /// and of GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub parent: Option<String>,
-    /// By their names in the catalogue, as `power.draw_watts`; those of MIG devices with `mig.` before them. Left out
-    /// where there is no value at all.
+    /// By their names in the catalogue, as `power.draw_watts`; those of MIG devices with `mig.`
+    /// before them. Left out where there is no value at all.
     pub metrics: BTreeMap<String, Series>,
 }
 
 /// One metric of a span.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Series {
-    /// One for each of `times_ms`, `null` where there was none: the mean of a gauge, the last of a counter or a state.
+    /// One for each of `times_ms`, `null` where there was none: the mean of a gauge, the last of a
+    /// counter or a state.
     pub values: Vec<Option<f64>>,
     /// The least of a gauge; left out as sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -176,8 +176,8 @@ impl Wanted {
     }
 }
 
-/// A gauge with the digits that a chart shows, four. The rest is noise, which would be a third of what a new client gets
-/// and of what is stored. Counters and states keep all.
+/// A gauge with the digits that a chart shows, four. The rest is noise, which would be a third of
+/// what a new client gets and of what is stored. Counters and states keep all.
 pub fn rounded(value: f64) -> f64 {
     const DIGITS: i32 = 4;
     if !value.is_normal() {

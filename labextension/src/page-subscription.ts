@@ -14,8 +14,8 @@ export class PageSubscription {
   }
 
   /**
-   * What goes on has to be measured, whether it is seen or not, at least so often and with what the driver records in
-   * between; `null` ends that.
+   * What goes on has to be measured, whether it is seen or not, at least so often and with what the
+   * driver records in between; `null` ends that.
    */
   measure(interval_ms: number | null): void {
     this.measuring = interval_ms !== null;

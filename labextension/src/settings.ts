@@ -24,7 +24,10 @@ export interface Settings {
 /** The defaults of the schema, put here by the build. */
 declare const SETTINGS_DEFAULTS: Settings;
 
-/** Hands on the settings, now and whenever they change. Where they cannot be read, the defaults hold. */
+/**
+ * Hands on the settings, now and whenever they change. Where they cannot be read, the defaults
+ * hold.
+ */
 export async function followSettings(
   registry: ISettingRegistry | null,
   plugin: string,

@@ -1,5 +1,6 @@
-//! What each call of the table costs on the first GPU of this machine, in microseconds: the median and the largest of
-//! 20 calls, with the answer's return code, beside what the table of calls says (`lanes.rs`).
+//! What each call of the table costs on the first GPU of this machine, in microseconds: the median
+//! and the largest of 20 calls, with the answer's return code, beside what the table of calls says
+//! (`lanes.rs`).
 //!
 //! ```console
 //! $ cargo run --release --package gpumon-probe --example call_costs
@@ -31,7 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .err()
                 .map_or(0, |code| code.0);
             costs.push(begun.elapsed());
-            // Most answers come from a cache inside the library, which is looked up anew now and then.
+            // Most answers come from a cache inside the library, which is looked up anew now and
+            // then.
             std::thread::sleep(Duration::from_millis(2));
         }
         costs.sort_unstable();

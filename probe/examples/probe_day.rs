@@ -1,7 +1,7 @@
 //! A day's samples, 86,400 of them, as fast as they come: does memory grow?
 //!
-//! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the resident memory after the first hour's samples and after the
-//! last. `GPUMON_NVML_LIB` names the library to read.
+//! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the resident memory after the first hour's
+//! samples and after the last. `GPUMON_NVML_LIB` names the library to read.
 
 use std::{
     fs,

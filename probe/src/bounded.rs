@@ -1,7 +1,8 @@
-//! Reads files of procfs, sysfs and cgroupfs, and files that users name, never more of one than a limit.
+//! Reads files of procfs, sysfs and cgroupfs, and files that users name, never more of one than a
+//! limit.
 //!
-//! Such files say that they are empty, and some are as long as a process likes: the command line of one that maps 2 GB
-//! as its arguments has 2 GB.
+//! Such files say that they are empty, and some are as long as a process likes: the command line of
+//! one that maps 2 GB as its arguments has 2 GB.
 
 use std::{
     fs::{File, OpenOptions},
@@ -21,7 +22,8 @@ pub const STAT: usize = 8 << 10;
 /// `/proc/PID/cgroup`, a line for each hierarchy.
 pub const CGROUP: usize = 16 << 10;
 
-/// `/proc/PID/cmdline`; what a process is, and where its kernel's connection file is, stands at its beginning.
+/// `/proc/PID/cmdline`; what a process is, and where its kernel's connection file is, stands at its
+/// beginning.
 pub const COMMAND_LINE: usize = 16 << 10;
 
 /// `/proc/PID/environ`.
@@ -66,7 +68,8 @@ pub fn read_attribute_from(mut file: File) -> io::Result<Vec<u8>> {
     Ok(page[..length].to_vec())
 }
 
-/// The same as text; what is no UTF-8 is replaced, since a process can call itself any bytes it likes.
+/// The same as text; what is no UTF-8 is replaced, since a process can call itself any bytes it
+/// likes.
 ///
 /// # Errors
 /// Where it cannot be opened or read.

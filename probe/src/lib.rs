@@ -1,19 +1,22 @@
 //! The probe: what a GPU and its host can tell, read into one model.
 //!
 //! - [`model`] is the data model, which all of gpumon shares.
-//! - [`vendor`] is where a GPU's readings come from: NVIDIA's driver, a simulation; one folder each.
+//! - [`vendor`] is where a GPU's readings come from: NVIDIA's driver, a simulation; one folder
+//!   each.
 //! - [`host`] reads the machine around the GPUs.
 //! - [`sampler`] decides when each thing is read, with one thread per GPU.
 //! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
 //! - [`owner`] tells whose process a PID is.
-//! - [`own_processes`] describes a user's own processes where a collector of somebody else's may not.
+//! - [`own_processes`] describes a user's own processes where a collector of somebody else's may
+//!   not.
 //! - [`allocation`] tells to whom schedulers have given GPUs.
 //! - [`usage`] adds up who used how much.
 //! - [`stat`] has the minimum, mean and maximum of a reading in a window.
 //! - [`surroundings`] detects a container or WSL, which get the driver in another way.
 //! - [`child`] starts programs without this one's secrets.
 //! - [`benchmarks`] is what benchmarks of each GPU have shown, kept over time in a file.
-//! - [`bounded`] reads files whose length somebody else decides, [`private_file`] files that nobody else may change.
+//! - [`bounded`] reads files whose length somebody else decides, [`private_file`] files that nobody
+//!   else may change.
 //! - [`safe_file`] writes files in directories that somebody else may have prepared.
 //! - [`toml_error`] says what is wrong with a file of TOML, and where.
 //! - [`local_time`] is the time zone in which times are shown and read.

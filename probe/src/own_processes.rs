@@ -1,7 +1,8 @@
 //! This user's processes in the samples of a collector that runs as somebody else.
 //!
-//! A collector of the system's hides command lines, which it does not show to others, and what it may not read: a
-//! notebook's path, a job that the environment alone names. Of this user's own processes, this process may tell both.
+//! A collector of the system's hides command lines, which it does not show to others, and what it
+//! may not read: a notebook's path, a job that the environment alone names. Of this user's own
+//! processes, this process may tell both.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -18,8 +19,8 @@ use crate::{
     sampler::process_list,
 };
 
-/// Two readings of one start differ by what the clock was set meanwhile. In another PID namespace the number is another
-/// process's, which is hardly of the same user and of the same minute.
+/// Two readings of one start differ by what the clock was set meanwhile. In another PID namespace
+/// the number is another process's, which is hardly of the same user and of the same minute.
 const SAME_START_MS: u64 = 60_000;
 
 /// Describes this user's processes anew.
@@ -35,7 +36,8 @@ pub struct OwnProcesses {
 }
 
 impl OwnProcesses {
-    /// Reads below `proc_root`, which is `/proc`, or the host's where that is mounted in a container.
+    /// Reads below `proc_root`, which is `/proc`, or the host's where that is mounted in a
+    /// container.
     pub fn new(proc_root: PathBuf) -> Self {
         let uid = geteuid().as_raw();
         Self {
@@ -47,8 +49,9 @@ impl OwnProcesses {
         }
     }
 
-    /// Fills in what this user may know of their own processes, and waits for those that are new, but no longer than
-    /// `patience`. False where there are none of this user, and all is as it was.
+    /// Fills in what this user may know of their own processes, and waits for those that are new,
+    /// but no longer than `patience`. False where there are none of this user, and all is as it
+    /// was.
     pub fn fill(&mut self, gpus: &mut [GpuSample], patience: Duration) -> bool {
         let listed = gpus
             .iter()
@@ -109,8 +112,9 @@ impl OwnProcesses {
         *process = described;
     }
 
-    /// Calls a process of this user that has started or ended what it is called in samples, and waits for its name, but
-    /// no longer than `patience`. False where the event is about something else, and as it was.
+    /// Calls a process of this user that has started or ended what it is called in samples, and
+    /// waits for its name, but no longer than `patience`. False where the event is about something
+    /// else, and as it was.
     pub fn name(&mut self, event: &mut Event, patience: Duration) -> bool {
         let (EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process)) =
             &mut event.what
@@ -136,7 +140,8 @@ impl OwnProcesses {
         true
     }
 
-    /// Whether it is worth finding out: it is said to be this user's, or the collector may not know.
+    /// Whether it is worth finding out: it is said to be this user's, or the collector may not
+    /// know.
     fn may_be_own(&self, user: &Reading<String>) -> bool {
         user.value().is_none_or(|user| self.user.contains(user))
     }

@@ -1,5 +1,6 @@
-//! Files that decide what gpumon does and whom it trusts: settings, alert rules, tokens, keys, certificates, passwords. A
-//! user who can write to one can let anybody in or have a program started, and a user who can read a secret has it.
+//! Files that decide what gpumon does and whom it trusts: settings, alert rules, tokens, keys,
+//! certificates, passwords. A user who can write to one can let anybody in or have a program
+//! started, and a user who can read a secret has it.
 
 use std::{
     fs::{File, Metadata},
@@ -64,7 +65,8 @@ pub enum FileError {
     Readable(PathBuf),
 }
 
-/// A file that nobody but this program's user and root decides about, through whatever links it was reached.
+/// A file that nobody but this program's user and root decides about, through whatever links it was
+/// reached.
 pub struct PrivateFile {
     path: PathBuf,
     metadata: Metadata,
@@ -108,7 +110,8 @@ impl PrivateFile {
     }
 
     /// # Errors
-    /// Where everybody may read it. A group may: it is how systemd, Kubernetes and Debian's `ssl-cert` hand out secrets.
+    /// Where everybody may read it. A group may: it is how systemd, Kubernetes and Debian's
+    /// `ssl-cert` hand out secrets.
     pub fn check_secret(&self) -> Result<(), FileError> {
         let is_readable =
             self.metadata.mode() & 0o004 != 0 && !self.path.starts_with(MOUNTED_SECRETS);

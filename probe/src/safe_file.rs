@@ -1,12 +1,14 @@
 //! Files that gpumon writes, in directories that another user may have prepared.
 //!
-//! Another user can put links, pipes and files under the names that gpumon writes, so that gpumon would overwrite a file
-//! of the user that it runs as. A directory of gpumon's own is therefore only used if it is not writable by everybody, and belongs to this user or root, and
-//! its files are opened relative to it ([`Folder`]). In every directory, a file is opened only if it is a regular file
-//! with one name, never through a link, and replaced by a new file that is renamed.
+//! Another user can put links, pipes and files under the names that gpumon writes, so that gpumon
+//! would overwrite a file of the user that it runs as. A directory of gpumon's own is therefore
+//! only used if it is not writable by everybody, and belongs to this user or root, and its files
+//! are opened relative to it ([`Folder`]). In every directory, a file is opened only if it is a
+//! regular file with one name, never through a link, and replaced by a new file that is renamed.
 //!
-//! A path that a user names on the command line is that user's decision: links of that user and of root are followed
-//! ([`create`]). Temporary files and locks next to it are not reached through links.
+//! A path that a user names on the command line is that user's decision: links of that user and of
+//! root are followed ([`create`]). Temporary files and locks next to it are not reached through
+//! links.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -29,8 +31,9 @@ use thiserror::Error;
 
 use crate::bounded;
 
-/// The permission that lets every user write. A group may write: its members are trusted with the directory, as where
-/// Kubernetes mounts a volume with `fsGroup`, and no link that one of them makes is followed.
+/// The permission that lets every user write. A group may write: its members are trusted with the
+/// directory, as where Kubernetes mounts a volume with `fsGroup`, and no link that one of them
+/// makes is followed.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
 /// How often a file may be created or removed by another process while it is opened.
@@ -54,7 +57,8 @@ pub struct Folder {
 pub enum Owner {
     /// This program's user and root.
     Own,
-    /// The same, and any user if this program runs as root: root writes for a service that has a user of its own.
+    /// The same, and any user if this program runs as root: root writes for a service that has a
+    /// user of its own.
     AnyForRoot,
 }
 
@@ -107,7 +111,8 @@ impl Folder {
     /// Opens a directory. If it is missing, it is created, for this user only.
     ///
     /// # Errors
-    /// If the directory cannot be created or opened, belongs to another user, or is writable by everybody.
+    /// If the directory cannot be created or opened, belongs to another user, or is writable by
+    /// everybody.
     pub fn create(path: &Path, owner: Owner) -> Result<Self, FolderError> {
         let unavailable = |cause| FolderError::Unavailable {
             path: path.to_owned(),
@@ -187,14 +192,16 @@ impl Folder {
         )
     }
 
-    /// Replaces the content of a file. A reader, or the next start after a crash, finds the old content or the new one.
+    /// Replaces the content of a file. A reader, or the next start after a crash, finds the old
+    /// content or the new one.
     ///
     /// # Errors
     /// If the file cannot be written. The old content is kept.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let folder = File::from(self.handle.try_clone()?).metadata()?;
         replace_in(self.handle.as_fd(), OsStr::new(name), bytes, |file| {
-            // Files that root writes into the directory of a service are for the user of that service.
+            // Files that root writes into the directory of a service are for the user of that
+            // service.
             if folder.uid() != geteuid().as_raw() {
                 let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
             }
@@ -237,8 +244,8 @@ pub(crate) fn invalid(cause: impl Into<String>) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, cause.into())
 }
 
-/// Opens a file for reading and writing, which is created with this mode if it is missing; `None` if another process
-/// created or removed it meanwhile.
+/// Opens a file for reading and writing, which is created with this mode if it is missing; `None`
+/// if another process created or removed it meanwhile.
 ///
 /// # Errors
 /// If the file cannot be opened, or is a link, a second name of a file, or no regular file.
@@ -275,8 +282,8 @@ fn not_plain() -> io::Error {
     )
 }
 
-/// Opens the file that a user named for output, which is created if it is missing and otherwise keeps its content. Links
-/// are followed, unless another user than this one or root made them.
+/// Opens the file that a user named for output, which is created if it is missing and otherwise
+/// keeps its content. Links are followed, unless another user than this one or root made them.
 ///
 /// # Errors
 /// If the file cannot be opened, or the path is a link of another user.

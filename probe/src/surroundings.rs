@@ -37,8 +37,8 @@ const MARKS: [(&str, Surroundings); 6] = [
     ("/run/.containerenv", Surroundings::Podman),
 ];
 
-/// The environment variable that the kubelet gives every container of a pod. A pod without a token of a service account
-/// has no file that tells.
+/// The environment variable that the kubelet gives every container of a pod. A pod without a token
+/// of a service account has no file that tells.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST=";
 
 /// Parts of the names of their cgroups. A container with a cgroup namespace does not show these
@@ -227,7 +227,8 @@ mod tests {
                 expected.container().is_none(),
                 expected == Surroundings::Machine
             );
-            // The variable decides in a container of Docker or Podman, but not in one that runs within a pod.
+            // The variable decides in a container of Docker or Podman, but not in one that runs
+            // within a pod.
             write(
                 "proc/self/environ",
                 "HOME=/\0KUBERNETES_SERVICE_HOST=10.0.0.1\0",

@@ -8,8 +8,8 @@ use std::{
 
 /// Starts a thread that is left behind where it hangs.
 ///
-/// A panic in it ends the process: without this thread, some reading would stop silently, while a process that ends is
-/// started again.
+/// A panic in it ends the process: without this thread, some reading would stop silently, while a
+/// process that ends is started again.
 pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let body = || {
         // The message has been printed by then.

@@ -1,6 +1,8 @@
-//! Untrusted text on its way to a terminal: what processes call themselves, what a driver, a server or a file says.
+//! Untrusted text on its way to a terminal: what processes call themselves, what a driver, a server
+//! or a file says.
 
-/// The letter as a terminal may get it: without what drives the terminal, and without what reorders or hides other text.
+/// The letter as a terminal may get it: without what drives the terminal, and without what reorders
+/// or hides other text.
 pub fn printable(letter: char) -> char {
     match letter {
         control if control.is_control() => ' ',
@@ -22,9 +24,10 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
-/// Returns `true` for characters that show nothing, or change the direction of the text behind them: Unicode's property
-/// `Default_Ignorable_Code_Point`, and a few more. The page (`static/src/lib/text.ts`) and Python (`_text.py`) have the same
-/// rule; `tests/invisible-characters.json` has the cases that all three are tested with.
+/// Returns `true` for characters that show nothing, or change the direction of the text behind
+/// them: Unicode's property `Default_Ignorable_Code_Point`, and a few more. The page
+/// (`static/src/lib/text.ts`) and Python (`_text.py`) have the same rule;
+/// `tests/invisible-characters.json` has the cases that all three are tested with.
 pub fn is_invisible(letter: char) -> bool {
     matches!(
         letter,
@@ -35,7 +38,8 @@ pub fn is_invisible(letter: char) -> bool {
     ) || MORE_INVISIBLE.contains(&letter)
 }
 
-/// Separators of lines and paragraphs, the empty Braille pattern, marks of annotations, and a note without a head.
+/// Separators of lines and paragraphs, the empty Braille pattern, marks of annotations, and a note
+/// without a head.
 const MORE_INVISIBLE: [char; 7] = [
     '\u{2028}',
     '\u{2029}',

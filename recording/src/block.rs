@@ -1,8 +1,10 @@
-//! One block of a recording: the records of a few seconds, compressed, behind a head that says what is in them.
+//! One block of a recording: the records of a few seconds, compressed, behind a head that says what
+//! is in them.
 //!
-//! A block is a gzip member (RFC 1952) whose extra field has the subfield `GM`: format (1 byte), flags (1 byte), two bytes
-//! of 0, the bytes of the whole member, the bytes of its text and its samples (4 bytes each), and the times of its first
-//! and last sample in milliseconds since 1970 (8 bytes each); all numbers little-endian.
+//! A block is a gzip member (RFC 1952) whose extra field has the subfield `GM`: format (1 byte),
+//! flags (1 byte), two bytes of 0, the bytes of the whole member, the bytes of its text and its
+//! samples (4 bytes each), and the times of its first and last sample in milliseconds since 1970 (8
+//! bytes each); all numbers little-endian.
 
 use std::io::{self, Read, Write};
 
@@ -13,7 +15,8 @@ use crate::Kind;
 /// The format that is written, and the newest that is read.
 pub const FORMAT: u8 = 1;
 
-/// What a gzip member with an extra field and no other begins with: the magic number, deflate, its flags.
+/// What a gzip member with an extra field and no other begins with: the magic number, deflate, its
+/// flags.
 const GZIP_WITH_EXTRA: [u8; 4] = [0x1f, 0x8b, 8, 4];
 /// Two letters, and the bytes that follow them.
 const SUBFIELD: [u8; 4] = [b'G', b'M', PAYLOAD as u8, 0];
@@ -26,10 +29,12 @@ pub const HEAD: usize = PAYLOAD_AT + PAYLOAD;
 
 const HAS_INVENTORY: u8 = 1;
 
-/// A block has no more text: it is written once it has 4 MiB, and one record is smaller than the rest.
+/// A block has no more text: it is written once it has 4 MiB, and one record is smaller than the
+/// rest.
 pub const LARGEST_TEXT: u32 = 32 << 20;
 
-/// The largest ratio of text to its compressed size. Records of GPUs that do nothing are compressed to a fiftieth.
+/// The largest ratio of text to its compressed size. Records of GPUs that do nothing are compressed
+/// to a fiftieth.
 pub(crate) const LARGEST_RATIO: u64 = 200;
 
 /// What a block says of itself.
@@ -116,7 +121,8 @@ impl Head {
             first_ms: eight(16),
             last_ms: eight(24),
         };
-        // What could not have been written is no block, so that nobody makes room for it or spends time on it.
+        // What could not have been written is no block, so that nobody makes room for it or spends
+        // time on it.
         if head.bytes as usize <= HEAD || head.samples > head.text_bytes {
             return Found::Other;
         }

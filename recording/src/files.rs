@@ -119,8 +119,8 @@ impl Files {
         Ok(())
     }
 
-    /// Begins a recording in a file that is not there yet; with `overwrite`, in the place of what is there, with all its
-    /// older parts.
+    /// Begins a recording in a file that is not there yet; with `overwrite`, in the place of what
+    /// is there, with all its older parts.
     ///
     /// # Errors
     /// [`FilesError`] says what to do instead.
@@ -208,7 +208,8 @@ impl Files {
     /// Writes a block, into the next file where it is time for that.
     ///
     /// # Errors
-    /// Where that fails. What was written before is whole: of a block, all or nothing is in the file.
+    /// Where that fails. What was written before is whole: of a block, all or nothing is in the
+    /// file.
     pub fn write(&mut self, block: &[u8]) -> Result<(), FilesError> {
         let is_full = self
             .limits
@@ -227,7 +228,8 @@ impl Files {
     fn append(&mut self, block: &[u8]) -> Result<(), FilesError> {
         if let Err(cause) = self.file.write_all(block).and_then(|()| self.file.flush()) {
             if !self.is_stream {
-                // A part of a block is of no use. Where even that fails, whoever reads it stops there.
+                // A part of a block is of no use. Where even that fails, whoever reads it stops
+                // there.
                 let _ = self.file.set_len(self.bytes);
             }
             return Err(FilesError::Other {

@@ -115,7 +115,8 @@ impl Index {
         Ok(index)
     }
 
-    /// A file of records, one a line, that somebody else may have compressed. `first` has been read already.
+    /// A file of records, one a line, that somebody else may have compressed. `first` has been read
+    /// already.
     fn of_lines(first: Vec<u8>, file: File, name: &str) -> Result<Self, BadRecording> {
         let unreadable = |cause| BadRecording::Unreadable {
             file: name.to_owned(),
@@ -198,7 +199,8 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Whether a file that begins with neither a block nor a record nor gzip has a block all the same: its beginning is damaged.
+/// Whether a file that begins with neither a block nor a record nor gzip has a block all the same:
+/// its beginning is damaged.
 fn has_blocks(first: &[u8], file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if first.starts_with(b"{") || first.starts_with(&[0x1f, 0x8b]) || !metadata.is_file() {

@@ -1,12 +1,13 @@
 //! Recordings: records of the collector in a file, and their way back.
 //!
-//! A recording is a sequence of [`block`]s, each a gzip member of its own with the records of a few seconds as they are
-//! printed by `gpumon collect`, one a line. So `zcat` prints a recording, a file that was cut off is whole up to its
-//! last block, and whoever looks for a moment reads the head of each block alone.
+//! A recording is a sequence of [`block`]s, each a gzip member of its own with the records of a few
+//! seconds as they are printed by `gpumon collect`, one a line. So `zcat` prints a recording, a
+//! file that was cut off is whole up to its last block, and whoever looks for a moment reads the
+//! head of each block alone.
 //!
 //! - [`Writer`] makes blocks, [`Files`] puts them into files that are rotated.
-//! - [`Recording`] is what was recorded, also by `gpumon collect > FILE`; [`Player`] plays it at any speed, from any
-//!   moment.
+//! - [`Recording`] is what was recorded, also by `gpumon collect > FILE`; [`Player`] plays it at
+//!   any speed, from any moment.
 //!
 //! It knows no terminal and no clock but that of [`Player`].
 

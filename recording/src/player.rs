@@ -18,7 +18,8 @@ const PAST_MS: u64 = 15 * 60 * 1000;
 /// At most so many samples of it, and so many events.
 const PAST_SAMPLES: usize = 600;
 const PAST_EVENTS: usize = 256;
-/// At most so many blocks of it, and so much of their text: the times of a damaged recording mean nothing.
+/// At most so many blocks of it, and so much of their text: the times of a damaged recording mean
+/// nothing.
 const PAST_BLOCKS: usize = 2_000;
 const PAST_BYTES: u64 = 256 << 20;
 /// At most so many GPUs have details.
@@ -104,7 +105,8 @@ impl Player {
         self.speed
     }
 
-    /// The time that is shown, and that of the first and the last sample, in milliseconds since 1970.
+    /// The time that is shown, and that of the first and the last sample, in milliseconds since
+    /// 1970.
     pub fn times_ms(&self) -> (u64, u64, u64) {
         let (first, last) = self.recording.times_ms();
         (self.shown_ms, first, last)
@@ -343,8 +345,9 @@ impl Player {
         Duration::from_millis(apart_ms).div_f64(self.speed)
     }
 
-    /// The records that a screen needs before it can show this sample, in their order: the inventory, the newest details
-    /// of each GPU, what happened lately, and the samples of the last minutes, thinned. What cannot be read is left out.
+    /// The records that a screen needs before it can show this sample, in their order: the
+    /// inventory, the newest details of each GPU, what happened lately, and the samples of the last
+    /// minutes, thinned. What cannot be read is left out.
     fn past_of(&mut self, sample: usize) -> io::Result<Vec<Played>> {
         let (last, nth) = self.recording.place(sample);
         self.load(last)?;

@@ -66,8 +66,8 @@ impl Lines {
 }
 
 impl Recording {
-    /// Opens a recording, with the older parts beside it, which [`Files`](crate::Files) has made: `FILE.1` and so on.
-    /// Of blocks, only their heads are read.
+    /// Opens a recording, with the older parts beside it, which [`Files`](crate::Files) has made:
+    /// `FILE.1` and so on. Of blocks, only their heads are read.
     ///
     /// # Errors
     /// Where it is none, or cannot be read.

@@ -44,7 +44,8 @@ impl Writer {
         self.head.count(kind, at_ms);
     }
 
-    /// When the next block is due, also where nothing comes any more; `None` where there is nothing to write.
+    /// When the next block is due, also where nothing comes any more; `None` where there is nothing
+    /// to write.
     pub fn due(&self) -> Option<Instant> {
         self.begun.map(|begun| {
             if self.text.len() >= LARGEST {

@@ -1,7 +1,8 @@
 //! A day's samples, 86,400 of them, through a server as fast as they come: does memory grow?
 //!
-//! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the server's resident memory after the first hour's samples, when
-//! the history is full, and after the last. `GPUMON_NVML_LIB` names the library that the samples are made from.
+//! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the server's resident memory after the first
+//! hour's samples, when the history is full, and after the last. `GPUMON_NVML_LIB` names the
+//! library that the samples are made from.
 
 use std::{
     env, fs,

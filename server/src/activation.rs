@@ -1,4 +1,5 @@
-//! Sockets that a service manager has opened (socket activation): they are there before the server, and while it restarts.
+//! Sockets that a service manager has opened (socket activation): they are there before the server,
+//! and while it restarts.
 
 use std::{
     io,
@@ -28,7 +29,8 @@ pub struct BadSocket {
 pub struct Inherited(Vec<(StdListener, PathBuf, bool)>);
 
 impl Inherited {
-    /// Takes them over. What is started later does not have them: so this comes first, before there is a second thread.
+    /// Takes them over. What is started later does not have them: so this comes first, before there
+    /// is a second thread.
     ///
     /// # Errors
     /// Where one is no unix socket.

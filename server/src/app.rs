@@ -25,8 +25,9 @@ use crate::{
 /// What clients may hold of one kind of answers, in KiB.
 const QUOTA_KIB: usize = 64 * 1024;
 
-/// Who writes what takes milliseconds. Each kind waits for its own turns and has its own room, so that whoever asks for
-/// much history, or takes it slowly, keeps nobody from a hello or from metrics.
+/// Who writes what takes milliseconds. Each kind waits for its own turns and has its own room, so
+/// that whoever asks for much history, or takes it slowly, keeps nobody from a hello or from
+/// metrics.
 pub(crate) struct Encoders {
     pub(crate) hellos: StreamEncoder,
     pub(crate) histories: StreamEncoder,

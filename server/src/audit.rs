@@ -1,4 +1,5 @@
-//! Who has changed something, and who was not let in: a line in the log for each, without any secret.
+//! Who has changed something, and who was not let in: a line in the log for each, without any
+//! secret.
 
 use std::{
     mem,
@@ -26,7 +27,8 @@ pub(crate) async fn note(client: &Client, what: &str) {
     tracing::info!("audit: {} {what}", client.label().await);
 }
 
-/// The log of wrong tokens and passwords. There may be many, so that the lines are limited, and all are counted.
+/// The log of wrong tokens and passwords. There may be many, so that the lines are limited, and all
+/// are counted.
 pub(crate) struct RefusalLog {
     told: RatePerClient<()>,
     untold: Mutex<u64>,

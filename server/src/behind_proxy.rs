@@ -1,8 +1,8 @@
-//! Clients of a reverse proxy: whoever connects is the proxy. A server of a fleet is one, which passes on what its viewers
-//! ask, and says so.
+//! Clients of a reverse proxy: whoever connects is the proxy. A server of a fleet is one, which
+//! passes on what its viewers ask, and says so.
 //!
-//! A proxy that `--public-origin` names tells the address of its client in `X-Forwarded-For`, behind those that the client
-//! itself has sent. So the last address counts, and no other.
+//! A proxy that `--public-origin` names tells the address of its client in `X-Forwarded-For`,
+//! behind those that the client itself has sent. So the last address counts, and no other.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,7 +21,8 @@ pub(crate) const VIA: HeaderName = header::VIA;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const PASSED_ON: &str = "1.1 gpumon-fleet";
 
-/// Before everything else: also on a connection that was there before it became a proxy's, its user is not who asks.
+/// Before everything else: also on a connection that was there before it became a proxy's, its user
+/// is not who asks.
 pub(crate) async fn find_client(
     State(live): State<watch::Receiver<Live>>,
     mut request: Request,

@@ -1,5 +1,6 @@
-//! `POST /api/v1/cells`: a front end of Jupyter tells what a notebook's cell took of the GPUs, so that it stands on the
-//! charts of everybody who looks at this server, and in the history. Other users get it without the notebook's name.
+//! `POST /api/v1/cells`: a front end of Jupyter tells what a notebook's cell took of the GPUs, so
+//! that it stands on the charts of everybody who looks at this server, and in the history. Other
+//! users get it without the notebook's name.
 //!
 //! As marks, cells are told by whoever may start runs here. The code of a cell is not among it.
 

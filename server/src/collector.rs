@@ -15,9 +15,11 @@ use crate::{
     supervisor::{Collector, Instructions, Request},
 };
 
-/// A driver without persistence mode opens its GPUs for up to half a minute before the first line comes.
+/// A driver without persistence mode opens its GPUs for up to half a minute before the first line
+/// comes.
 const FIRST_LINE: Duration = Duration::from_mins(1);
-/// So many intervals without a line, and at least so much time, mean that the collector itself hangs.
+/// So many intervals without a line, and at least so much time, mean that the collector itself
+/// hangs.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(5);
 /// How long one that closed its output may take to end, or to take in a line.

@@ -1,4 +1,5 @@
-//! What browsers are told that a file of the page is. `build.rs` asks, too, and fails for a file of another kind.
+//! What browsers are told that a file of the page is. `build.rs` asks, too, and fails for a file of
+//! another kind.
 
 pub(crate) fn content_type(path: &str) -> Option<&'static str> {
     Some(match path.rsplit_once('.')?.1 {

@@ -44,7 +44,8 @@ impl Control {
         }
     }
 
-    /// Asks for a pause, for so long or until it is resumed, and returns the order's number. The last word counts.
+    /// Asks for a pause, for so long or until it is resumed, and returns the order's number. The
+    /// last word counts.
     pub(crate) fn pause(&self, time: Option<Duration>) -> u64 {
         let pause = Pause {
             until: time.map(|time| Instant::now() + time),
@@ -57,8 +58,9 @@ impl Control {
         self.submit(None)
     }
 
-    /// Takes back the order with this number: what was refused must not happen later. What another still asks for, or
-    /// else what was carried out last, is in force again. False where it is done by now.
+    /// Takes back the order with this number: what was refused must not happen later. What another
+    /// still asks for, or else what was carried out last, is in force again. False where it is done
+    /// by now.
     pub(crate) fn withdraw(&self, number: u64) -> bool {
         let mut is_open = false;
         self.order.send_if_modified(|order| {

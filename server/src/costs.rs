@@ -27,7 +27,8 @@ pub(crate) struct CostQuery {
     kernel_id: String,
     /// The beginning of the span, in milliseconds since 1970.
     from_ms: u64,
-    /// Its end: the answer waits up to 5 s for the driver's records of it. By default, the cost until now.
+    /// Its end: the answer waits up to 5 s for the driver's records of it. By default, the cost
+    /// until now.
     to_ms: Option<u64>,
 }
 

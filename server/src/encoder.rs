@@ -1,9 +1,11 @@
-//! Answers that take milliseconds to write: off the event loop, a few at a time, and once for all who ask for the same.
+//! Answers that take milliseconds to write: off the event loop, a few at a time, and once for all
+//! who ask for the same.
 //!
-//! History of 64 GPUs is 10 MB of JSON. Written where clients are served, it would delay everybody's samples.
+//! History of 64 GPUs is 10 MB of JSON. Written where clients are served, it would delay
+//! everybody's samples.
 //!
-//! Every user has a share: at most half of the turns at a time, and of the room never more than is left to others. So a
-//! user who asks for much, or takes it slowly, keeps nobody else waiting.
+//! Every user has a share: at most half of the turns at a time, and of the room never more than is
+//! left to others. So a user who asks for much, or takes it slowly, keeps nobody else waiting.
 
 use std::{
     collections::HashMap,
@@ -61,8 +63,8 @@ impl Recent {
 }
 
 impl<K: Clone + Eq + Hash> Encoder<K> {
-    /// Half of the processors write; the others serve. All answers together that are being sent hold `most_held_kib` at
-    /// most, so that clients that take them slowly do not fill the memory.
+    /// Half of the processors write; the others serve. All answers together that are being sent
+    /// hold `most_held_kib` at most, so that clients that take them slowly do not fill the memory.
     pub(crate) fn new(most_held_kib: usize) -> Self {
         let permits = available_parallelism().map_or(1, |all| (all.get() / 2).clamp(1, 4));
         Self {
@@ -77,10 +79,12 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         }
     }
 
-    /// The answer about `key` for this user, as `write` makes it unless somebody has just asked for the same.
+    /// The answer about `key` for this user, as `write` makes it unless somebody has just asked for
+    /// the same.
     ///
     /// # Errors
-    /// [`Overloaded`] where its turn does not come within ten seconds, or clients hold too many answers.
+    /// [`Overloaded`] where its turn does not come within ten seconds, or clients hold too many
+    /// answers.
     pub(crate) async fn answer(
         &self,
         who: Who,
@@ -91,12 +95,14 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         if let Some(written) = answer.get() {
             return Ok(written.clone());
         }
-        // Before the answer is begun, since another user who asks for the same must not wait for this one's permit.
+        // Before the answer is begun, since another user who asks for the same must not wait for
+        // this one's permit.
         let permit = timeout(QUEUE_TIMEOUT, self.permit(who))
             .await
             .map_err(|_| Overloaded)??;
         let written = answer.get_or_try_init(|| async {
-            // The turn lasts as long as the writing, also where the client that asked has gone meanwhile.
+            // The turn lasts as long as the writing, also where the client that asked has gone
+            // meanwhile.
             let write = move || (write(), drop(permit)).0;
             let bytes = spawn_blocking(write).await.map_err(|_| Overloaded)?;
             let room = self
@@ -164,7 +170,8 @@ struct MemoryQuota {
 }
 
 impl MemoryQuota {
-    /// Reserves quota for an answer of this user; `None` where the user would hold more than is left to others.
+    /// Reserves quota for an answer of this user; `None` where the user would hold more than is
+    /// left to others.
     fn take(self: &Arc<Self>, who: Who, kib: usize) -> Option<Reserved> {
         let mut held = lock::lock(&self.held_kib);
         let free = self.most_kib - held.values().sum::<usize>();

@@ -54,8 +54,9 @@ impl GpuSearch {
         }
     }
 
-    /// Searches repeatedly while the collector runs, until a GPU is found that it does not read. Returns a description of
-    /// that GPU. If this is cancelled, `stop` ends a search that has begun.
+    /// Searches repeatedly while the collector runs, until a GPU is found that it does not read.
+    /// Returns a description of that GPU. If this is cancelled, `stop` ends a search that has
+    /// begun.
     pub(crate) async fn find_unread(&mut self, hub: &Hub, stuck: &mut StuckCollectors) -> String {
         let mut hints = interval(HINT_INTERVAL);
         loop {

@@ -34,7 +34,8 @@ pub enum ServerFrame {
     Sample(Sample),
     /// What changes slowly about one GPU, every ten seconds.
     Details(GpuDetails),
-    /// What the driver itself recorded of one GPU between two samples; only for a client that asked for traces.
+    /// What the driver itself recorded of one GPU between two samples; only for a client that asked
+    /// for traces.
     Trace(Trace),
     /// What happened.
     Event(Event),
@@ -54,8 +55,8 @@ pub enum ServerFrame {
         /// How many.
         missed: u64,
     },
-    /// Sent behind the hello, whose clock may be a little old, and when nothing else was for a few seconds, so that a
-    /// client can tell a quiet server from a dead one.
+    /// Sent behind the hello, whose clock may be a little old, and when nothing else was for a few
+    /// seconds, so that a client can tell a quiet server from a dead one.
     Heartbeat {
         /// The server's clock.
         at_ms: u64,
@@ -68,8 +69,8 @@ pub enum ServerFrame {
 }
 
 impl ServerFrame {
-    /// Decodes a frame of those that say something of GPUs and of what reads them; `None` is one of the others, or of a
-    /// newer server's.
+    /// Decodes a frame of those that say something of GPUs and of what reads them; `None` is one of
+    /// the others, or of a newer server's.
     ///
     /// # Errors
     /// Where the text is not a frame.
@@ -98,8 +99,9 @@ pub enum ClientFrame {
     Pause {},
     /// Send samples again, after a history frame.
     Resume {},
-    /// Send no more than one sample per this time. The GPUs are read as often as the most demanding client asks for.
-    /// Without this frame, samples come at the server's own interval, every second unless it was told otherwise.
+    /// Send no more than one sample per this time. The GPUs are read as often as the most demanding
+    /// client asks for. Without this frame, samples come at the server's own interval, every second
+    /// unless it was told otherwise.
     Interval {
         /// Milliseconds, 100 to 60000.
         ms: u32,
@@ -109,23 +111,26 @@ pub enum ClientFrame {
         /// Whether to.
         on: bool,
     },
-    /// Whether somebody looks at what comes, as is taken for granted without this frame. While nobody does, here or at
-    /// another client, what costs the driver much time is read every ten seconds: hardware counters, rates, energy.
+    /// Whether somebody looks at what comes, as is taken for granted without this frame. While
+    /// nobody does, here or at another client, what costs the driver much time is read every ten
+    /// seconds: hardware counters, rates, energy.
     Watching {
         /// Whether somebody does.
         on: bool,
     },
-    /// Send a `run` frame for each run that is known, and whenever one has changed, or no more of them. During a pause
-    /// none come; what has changed meanwhile comes after it.
+    /// Send a `run` frame for each run that is known, and whenever one has changed, or no more of
+    /// them. During a pause none come; what has changed meanwhile comes after it.
     Runs {
         /// Whether to.
         on: bool,
     },
-    /// Send the history of these metrics, at once and after each pause. Without this frame, history is of what an
-    /// overview shows. An unknown metric is skipped, and told in an error frame before the history.
+    /// Send the history of these metrics, at once and after each pause. Without this frame, history
+    /// is of what an overview shows. An unknown metric is skipped, and told in an error frame
+    /// before the history.
     History {
-        /// Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`; those of MIG devices
-        /// with `mig.` before them, as `mig.memory.used_bytes`; `processes.memory_bytes` for who held the memory.
+        /// Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`;
+        /// those of MIG devices with `mig.` before them, as `mig.memory.used_bytes`;
+        /// `processes.memory_bytes` for who held the memory.
         metrics: Vec<String>,
     },
 }
@@ -192,7 +197,8 @@ pub struct Snapshot {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<FiringAlert>>", optional)]
     pub alerts: Vec<FiringAlert>,
-    /// The recent past, where it was asked for (`?history_s=60`) and there is a server that remembers it.
+    /// The recent past, where it was asked for (`?history_s=60`) and there is a server that
+    /// remembers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub history: Option<History>,
@@ -222,8 +228,8 @@ pub struct CollectorStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub resumes_ms: Option<u64>,
-    /// The socket of the server whose collector it is, where this server has joined that one; left out where the collector
-    /// is this server's own.
+    /// The socket of the server whose collector it is, where this server has joined that one; left
+    /// out where the collector is this server's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub joined: Option<String>,
@@ -241,7 +247,8 @@ pub enum CollectorState {
     Restarting,
     /// There is nothing to read: library, driver or GPU is missing. It is tried again now and then.
     Unavailable,
-    /// Somebody asked that the GPU be let go of (`gpumon pause`). Nothing is read until `gpumon resume`.
+    /// Somebody asked that the GPU be let go of (`gpumon pause`). Nothing is read until `gpumon
+    /// resume`.
     Paused,
 }
 
@@ -261,8 +268,8 @@ impl CollectorState {
 pub struct History {
     /// When each sample was put together, oldest first.
     pub times_ms: Vec<u64>,
-    /// So many of the first are no samples: their values are means of the ten seconds around that time, as an earlier
-    /// server has left them. Left out where there are none.
+    /// So many of the first are no samples: their values are means of the ten seconds around that
+    /// time, as an earlier server has left them. Left out where there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[ts(as = "Option<usize>", optional)]
     pub means: usize,
@@ -288,20 +295,22 @@ fn is_zero(number: &usize) -> bool {
 pub struct GpuHistory {
     /// Its UUID.
     pub uuid: String,
-    /// Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none.
-    /// Left out where there is no value at all.
+    /// Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null`
+    /// where there was none. Left out where there is no value at all.
     pub metrics: BTreeMap<String, Vec<Option<f32>>>,
-    /// Who held its memory, the first to come first, at most 16; left out unless `processes.memory_bytes` was asked for.
+    /// Who held its memory, the first to come first, at most 16; left out unless
+    /// `processes.memory_bytes` was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<HolderHistory>>", optional)]
     pub holders: Vec<HolderHistory>,
 }
 
-/// What somebody held of a GPU's memory: a notebook with all that its kernel has started, or another process.
+/// What somebody held of a GPU's memory: a notebook with all that its kernel has started, or
+/// another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct HolderHistory {
-    /// As it was seen last: the notebook's kernel, the largest of its processes where the kernel holds nothing, or the
-    /// process.
+    /// As it was seen last: the notebook's kernel, the largest of its processes where the kernel
+    /// holds nothing, or the process.
     pub process: Process,
     /// One value for each of `times_ms`, `null` where it held nothing.
     pub memory_bytes: Vec<Option<f32>>,

@@ -30,7 +30,8 @@ use crate::{
     view::ShowProcesses,
 };
 
-/// A client that says no more gets the rest of its answers and the end of the connection in this time.
+/// A client that says no more gets the rest of its answers and the end of the connection in this
+/// time.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Another user's program, so that nothing is paused or started.

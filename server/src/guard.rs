@@ -1,7 +1,8 @@
 //! Who may ask: Host and Origin, checked on every route.
 //!
-//! A page of another site can make the browser send requests here, and by DNS rebinding even read the answers. The
-//! browser cannot be made to lie about `Host` and `Origin`, so these two tell such requests from ours.
+//! A page of another site can make the browser send requests here, and by DNS rebinding even read
+//! the answers. The browser cannot be made to lie about `Host` and `Origin`, so these two tell such
+//! requests from ours.
 
 use std::{net::IpAddr, str::FromStr, sync::Arc};
 
@@ -18,11 +19,12 @@ use crate::{auth::Doors, connections::Arrival, live::Live, public_origin::Public
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
-    /// On a TCP port: the machine's own loopback names, the address that was connected to, the names of the server's
-    /// certificate, and those of public origins.
+    /// On a TCP port: the machine's own loopback names, the address that was connected to, the
+    /// names of the server's certificate, and those of public origins.
     Port,
-    /// On a unix socket: any name, since only programs that may open the socket reach it, and no browser can. They pass
-    /// on the name by which a browser reached them (jupyter-server-proxy does).
+    /// On a unix socket: any name, since only programs that may open the socket reach it, and no
+    /// browser can. They pass on the name by which a browser reached them (jupyter-server-proxy
+    /// does).
     Socket,
 }
 
@@ -34,7 +36,8 @@ pub(crate) struct Guard {
     pub(crate) doors: Arc<Doors>,
 }
 
-/// Values of `Sec-Fetch-Dest` for answers that are shown as a page or embedded in one (Fetch Metadata, section 2.1).
+/// Values of `Sec-Fetch-Dest` for answers that are shown as a page or embedded in one (Fetch
+/// Metadata, section 2.1).
 const PAGES: [&str; 6] = [
     "document",
     "iframe",
@@ -131,8 +134,9 @@ impl Guard {
     }
 }
 
-/// Whether a page of another site makes the request, as browsers tell (Fetch Metadata). Following a link from there to the
-/// page is fine: it opens in a window of its own, which the other site cannot read.
+/// Whether a page of another site makes the request, as browsers tell (Fetch Metadata). Following a
+/// link from there to the page is fine: it opens in a window of its own, which the other site
+/// cannot read.
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let opens_a_window =
         has(headers, "sec-fetch-mode", "navigate") && has(headers, "sec-fetch-dest", "document");

@@ -2,12 +2,12 @@
 //!
 //! - [`frame`] is what travels: the stream's frames and the snapshot.
 //! - [`kubernetes`] asks the kubelet which pods hold which devices; the collector is told.
-//! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
-//!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
+//! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver,
+//!   unless [`control`] says that it is to pause; [`stuck_collectors`] are those that cannot be
+//!   killed.
 //! - [`join`] shows another server's readings in the place of a collector's.
 //! - [`sampling_interval`] is how often it samples, [`watching`] whether somebody watches,
-//!   [`rate_limiter`] which of the
-//!   samples one client gets.
+//!   [`rate_limiter`] which of the samples one client gets.
 //! - [`live`] is what can change while it runs.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
@@ -15,18 +15,22 @@
 //! - [`replay`] is a recording in the place of a collector.
 //! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`cells`], [`usage`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before
-//!   all of them and knows each [`public_origin`], [`auth`] has everybody sign in, [`peer`] stands before those that
-//!   change anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom, [`refused_credentials`] counts wrong ones.
-//! - [`web_config`] is TLS and what else Prometheus' exporters are told in a file; files that let somebody in are
-//!   [`watched`].
+//! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`cells`], [`usage`],
+//!   [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them and knows each
+//!   [`public_origin`], [`auth`] has everybody sign in, [`peer`] stands before those that change
+//!   anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom,
+//!   [`refused_credentials`] counts wrong ones.
+//! - [`web_config`] is TLS and what else Prometheus' exporters are told in a file; files that let
+//!   somebody in are [`watched`].
 //! - [`openapi`] describes the endpoints and all that they take and answer with.
-//! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
+//! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that
+//!   over HTTP.
 //! - [`content_type`] is what the files of the page are.
 //! - [`memory`] gives back what clients needed.
 //! - [`service`] tells a service manager how the server is, [`activation`] takes sockets from it.
-//! - [`listen`] is where clients come in, [`shared`] what every user of the machine may do there, [`connections`] how many may and for how long, and [`local`] the socket where
-//!   programs of this machine look for a server.
+//! - [`listen`] is where clients come in, [`shared`] what every user of the machine may do there,
+//!   [`connections`] how many may and for how long, and [`local`] the socket where programs of this
+//!   machine look for a server.
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
 
@@ -117,7 +121,8 @@ use self::{
     watching::Watching,
 };
 
-/// Between samples of most recordings, and between those that a client gets that asks for no other time.
+/// Between samples of most recordings, and between those that a client gets that asks for no other
+/// time.
 const RECORDED_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What every client of a server without readings is told.
@@ -167,7 +172,8 @@ pub struct Settings {
     pub energy_price: Option<EnergyPrice>,
 }
 
-/// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
+/// Serves at every listener until `shutdown` completes, then ends every connection and the
+/// collector.
 ///
 /// # Errors
 /// Where a listener fails.
@@ -317,7 +323,8 @@ pub async fn run(
         () = metrics::keep_ready(&app) => Ok(()),
         () = Arc::clone(&doors).watch() => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
-        // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
+        // It ends only by a defect. A server that looks well and shows nothing new would be worse
+        // than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };
     // The servers may have closed before the processes of runs have seen that the server stops.

@@ -44,7 +44,8 @@ pub enum Listener {
     Within(Mutex<mpsc::UnboundedReceiver<net::UnixStream>>),
 }
 
-/// Connects to a server that is part of this program, which nobody else reaches: there is no port and no file.
+/// Connects to a server that is part of this program, which nobody else reaches: there is no port
+/// and no file.
 #[derive(Debug, Clone)]
 pub struct Connector(mpsc::UnboundedSender<net::UnixStream>);
 
@@ -147,8 +148,8 @@ fn cure(cause: &io::Error) -> &'static str {
 }
 
 impl Listener {
-    /// Listens on a port, within a runtime. Port 0 takes any that is free. Beyond this machine's loopback, connections are
-    /// encrypted and everybody has to sign in, or it does not listen.
+    /// Listens on a port, within a runtime. Port 0 takes any that is free. Beyond this machine's
+    /// loopback, connections are encrypted and everybody has to sign in, or it does not listen.
     ///
     /// # Errors
     /// [`ListenError`] says what to do instead.
@@ -173,7 +174,8 @@ impl Listener {
             })
     }
 
-    /// Listens on a unix socket that only this user may open. A socket left over by a server that is gone is replaced.
+    /// Listens on a unix socket that only this user may open. A socket left over by a server that
+    /// is gone is replaced.
     ///
     /// # Errors
     /// [`ListenError`] says what to do instead.
@@ -214,7 +216,8 @@ impl Listener {
             }
         }
         let socket = UnixSocket::new_stream().map_err(other)?;
-        // The file gets the mode that the socket has when it is bound, so that nobody else can open it for a moment.
+        // The file gets the mode that the socket has when it is bound, so that nobody else can open
+        // it for a moment.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|error| other(error.into()))?;
         socket.bind(path).map_err(other)?;
         let file = OwnSocket::new(path, is_shared).map_err(other)?;
@@ -260,7 +263,8 @@ impl Listener {
         match self {
             Self::Tcp(listener, _) => {
                 let (socket, client) = listener.accept().await?;
-                // A frame that is ready is not kept back until the one before has been acknowledged.
+                // A frame that is ready is not kept back until the one before has been
+                // acknowledged.
                 let _ = socket.set_nodelay(true);
                 let peer = Peer::of_port(client, socket.local_addr().ok());
                 Ok((Either::Left(socket), peer))
@@ -294,7 +298,8 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// The file of a socket, removed at the end, also where the serving is cut short, by whom it was made.
+/// The file of a socket, removed at the end, also where the serving is cut short, by whom it was
+/// made.
 #[derive(Debug)]
 pub struct OwnSocket {
     path: PathBuf,
@@ -312,7 +317,8 @@ impl OwnSocket {
         })
     }
 
-    /// Lets every user connect. In a directory that others write to, another file can have taken the name of the socket.
+    /// Lets every user connect. In a directory that others write to, another file can have taken
+    /// the name of the socket.
     fn open_to_all(&self) -> io::Result<()> {
         let opened = File::from(open(
             &self.path,

@@ -15,9 +15,11 @@ pub struct Live {
     pub interval: Duration,
     /// Whether `/metrics` tells of processes, too.
     pub process_metrics: bool,
-    /// Whether everybody who reaches the port may start and stop runs, and not only the server's own user.
+    /// Whether everybody who reaches the port may start and stop runs, and not only the server's
+    /// own user.
     pub runs_for_all: bool,
-    /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the server's own user.
+    /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the
+    /// server's own user.
     pub public_origins: Arc<[PublicOrigin]>,
     /// How large the history on disk may become.
     pub history_bytes: u64,

@@ -1,4 +1,5 @@
-//! The unix socket where programs of this machine look for a running server, which need no port for that.
+//! The unix socket where programs of this machine look for a running server, which need no port for
+//! that.
 
 use std::{
     env, fs,
@@ -42,8 +43,8 @@ fn paths_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether a socket that is there was put there by this user, or for root by the system's service, by the folder it is
-/// in. In /tmp anybody may have made it.
+/// Whether a socket that is there was put there by this user, or for root by the system's service,
+/// by the folder it is in. In /tmp anybody may have made it.
 pub fn is_own(socket: &Path) -> bool {
     socket
         .parent()
@@ -53,8 +54,8 @@ pub fn is_own(socket: &Path) -> bool {
 /// Listens at the first of [`paths`], in a folder that nobody else may enter.
 ///
 /// # Errors
-/// [`ListenError::SocketInUse`] where another server of this user listens there already, and others where the folder
-/// cannot be made or is somebody else's.
+/// [`ListenError::SocketInUse`] where another server of this user listens there already, and others
+/// where the folder cannot be made or is somebody else's.
 pub async fn listen() -> Result<Listener, ListenError> {
     let path = paths().swap_remove(0);
     if let Some(folder) = path.parent() {
@@ -82,7 +83,8 @@ fn make_own_folder(folder: &Path) -> io::Result<()> {
     )))
 }
 
-/// Folders in /run are made by root alone: the one of the system's service is given to the user that the service has.
+/// Folders in /run are made by root alone: the one of the system's service is given to the user
+/// that the service has.
 fn is_trusted_folder(folder: &Path, uid: u32) -> bool {
     is_own_folder(folder, uid) || (uid == 0 && folder == Path::new(SYSTEM))
 }

@@ -1,6 +1,8 @@
-//! `POST /api/v1/marks`: a person or a script marks a moment, for everybody who looks at this server.
+//! `POST /api/v1/marks`: a person or a script marks a moment, for everybody who looks at this
+//! server.
 //!
-//! A mark is text of somebody's in everybody's charts, so that it is set by whoever may start runs here.
+//! A mark is text of somebody's in everybody's charts, so that it is set by whoever may start runs
+//! here.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
 //! Returns freed memory to the system.
 //!
-//! glibc's allocator keeps what was freed below anything that is still in use. Of a server with thousands of clients,
-//! nearly all of that is free once they have left. Each sample is allocated and freed, too, by whichever thread the runtime
-//! chooses, and every thread has a heap of its own: where hundreds of processes start and end in a second, these heaps
-//! keep several times as much as is in use.
+//! glibc's allocator keeps what was freed below anything that is still in use. Of a server with
+//! thousands of clients, nearly all of that is free once they have left. Each sample is allocated
+//! and freed, too, by whichever thread the runtime chooses, and every thread has a heap of its own:
+//! where hundreds of processes start and end in a second, these heaps keep several times as much as
+//! is in use.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +15,8 @@ use tokio::{task::spawn_blocking, time::Instant};
 /// Giving back costs milliseconds, and taking again a fault for each page.
 const MIN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often memory is returned in any case. Within five minutes, 10 MB more than is in use were kept.
+/// How often memory is returned in any case. Within five minutes, 10 MB more than is in use were
+/// kept.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
 /// What has to be free before it is worth it, as far as the server knows: in KiB.
@@ -39,8 +41,8 @@ impl Memory {
         }
     }
 
-    /// Gives memory back where that is worth it: there are so many connections now, and answers of so many KiB, given
-    /// or read, have been let go of since the last call.
+    /// Gives memory back where that is worth it: there are so many connections now, and answers of
+    /// so many KiB, given or read, have been let go of since the last call.
     pub(crate) fn trim(&mut self, connections: usize, released_kib: usize) {
         let ended = self.connections.saturating_sub(connections);
         self.connections = connections;

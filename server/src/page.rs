@@ -30,7 +30,8 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../static/dist");
 /// What was there, by path, as `build.rs` has compressed it.
 const EMBEDDED: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// Bundled files carry a hash in their name, so that they never change; the page itself may with every version.
+/// Bundled files carry a hash in their name, so that they never change; the page itself may with
+/// every version.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 const ASK_AGAIN: &str = "no-cache";
 
@@ -104,7 +105,8 @@ async fn serve(
     response
 }
 
-/// A file of the page, compressed. A debug build reads the folder at each request, for those who change the page.
+/// A file of the page, compressed. A debug build reads the folder at each request, for those who
+/// change the page.
 fn packed(path: &str) -> Option<Bytes> {
     if cfg!(debug_assertions) {
         in_folder(path)

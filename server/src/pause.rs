@@ -1,4 +1,5 @@
-//! `POST /api/v1/pause` and `/api/v1/resume`: the collector lets go of the GPUs, and takes them up again.
+//! `POST /api/v1/pause` and `/api/v1/resume`: the collector lets go of the GPUs, and takes them up
+//! again.
 
 use std::time::Duration;
 
@@ -78,8 +79,8 @@ async fn answer(app: &AppState, number: u64) -> Answer {
     Ok(Json(app.hub.collector()))
 }
 
-/// Whether the order was carried out. It is taken back where it was not, also where the client hangs up meanwhile: what
-/// nobody waits for must not happen later.
+/// Whether the order was carried out. It is taken back where it was not, also where the client
+/// hangs up meanwhile: what nobody waits for must not happen later.
 async fn wait_done(control: &Control, number: u64) -> bool {
     let order = PendingOrder { control, number };
     timeout(PATIENCE, control.wait_done(number)).await.is_ok() || !order.withdraw()

@@ -43,8 +43,8 @@ impl RateLimiter {
         self.due = None;
     }
 
-    /// Whether the client gets this sample, the newest, which came at `at` and is followed by another `spacing` later. If
-    /// so, how many it should have got since the last and has missed.
+    /// Whether the client gets this sample, the newest, which came at `at` and is followed by
+    /// another `spacing` later. If so, how many it should have got since the last and has missed.
     pub(crate) fn admit(&mut self, number: u64, at: Instant, spacing: Duration) -> Option<u64> {
         let unseen = number.saturating_sub(self.seen + 1);
         self.seen = number;

@@ -24,8 +24,8 @@ use crate::{
     marks, metrics, openapi, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
 
-/// How long a request may take, its body included. What a terminal announces of a run, and streams, take as long as they
-/// last.
+/// How long a request may take, its body included. What a terminal announces of a run, and streams,
+/// take as long as they last.
 const LONGEST_REQUEST: Duration = Duration::from_secs(30);
 
 pub(crate) fn router(state: AppState, listener: &Listener) -> Router {
@@ -133,8 +133,8 @@ pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Acces
         .with_state(state)
 }
 
-/// Sets the headers of the web configuration, which may change. A content security policy is added to the answer's own:
-/// browsers apply both, so that it can only make them stricter.
+/// Sets the headers of the web configuration, which may change. A content security policy is added
+/// to the answer's own: browsers apply both, so that it can only make them stricter.
 async fn configured_headers(
     State(doors): State<Arc<Doors>>,
     request: Request,
@@ -154,8 +154,8 @@ async fn configured_headers(
     response
 }
 
-/// Headers of every answer that does not set them itself: nobody guesses its type, keeps it, runs anything in it, embeds it
-/// in a page, or learns from where a link was followed.
+/// Headers of every answer that does not set them itself: nobody guesses its type, keeps it, runs
+/// anything in it, embeds it in a page, or learns from where a link was followed.
 const HEADERS: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,

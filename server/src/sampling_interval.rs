@@ -19,7 +19,8 @@ pub(crate) struct SamplingInterval {
 
 #[derive(Debug)]
 struct Wanted {
-    /// Without anybody who asks. It is never slower than this, for history and `/metrics` need it too.
+    /// Without anybody who asks. It is never slower than this, for history and `/metrics` need it
+    /// too.
     base: Duration,
     requested: BTreeMap<Duration, usize>,
 }

@@ -1,5 +1,5 @@
-//! What a service manager is told (`sd_notify(3)`), where it has started this server: when it serves, what it does, and
-//! that it is well. Without one, nothing is sent.
+//! What a service manager is told (`sd_notify(3)`), where it has started this server: when it
+//! serves, what it does, and that it is well. Without one, nothing is sent.
 
 use std::time::Duration;
 
@@ -60,8 +60,9 @@ pub(crate) async fn report(hub: &Hub, connections: &ConnectionTable) {
     }
 }
 
-/// Samples come, or clients are told why not: a driver that hangs is no defect of this process, which a new one would
-/// mend. Where a collector is said to run and nothing comes from it, what watches over it has failed.
+/// Samples come, or clients are told why not: a driver that hangs is no defect of this process,
+/// which a new one would mend. Where a collector is said to run and nothing comes from it, what
+/// watches over it has failed.
 fn is_well(collector: &CollectorStatus, is_fresh: bool) -> bool {
     is_fresh || collector.state != CollectorState::Running
 }

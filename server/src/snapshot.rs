@@ -30,7 +30,8 @@ pub(crate) struct SnapshotQuery {
     /// The last so many seconds of history, too.
     #[schemars(range(min = *HISTORY_S.start(), max = *HISTORY_S.end()))]
     history_s: Option<u64>,
-    /// Of these metrics of the catalogue, separated by commas; by default, of all that charts show unasked.
+    /// Of these metrics of the catalogue, separated by commas; by default, of all that charts show
+    /// unasked.
     metrics: Option<String>,
     /// Without details and events.
     #[serde(default)]

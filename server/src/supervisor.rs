@@ -1,7 +1,8 @@
 //! Keeps the collector running, unless it is to pause.
 //!
-//! The collector is the child process that loads NVML and reads it. Whatever the driver does to it (a crash, a call that
-//! never returns, an upgrade underneath it), it is replaced, and clients are told.
+//! The collector is the child process that loads NVML and reads it. Whatever the driver does to it
+//! (a crash, a call that never returns, an upgrade underneath it), it is replaced, and clients are
+//! told.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -45,7 +46,8 @@ pub enum Request {
     Answers,
     /// To whom Kubernetes has given devices, all of them.
     Allocations(Vec<AllocatedDevice>),
-    /// The GPUs that an earlier collector read, in the first line of a collector that is started with `--known-gpus`.
+    /// The GPUs that an earlier collector read, in the first line of a collector that is started
+    /// with `--known-gpus`.
     KnownGpus(Vec<KnownGpu>),
 }
 
@@ -59,14 +61,17 @@ pub(crate) struct Instructions {
     pub(crate) allocations: watch::Receiver<Vec<AllocatedDevice>>,
 }
 
-/// The pause before a new start doubles from the shortest to the longest, which is that where the start itself fails.
+/// The pause before a new start doubles from the shortest to the longest, which is that where the
+/// start itself fails.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// One that had begun to sample has been killed or has crashed, and the next is likely to do well for a while.
+/// One that had begun to sample has been killed or has crashed, and the next is likely to do well
+/// for a while.
 const LONGEST_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
 /// A collector that ran for so long starts the pauses anew.
 const STEADY: Duration = Duration::from_secs(30);
-/// Where there is nothing to read, a driver may be installed or a GPU appear, so it is tried again now and then.
+/// Where there is nothing to read, a driver may be installed or a GPU appear, so it is tried again
+/// now and then.
 const RETRY_INTERVAL: Duration = Duration::from_secs(15);
 /// So often it is looked whether one that was left behind has ended after all.
 const STUCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);

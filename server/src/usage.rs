@@ -23,11 +23,11 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageQuery {
-    /// The beginning of a span of time, in milliseconds since 1970; with `to_ms` alone, as far back as usage is known. It
-    /// is answered from the quarter of an hour on in which it lies.
+    /// The beginning of a span of time, in milliseconds since 1970; with `to_ms` alone, as far back
+    /// as usage is known. It is answered from the quarter of an hour on in which it lies.
     from_ms: Option<u64>,
-    /// Its end, in milliseconds since 1970; with `from_ms` alone, now. It is answered to the end of the quarter of an hour
-    /// in which it lies.
+    /// Its end, in milliseconds since 1970; with `from_ms` alone, now. It is answered to the end of
+    /// the quarter of an hour in which it lies.
     to_ms: Option<u64>,
 }
 

@@ -53,17 +53,20 @@ pub(crate) enum View {
     Own(Option<Arc<str>>),
 }
 
-/// A part of what is known of a process. Everything else is for every client: memory and shares of the GPU, pod, container,
-/// service and batch job by `/proc/PID/cgroup`, and the random ID of a Jupyter kernel.
+/// A part of what is known of a process. Everything else is for every client: memory and shares of
+/// the GPU, pod, container, service and batch job by `/proc/PID/cgroup`, and the random ID of a
+/// Jupyter kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Datum {
-    /// The name of the program and of its ancestors, the user and times: `/proc/PID/comm`, `stat` and `status`.
+    /// The name of the program and of its ancestors, the user and times: `/proc/PID/comm`, `stat`
+    /// and `status`.
     Program,
     /// The command line: `/proc/PID/cmdline`.
     CommandLine,
     /// The name of the script, which is part of the command line.
     ScriptName,
-    /// The path of a notebook and the name of its kernel specification: a connection file of mode 0600.
+    /// The path of a notebook and the name of its kernel specification: a connection file of mode
+    /// 0600.
     Notebook,
     /// The ID of a batch job that only the environment has (`/proc/PID/environ`, of mode 0400).
     Environment,
@@ -398,8 +401,9 @@ impl View {
         span
     }
 
-    /// Takes from a condition what it says of processes, unless the client may read all names of `named`, which are all
-    /// that it is about. PIDs remain for those who see other users' processes.
+    /// Takes from a condition what it says of processes, unless the client may read all names of
+    /// `named`, which are all that it is about. PIDs remain for those who see other users'
+    /// processes.
     fn conceal(&self, condition: &mut Condition, named: &[u32]) {
         if self.is_whole() {
             return;
@@ -444,7 +448,8 @@ impl View {
         }
     }
 
-    /// Returns `true` if the client may not see the text of an alert, which can have names of processes or not.
+    /// Returns `true` if the client may not see the text of an alert, which can have names of
+    /// processes or not.
     pub(crate) fn hides_text(&self, names_processes: bool) -> bool {
         match self {
             Self::Whole => false,
@@ -502,7 +507,8 @@ struct ProcPrivacy {
 }
 
 impl ProcPrivacy {
-    /// As `read` tells, off the event loop and not for every request: the table of mounts can be long.
+    /// As `read` tells, off the event loop and not for every request: the table of mounts can be
+    /// long.
     async fn is_private(&self, read: impl FnOnce() -> bool + Send + 'static) -> bool {
         let mut known = self.read.lock().await;
         if let Some((at, is_private)) = *known
@@ -674,7 +680,8 @@ mod tests {
     #[test]
     fn each_datum_is_shown_with_its_own_permission() {
         let stranger = View::ANYBODY;
-        // Text of the datum; shown to a stranger, to another user who can read `/proc`, to the process's user.
+        // Text of the datum; shown to a stranger, to another user who can read `/proc`, to the
+        // process's user.
         let data = [
             ("hunter2", [false, true, true]),
             ("script.py", [false, true, true]),

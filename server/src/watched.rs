@@ -1,4 +1,5 @@
-//! Files that are read anew when they change, without a restart. What cannot be read leaves in force what there was.
+//! Files that are read anew when they change, without a restart. What cannot be read leaves in
+//! force what there was.
 
 use std::{
     path::PathBuf,
@@ -43,8 +44,8 @@ impl<T> Watched<T> {
         Arc::clone(&lock::read(&self.current))
     }
 
-    /// Loads it anew where a file has changed. `None` where none has; what is wrong with a changed one is told once.
-    /// `is_fit` may refuse it beside what there was.
+    /// Loads it anew where a file has changed. `None` where none has; what is wrong with a changed
+    /// one is told once. `is_fit` may refuse it beside what there was.
     pub(crate) fn refresh(
         &self,
         is_fit: impl FnOnce(&T, &T) -> Result<(), String>,

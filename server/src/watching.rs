@@ -1,4 +1,5 @@
-//! Whether somebody watches: while nobody does, the collector reads what is dear no more often than history needs it.
+//! Whether somebody watches: while nobody does, the collector reads what is dear no more often than
+//! history needs it.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,4 +1,5 @@
-//! The server over a collector that says just what a test wants it to: what is remembered, what is passed on to whom.
+//! The server over a collector that says just what a test wants it to: what is remembered, what is
+//! passed on to whom.
 
 use std::{
     fs,
@@ -28,8 +29,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The n-th collector prints `lines.n`, then whatever is put into `more`, and ends when there is `end.n`. What it is
-/// asked for it writes into `requests`.
+/// The n-th collector prints `lines.n`, then whatever is put into `more`, and ends when there is
+/// `end.n`. What it is asked for it writes into `requests`.
 const SCRIPT: &str = r#"
 cd "$0"
 n=$(cat count 2>/dev/null || echo 0)
@@ -223,7 +224,8 @@ async fn details_outlive_the_collector_until_new_ones_come_or_their_gpu_goes() {
         details(2, "c", 10),
         details(3, "d", 10),
     ];
-    // Of the next collector's GPUs, the first is as it was, the second is another board, and the fourth is gone.
+    // Of the next collector's GPUs, the first is as it was, the second is another board, and the
+    // fourth is gone.
     let second = [inventory(&["a", "x", "c"]), details(2, "c", 20)];
     let server = Server::start(&first, &second);
     let mut client = server.client().await;

@@ -12,7 +12,8 @@ use super::{
 /// What is asked for, about which GPUs, where it goes and how often.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
-    /// Each `-i`, as it was typed; no form takes more than one, and none is refused before the GPUs are known.
+    /// Each `-i`, as it was typed; no form takes more than one, and none is refused before the GPUs
+    /// are known.
     pub(crate) ids: Vec<String>,
     /// `-f`.
     pub(crate) file: Option<PathBuf>,

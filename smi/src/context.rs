@@ -32,8 +32,8 @@ impl Context<'_> {
         self.driver.about(Subject::gpu(gpu), query)
     }
 
-    /// Does the same for every selected GPU, each on a thread of its own, since each call takes its time in the driver;
-    /// what came of them stands in the GPUs' order.
+    /// Does the same for every selected GPU, each on a thread of its own, since each call takes its
+    /// time in the driver; what came of them stands in the GPUs' order.
     pub(crate) fn each<T: Send>(&self, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
         if self.gpus.len() == 1 || self.driver.is_quick() {
             return self.gpus.iter().map(|gpu| work(*gpu)).collect();

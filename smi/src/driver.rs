@@ -32,13 +32,15 @@ pub struct AnswerSource<'a> {
     pub library: Option<OsString>,
     /// The server that is asked before the driver; `None` to read the driver alone.
     pub server: Option<&'a dyn Server>,
-    /// Whether NVIDIA's own nvidia-smi does what gpumon does not. It knows nothing of simulated GPUs.
+    /// Whether NVIDIA's own nvidia-smi does what gpumon does not. It knows nothing of simulated
+    /// GPUs.
     pub hands_over: bool,
 }
 
 /// A running server that reads the same GPUs.
 pub trait Server: Sync {
-    /// What it was answered last; `None` where none runs, or its answers are too old to tell how things are.
+    /// What it was answered last; `None` where none runs, or its answers are too old to tell how
+    /// things are.
     fn recorded(&self) -> Option<Recorded>;
 }
 
@@ -51,8 +53,8 @@ impl AnswerSource<'_> {
     }
 }
 
-/// A server's records before the driver. The driver is opened at the first query that the records leave open, which
-/// takes most of the time that a look takes.
+/// A server's records before the driver. The driver is opened at the first query that the records
+/// leave open, which takes most of the time that a look takes.
 pub(crate) struct Driver<'a> {
     source: AnswerSource<'a>,
     records: RwLock<Option<Records>>,

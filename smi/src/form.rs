@@ -1,4 +1,5 @@
-//! How a subcommand is typed: its switches, which its help lists, their values, and what is refused.
+//! How a subcommand is typed: its switches, which its help lists, their values, and what is
+//! refused.
 
 use super::{
     Refusal, monitor,

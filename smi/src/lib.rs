@@ -1,10 +1,10 @@
 //! nvidia-smi's command line: the same arguments, the same bytes, the same exit codes.
 //!
-//! It formats what the driver answered, by itself or through a running server. How that server is reached is handed in
-//! with [`AnswerSource`].
+//! It formats what the driver answered, by itself or through a running server. How that server is
+//! reached is handed in with [`AnswerSource`].
 //!
-//! Every form is a function of a [`Context`]: whom to ask, about which GPUs, and when. It gives text; where that goes,
-//! how often and how the process ends is decided here.
+//! Every form is a function of a [`Context`]: whom to ask, about which GPUs, and when. It gives
+//! text; where that goes, how often and how the process ends is decided here.
 
 #![forbid(unsafe_code)]
 
@@ -70,8 +70,8 @@ pub use self::{
     switches::Arity,
 };
 
-/// Does what nvidia-smi would do with these arguments, and gives its exit code. Where they are left to NVIDIA's own
-/// nvidia-smi, this process becomes that, if there is one.
+/// Does what nvidia-smi would do with these arguments, and gives its exit code. Where they are left
+/// to NVIDIA's own nvidia-smi, this process becomes that, if there is one.
 ///
 /// # Errors
 /// Where the output cannot be written, other than for a reader that has seen enough.

@@ -26,7 +26,8 @@ pub(super) struct Rounds<'a> {
     file: Option<&'a str>,
 }
 
-/// Text that explains how it is typed: shown where something was typed wrong, which is no failure to a monitor.
+/// Text that explains how it is typed: shown where something was typed wrong, which is no failure
+/// to a monitor.
 pub(super) fn explain(fault: impl std::fmt::Display, usage: &str) -> Refusal {
     Refusal::new(0, format!("{fault}\n{usage}"))
 }
@@ -36,8 +37,8 @@ pub(super) fn fail(fault: &str) -> Refusal {
     Refusal::new(255, format!("{fault}Failed to process command line \n\n"))
 }
 
-/// Reads the switches `-c`, `-d`, `-o`, `-i` and `-f`. There are at most so many GPUs, and so many seconds between
-/// rounds.
+/// Reads the switches `-c`, `-d`, `-o`, `-i` and `-f`. There are at most so many GPUs, and so many
+/// seconds between rounds.
 pub(super) fn rounds<'a>(
     switches: &Switches<'a>,
     driver: &dyn QueryBackend,
@@ -146,7 +147,8 @@ pub(super) fn format_cell(number: Option<i128>) -> String {
     number.map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
 
-/// The letters of `-s`, each group once and in the order that was typed. What is no group is passed over.
+/// The letters of `-s`, each group once and in the order that was typed. What is no group is passed
+/// over.
 pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
     let mut groups = Vec::new();
     for letter in letters.chars().filter(|letter| known.contains(*letter)) {

@@ -12,11 +12,12 @@ use std::{
 use gpumon_probe::{child, untrusted::escaped};
 use rustix::fs::{Access, access};
 
-/// The files that were run before in this chain of processes: copies of gpumon, and scripts that start it, would
-/// otherwise run each other for ever.
+/// The files that were run before in this chain of processes: copies of gpumon, and scripts that
+/// start it, would otherwise run each other for ever.
 const TRIED: &str = "GPUMON_SMI_TRIED";
 
-/// Becomes the first nvidia-smi in `PATH` that is neither this program nor was tried before; returns where there is none.
+/// Becomes the first nvidia-smi in `PATH` that is neither this program nor was tried before;
+/// returns where there is none.
 pub(crate) fn exec(arguments: &[OsString]) {
     let Some(path) = env::var_os("PATH") else {
         return;
@@ -28,7 +29,8 @@ pub(crate) fn exec(arguments: &[OsString]) {
         .collect();
     tried.extend(identity(Path::new("/proc/self/exe")));
     for folder in env::split_paths(&path) {
-        // An empty entry is the working directory; a path without a slash would be searched in `PATH` again.
+        // An empty entry is the working directory; a path without a slash would be searched in
+        // `PATH` again.
         let program = Path::new(".").join(folder).join("nvidia-smi");
         let Some(identity) = identity(&program).filter(|identity| !tried.contains(identity)) else {
             continue;

@@ -5,9 +5,9 @@ use super::{
     subcommands::{is_handed_over, subcommand},
 };
 
-/// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of them is an option that it
-/// alone has, or the first is one of its commands that gpumon has not itself. `is_own` knows gpumon's own commands, behind which the options are
-/// gpumon's.
+/// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of
+/// them is an option that it alone has, or the first is one of its commands that gpumon has not
+/// itself. `is_own` knows gpumon's own commands, behind which the options are gpumon's.
 pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
     let is_nvidias = |word: &String| match options::find(word) {
         Some(option) => !is_shared(option.flag),

@@ -44,8 +44,8 @@ impl Refusal {
         Self::new(6, "No devices were found\n")
     }
 
-    /// What was asked for changes the GPU, and is not even begun: half of it done would be worse. `form` is the switch,
-    /// with its subcommand.
+    /// What was asked for changes the GPU, and is not even begun: half of it done would be worse.
+    /// `form` is the switch, with its subcommand.
     pub(crate) fn changes_the_gpu(form: &str) -> Self {
         Self::not_done(format!(
             "gpumon: '{form}' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n"

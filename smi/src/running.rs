@@ -9,8 +9,8 @@ pub(crate) const GRAPHICS: i128 = 2;
 /// It computes through the multi-process service, and is in the list of those that compute, too.
 pub(crate) const SHARED: i128 = 4;
 
-/// GPU instance, compute instance, PID, [kinds](kind) and bytes of each, by instance and PID as nvidia-smi lists them;
-/// -1 for what there is not. A process that is in several lists is one row.
+/// GPU instance, compute instance, PID, [kinds](kind) and bytes of each, by instance and PID as
+/// nvidia-smi lists them; -1 for what there is not. A process that is in several lists is one row.
 ///
 /// # Errors
 /// The code of the first list where none of them is answered.

@@ -9,8 +9,8 @@ use super::Refusal;
 
 /// The GPUs that a list names, in NVML's order and each once; all of them where there is no list.
 ///
-/// A GPU is named by its index, UUID, serial number or bus id, which may lack its domain or the leading zeros of it.
-/// What names no GPU is passed over, as nvidia-smi does.
+/// A GPU is named by its index, UUID, serial number or bus id, which may lack its domain or the
+/// leading zeros of it. What names no GPU is passed over, as nvidia-smi does.
 pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Vec<u32>, Refusal> {
     if text.is_some_and(str::is_empty) {
         return Err(Refusal::new(
@@ -56,7 +56,8 @@ pub(crate) fn is_divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
         .is_ok_and(|mode| mode.at(0) == Some(1))
 }
 
-/// The GPU that a word names. An index costs no query; nothing else is an integer below the number of GPUs.
+/// The GPU that a word names. An index costs no query; nothing else is an integer below the number
+/// of GPUs.
 fn find(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
     if let Some(index) = word.parse().ok().filter(|index| *index < count) {
         return Some(index);

@@ -28,8 +28,9 @@ impl Subcommand {
         Self { form, run }
     }
 
-    /// Runs it to its end, or until SIGINT ends the process. A refusal is written to the output, as nvidia-smi does,
-    /// unless it is left to NVIDIA's own; a reader that has gone away has seen enough.
+    /// Runs it to its end, or until SIGINT ends the process. A refusal is written to the output, as
+    /// nvidia-smi does, unless it is left to NVIDIA's own; a reader that has gone away has seen
+    /// enough.
     pub(crate) fn run(
         &self,
         arguments: &[String],

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A switch: how it is spelled, its own spelling first, whether a value follows, and which ones there are.
+/// A switch: how it is spelled, its own spelling first, whether a value follows, and which ones
+/// there are.
 #[derive(Clone)]
 pub(crate) struct Switch {
     pub(crate) spellings: Vec<&'static str>,
@@ -44,8 +45,8 @@ pub(crate) enum UsageError<'a> {
     BadValue { switch: &'a str, value: &'a str },
 }
 
-/// The spellings that a line of a help is about: `[-i | --id]: GPUs by index`. What has no short form has `N/A` or
-/// nothing in its place.
+/// The spellings that a line of a help is about: `[-i | --id]: GPUs by index`. What has no short
+/// form has `N/A` or nothing in its place.
 pub(crate) fn spellings(line: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
     let (names, about) = line.trim().strip_prefix('[')?.split_once("]:")?;
     Some((

@@ -20,8 +20,8 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the first round. From here on SIGINT ends the loop between two rounds, and the process with exit code 0
-    /// where a round does not end, as nvidia-smi does.
+    /// Starts the first round. From here on SIGINT ends the loop between two rounds, and the
+    /// process with exit code 0 where a round does not end, as nvidia-smi does.
     pub(crate) fn start(interval: Duration) -> io::Result<Self> {
         // Registered before the thread starts, so that no signal comes too early.
         let mut signals = Signals::new([SIGINT])?;
@@ -44,8 +44,8 @@ impl Ticker {
         })
     }
 
-    /// Waits for the next round. Rounds keep their distance from the first one, however long each takes; one that was
-    /// missed is left out. `false` after SIGINT.
+    /// Waits for the next round. Rounds keep their distance from the first one, however long each
+    /// takes; one that was missed is left out. `false` after SIGINT.
     pub(crate) fn next(&mut self) -> bool {
         let now = Instant::now();
         while self.next < now {

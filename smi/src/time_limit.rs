@@ -1,4 +1,5 @@
-//! The driver behind a limit of time: a GPU from which it does not return holds up nothing but the answers about itself.
+//! The driver behind a limit of time: a GPU from which it does not return holds up nothing but the
+//! answers about itself.
 
 use std::{
     sync::{
@@ -14,12 +15,13 @@ use gpumon_probe::{
     vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery},
 };
 
-/// A driver of which each call about a GPU is made by a thread that may stay behind in it. Such a GPU answers
-/// [`Code::TIMEOUT`], at once, until the call has returned.
+/// A driver of which each call about a GPU is made by a thread that may stay behind in it. Such a
+/// GPU answers [`Code::TIMEOUT`], at once, until the call has returned.
 pub(crate) struct TimeLimited<D> {
     driver: Arc<D>,
     gpus: Mutex<Vec<Arc<Gpu>>>,
-    /// When a GPU answered for the first time. Others are opened as slowly as it was, unless they hang.
+    /// When a GPU answered for the first time. Others are opened as slowly as it was, unless they
+    /// hang.
     last_opened: Mutex<Option<Instant>>,
 }
 

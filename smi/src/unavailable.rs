@@ -46,7 +46,8 @@ pub(crate) fn lost(gpu: u32, count: u32, code: Code) -> String {
     format!("Unable to determine the device handle for GPU{gpu}:{bus_id} {what}\n")
 }
 
-/// The kernel module lists its GPUs also when the library cannot reach one. NVML numbers them by their bus id.
+/// The kernel module lists its GPUs also when the library cannot reach one. NVML numbers them by
+/// their bus id.
 fn bus_id(gpu: u32, count: u32) -> Option<String> {
     let listed = fs::read_dir("/proc/driver/nvidia/gpus").ok()?;
     let mut ids: Vec<String> = listed

@@ -1,11 +1,16 @@
-/** Rules for texts that people read: all of them go through `trans`, so that they can be translated. */
+/**
+ * Rules for texts that people read: all of them go through `trans`, so that they can be translated.
+ */
 
 /** Calls of `trans`, of `this.trans`, and of `lab`, which has JupyterLab's own texts. */
 const TRANS =
   'CallExpression:matches([callee.object.name=/^(trans|lab)$/],' +
   '[callee.object.property.name="trans"])';
 
-/** Two words, one word with a capital letter, or a word behind a value. Classes and units are none of these. */
+/**
+ * Two words, one word with a capital letter, or a word behind a value. Classes and units are none
+ * of these.
+ */
 const WORDS = [
   'Literal[value=/^(?!(?:sudo )?gpumon|pip ).*[a-z],? [a-z]/i]',
   ':not(TSLiteralType, BinaryExpression) > Literal[value=/^[A-Z][a-z]+$/]',

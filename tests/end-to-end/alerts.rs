@@ -1,4 +1,5 @@
-//! `gpumon serve --alerts` and `gpumon alerts`: GPUs whose scenario crosses thresholds, and receivers of all kinds.
+//! `gpumon serve --alerts` and `gpumon alerts`: GPUs whose scenario crosses thresholds, and
+//! receivers of all kinds.
 
 use std::{
     fs,
@@ -50,7 +51,8 @@ fn received(file: &PathBuf) -> Vec<Value> {
         .collect()
 }
 
-/// Takes requests, answers each with the next status and then with 200, and gives their heads and bodies.
+/// Takes requests, answers each with the next status and then with 200, and gives their heads and
+/// bodies.
 fn webhook(statuses: &'static [u16]) -> (String, Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/services/secret", listener.local_addr().unwrap());

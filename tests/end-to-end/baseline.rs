@@ -1,4 +1,5 @@
-//! Baselines of GPUs: `gpumon bench --save-baseline` and `--baseline`, and who tells a GPU that is below its own.
+//! Baselines of GPUs: `gpumon bench --save-baseline` and `--baseline`, and who tells a GPU that is
+//! below its own.
 
 use std::{fs, path::Path, process::Command};
 
@@ -19,7 +20,8 @@ fn stored(folder: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join("benchmarks.json")).unwrap()).unwrap()
 }
 
-/// As if every baseline had taken this time: what the fakes take depends on what else this machine does.
+/// As if every baseline had taken this time: what the fakes take depends on what else this machine
+/// does.
 fn as_if(folder: &Path, median_us: f64) {
     let mut content = stored(folder);
     for gpu in content["gpus"].as_object_mut().unwrap().values_mut() {

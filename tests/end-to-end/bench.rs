@@ -1,4 +1,5 @@
-//! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: verified results pass, mismatches do not.
+//! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: verified results pass,
+//! mismatches do not.
 
 use serde_json::{Value, json};
 

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::support::{FakeCuda, gpumon, lines_of, refused, refused_with, stderr, stdout};
 
-/// A Python that has no other modules than its own, and those for this test where it is to have them.
+/// A Python that has no other modules than its own, and those for this test where it is to have
+/// them.
 struct Python {
     folder: tempfile::TempDir,
     has_frameworks: bool,

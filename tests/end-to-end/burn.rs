@@ -1,4 +1,5 @@
-//! `gpumon burn` over a driver whose devices are the CPU: it ends on time, and nothing that is wrong escapes it.
+//! `gpumon burn` over a driver whose devices are the CPU: it ends on time, and nothing that is
+//! wrong escapes it.
 
 use std::{
     io::{BufRead, BufReader},
@@ -190,7 +191,8 @@ fn a_first_product_that_is_wrong_is_found_by_the_reference_and_by_all_others() {
 
 #[test]
 fn a_product_that_was_not_written_is_an_error() {
-    // The second time that a piece is filled, the right result of the first time must not be there any more.
+    // The second time that a piece is filled, the right result of the first time must not be there
+    // any more.
     for after in [1, 1 + FP32_PRODUCTS] {
         let (_, code, lines, _) = burn(&fault("skip", TIMED + after, FP32_KERNEL), &FP32);
         assert_eq!(

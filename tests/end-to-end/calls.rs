@@ -54,8 +54,8 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
     asked(&calls, "nvmlDeviceGetMarginTemperature", 0, 3..=5);
     // One buffer every two seconds, two every ten.
     asked(&calls, "nvmlDeviceGetSamples", 0, 10..=17);
-    // Every ten seconds: the power limit that is asked for, and six times of throttling, a field each. Fields stand in
-    // every sample, too.
+    // Every ten seconds: the power limit that is asked for, and six times of throttling, a field
+    // each. Fields stand in every sample, too.
     asked(&calls, "nvmlDeviceGetPowerManagementLimit", 0, 2..=3);
     asked(
         &calls,
@@ -91,7 +91,8 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
     asked(&calls, "nvmlDeviceGetHandleByIndex_v2", 1, 7..=12);
     asked(&calls, "nvmlDeviceGetPowerUsage", 1, 2..=5);
     asked(&calls, "nvmlDeviceGetUUID", 1, 1..=1);
-    // The others are opened by their thread, for events (again when one is lost), and for how they are linked.
+    // The others are opened by their thread, for events (again when one is lost), and for how they
+    // are linked.
     asked(&calls, "nvmlDeviceGetHandleByIndex_v2", 0, 1..=4);
 }
 

@@ -4,7 +4,8 @@ use std::process::{Command, Output};
 
 use crate::support::{gpumon, stderr, stdout};
 
-/// What is typed, and what is proposed, in the order of the alphabet; the cursor stands behind the last letter.
+/// What is typed, and what is proposed, in the order of the alphabet; the cursor stands behind the
+/// last letter.
 const PROPOSED: &[(&str, &str)] = &[
     ("gpumon wai", "wait"),
     ("gpumon wait --fr", "--free"),
@@ -56,7 +57,8 @@ const PROPOSED: &[(&str, &str)] = &[
     ("gpumon nvlink -re", ""),
 ];
 
-/// Behind an equals sign, bash puts what is proposed in the place of the value, fish in that of the whole word.
+/// Behind an equals sign, bash puts what is proposed in the place of the value, fish in that of the
+/// whole word.
 const ATTACHED: &[(&str, &str, &str)] = &[
     (
         "gpumon smi --query-gpu=clocks.max.m",

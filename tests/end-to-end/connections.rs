@@ -1,4 +1,5 @@
-//! Connections that cost their client nothing take nobody's place, and what the port tells depends on who asks.
+//! Connections that cost their client nothing take nobody's place, and what the port tells depends
+//! on who asks.
 
 use std::{
     io::{Read, Write},

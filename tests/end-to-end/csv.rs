@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::support::{Fake, refused, stderr, stdout};
 
-/// The rows, each as its fields by the names of their columns. No field of these tests has a comma in it.
+/// The rows, each as its fields by the names of their columns. No field of these tests has a comma
+/// in it.
 fn rows(fake: &Fake, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
     let output = fake
         .gpumon(&[&["--csv"], arguments].concat())

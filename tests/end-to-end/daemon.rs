@@ -153,7 +153,8 @@ fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let program = runtime.path().join("gpumon");
     copy_program(env!("CARGO_BIN_EXE_gpumon"), &program);
-    // Root's usual socket is the machine's only one, so that a test that runs as root does this as somebody else.
+    // Root's usual socket is the machine's only one, so that a test that runs as root does this as
+    // somebody else.
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
         chown(runtime.path(), Some(NOBODY), Some(NOBODY)).unwrap();

@@ -1,9 +1,10 @@
 //! The commands in the documentation work.
 //!
-//! Commands are the lines that begin with `$ ` in blocks marked `console`. They run over simulated GPUs, page by page, in
-//! one folder for each page, beside a server. A command ends with 0, or with what its comment says (`# exit code 3`).
-//! What goes on until somebody ends it has passed when it has written something. Blocks of other kinds are not run;
-//! `tests/python/test_documentation.py` checks what they name.
+//! Commands are the lines that begin with `$ ` in blocks marked `console`. They run over simulated
+//! GPUs, page by page, in one folder for each page, beside a server. A command ends with 0, or with
+//! what its comment says (`# exit code 3`). What goes on until somebody ends it has passed when it
+//! has written something. Blocks of other kinds are not run; `tests/python/test_documentation.py`
+//! checks what they name.
 
 use std::{
     fs::{self, File},
@@ -101,7 +102,8 @@ impl Place {
             folder.path().join("control.sock"),
         );
         fs::create_dir(&bin).unwrap();
-        // Another server takes a port of its own, and leaves the local socket to the one that is there.
+        // Another server takes a port of its own, and leaves the local socket to the one that is
+        // there.
         let script = format!(
             "#!/bin/bash\n[ \"$1\" = serve ] && set -- \"$@\" --listen 127.0.0.1:0 --no-control\n\
              [[ \"$*\" = *--serve ]] && set -- \"$@\" --listen 127.0.0.1:0\n\

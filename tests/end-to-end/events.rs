@@ -1,4 +1,5 @@
-//! What happens to GPUs, told as events and conditions, from where it happens to what a client gets.
+//! What happens to GPUs, told as events and conditions, from where it happens to what a client
+//! gets.
 
 use std::{
     fs::{self, File},

@@ -94,7 +94,8 @@ async fn a_hung_gpu_is_flagged_within_two_intervals_and_holds_up_nobody() {
     );
     assert!(flagged["gpus"][5]["at_ms"].as_u64().unwrap() < asked_ms);
 
-    // The best of twenty: a busy machine may delay any one answer, a server that waits for the GPU delays all.
+    // The best of twenty: a busy machine may delay any one answer, a server that waits for the GPU
+    // delays all.
     let fastest = (0..20)
         .map(|_| {
             let begun = Instant::now();
@@ -312,7 +313,8 @@ async fn gpu_that_opens_but_answers_nothing_is_failed() {
         .await;
 }
 
-/// Does this to the collector, and checks that clients are told why it is replaced and then get samples of another.
+/// Does this to the collector, and checks that clients are told why it is replaced and then get
+/// samples of another.
 async fn replaced_after(signal_name: &str, why: &str) {
     let fake = Fake::new("gpus = 2");
     let server = Server::over(&fake, &["--interval-ms", "200"]);

@@ -1,4 +1,5 @@
-//! Calls that do not come back: the GPU that they are about is flagged, and nothing else waits for them.
+//! Calls that do not come back: the GPU that they are about is flagged, and nothing else waits for
+//! them.
 
 use std::time::{Duration, Instant};
 
@@ -61,7 +62,8 @@ async fn a_call_that_hangs_in_any_lane_takes_its_own_gpu_and_no_other() {
         .await;
     for gpu in [0, 5] {
         assert!(next["gpus"][gpu]["power"]["draw_watts"].is_number());
-        // Whoever hangs in GPM has the turn. What the others would need it for is not known, and does not hang.
+        // Whoever hangs in GPM has the turn. What the others would need it for is not known, and
+        // does not hang.
         assert_eq!(next["gpus"][gpu]["activity"]["absent"], "no_answer");
     }
     let back = stream
@@ -143,7 +145,8 @@ async fn all_gpus_may_be_lost_and_come_back() {
         .await;
     assert_eq!((uuids(&well), uuids(&well)), (uuids(&gone), uuids(&back)));
 
-    // One that is lost makes the driver's wait for events fail for all; the others' events come all the same.
+    // One that is lost makes the driver's wait for events fail for all; the others' events come all
+    // the same.
     stream
         .until(|frame| is_sample_with(frame, &["lost", "ok", "ok"]))
         .await;

@@ -1,5 +1,6 @@
-//! Every function of NVML missing in turn, as in a library that has never had it: what only it gives is absent, and
-//! all the rest is as it was. Then all those together that a newer driver lacks.
+//! Every function of NVML missing in turn, as in a library that has never had it: what only it
+//! gives is absent, and all the rest is as it was. Then all those together that a newer driver
+//! lacks.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,8 @@ const NEEDED: [&str; 2] = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
 /// What `libnvidia-ml.so.1` of driver 610.57.04 exports.
 const EXPORTED_BY_610: &str = include_str!("nvml-610.57.04.txt");
 
-/// What CUDA 14 removes of the functions that are called here. A removed function returns `NVML_ERROR_DEPRECATED`.
+/// What CUDA 14 removes of the functions that are called here. A removed function returns
+/// `NVML_ERROR_DEPRECATED`.
 const REMOVED: [&str; 8] = [
     "nvmlDeviceGetApplicationsClock",
     "nvmlDeviceGetCurrentClocksThrottleReasons",
@@ -30,7 +32,8 @@ const REMOVED: [&str; 8] = [
 ];
 const DEPRECATED: u32 = 26;
 
-/// One GPU that has everything, one with a MIG device, one without GPM. The driver's buffers are full.
+/// One GPU that has everything, one with a MIG device, one without GPM. The driver's buffers are
+/// full.
 fn scenario() -> String {
     let (pid, start_ms) = (std::process::id(), now_ms() - 60_000);
     format!(

@@ -159,7 +159,8 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
         history["means"].as_u64().is_some_and(|means| means > 0),
         "{history}"
     );
-    // Where a span begins before the restart, all of it is of ten seconds: nothing lies further apart than that.
+    // Where a span begins before the restart, all of it is of ten seconds: nothing lies further
+    // apart than that.
     assert_eq!(span["resolution_ms"], 10_000, "{span}");
     assert!(
         snapshot["events"]

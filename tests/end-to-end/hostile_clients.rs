@@ -90,7 +90,8 @@ async fn clients_that_never_read_delay_nobody() {
     });
 }
 
-/// A connection that has become a WebSocket, and from which nothing but the answer's first bytes is ever read.
+/// A connection that has become a WebSocket, and from which nothing but the answer's first bytes is
+/// ever read.
 fn upgraded(port: u16) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let request = format!(

@@ -50,7 +50,8 @@ impl Holder {
         )
     }
 
-    /// A helper that says when it is ready; `None`, with the reason printed, where this machine has no means for it.
+    /// A helper that says when it is ready; `None`, with the reason printed, where this machine has
+    /// no means for it.
     fn python(code: &str, arguments: &[&str]) -> Option<Self> {
         let mut command = Command::new("python3");
         command
@@ -98,7 +99,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// The same, of a run that was on time. A busy machine may delay some runs, and no collector delays all of them.
+    /// The same, of a run that was on time. A busy machine may delay some runs, and no collector
+    /// delays all of them.
     #[track_caller]
     fn on_time(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let mut reason = String::new();

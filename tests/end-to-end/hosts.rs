@@ -1,5 +1,5 @@
-//! Hosts over ssh: a real sshd on loopback, behind which are machines with gpumon, with nvidia-smi alone, and such as
-//! hang, die, refuse or babble.
+//! Hosts over ssh: a real sshd on loopback, behind which are machines with gpumon, with nvidia-smi
+//! alone, and such as hang, die, refuse or babble.
 
 use std::{
     fs,

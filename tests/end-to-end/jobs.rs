@@ -1,4 +1,5 @@
-//! To whom schedulers have given GPUs, whose processes are on them, and what a job made of its GPUs.
+//! To whom schedulers have given GPUs, whose processes are on them, and what a job made of its
+//! GPUs.
 
 use std::{fs, path::Path};
 
@@ -87,7 +88,8 @@ fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
     let uuids = uuids(&fake);
     let (gpustat, socket) = (fake.path("gpustat"), fake.path("kubelet.sock"));
     fs::create_dir(&gpustat).unwrap();
-    // What this test writes is its own user's, who is that of the made-up processes only where it runs as root.
+    // What this test writes is its own user's, who is that of the made-up processes only where it
+    // runs as root.
     let own = rustix::process::geteuid().as_raw();
     for gpu in [2, 3] {
         fs::write(gpustat.join(&uuids[gpu]), format!("88125 {own}\n")).unwrap();

@@ -1,4 +1,5 @@
-//! One probe per machine: users' own servers show what the system's reads, and nothing of other users.
+//! One probe per machine: users' own servers show what the system's reads, and nothing of other
+//! users.
 
 use std::{
     fs::{self, Permissions},
@@ -19,7 +20,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Fake, Server, ask_socket, eventually, send};
 
-/// Users whom no test has anything else of, by their numbers: the system service's, one of the machine, and another.
+/// Users whom no test has anything else of, by their numbers: the system service's, one of the
+/// machine, and another.
 const SERVICE: u32 = 61_701;
 const ANA: u32 = 61_702;
 const OTHER: u32 = 61_703;
@@ -30,7 +32,8 @@ const MEASURED: Duration = Duration::from_secs(15);
 /// What stands on the other user's command line.
 const SECRET: &str = "--token=hunter2";
 
-/// A machine with a service, whose driver lists a process of each user. Where the tests do not run as root, all are one.
+/// A machine with a service, whose driver lists a process of each user. Where the tests do not run
+/// as root, all are one.
 struct Machine {
     fake: Fake,
     /// What ends with the machine.

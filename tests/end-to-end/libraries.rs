@@ -1,4 +1,5 @@
-//! Libraries that are not what they should be: each is told with its cure, and a server waits for a better one.
+//! Libraries that are not what they should be: each is told with its cure, and a server waits for a
+//! better one.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! What takes long, and only by waiting: all of it at once, so that it takes no longer than the longest.
+//! What takes long, and only by waiting: all of it at once, so that it takes no longer than the
+//! longest.
 
 use std::thread;
 

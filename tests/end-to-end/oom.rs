@@ -1,5 +1,5 @@
-//! `gpumon oom` over a driver whose memory several processes share, and on the model: what it shows is true, nothing of
-//! it is left, and nobody else goes without.
+//! `gpumon oom` over a driver whose memory several processes share, and on the model: what it shows
+//! is true, nothing of it is left, and nobody else goes without.
 
 use std::{
     fs,
@@ -23,7 +23,8 @@ const MIB: u64 = 1 << 20;
 /// What the fake device has where nothing else is said, and what of it stays free.
 const TOTAL: u64 = 2048 * MIB;
 const RESERVE: u64 = 512 * MIB;
-/// What is held where it is as full as it gets: in whole pages, and with something left for the driver itself.
+/// What is held where it is as full as it gets: in whole pages, and with something left for the
+/// driver itself.
 const FULL: u64 = 1520 * MIB;
 const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 
@@ -165,7 +166,8 @@ fn the_real_error_is_the_drivers() {
 /// It would show nothing, and says so.
 #[test]
 fn what_does_not_happen_as_it_should_is_no_success() {
-    // Without that folder each process has a device of its own, and the second gets what it asks for.
+    // Without that folder each process has a device of its own, and the second gets what it asks
+    // for.
     let cuda = FakeCuda::new("");
     let (code, lines, complaint) =
         lines_of(cuda.gpumon(&["oom", "contend", "--json", "--hold", "100ms"]));

@@ -165,7 +165,8 @@ fn without_a_server_one_line_names_the_cure() {
 fn a_second_server_goes_on_without_the_usual_socket_and_leaves_the_first_its_own() {
     let runtime = tempfile::tempdir().unwrap();
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    // Root's usual socket is the machine's only one, so that a test that runs as root does this as somebody else.
+    // Root's usual socket is the machine's only one, so that a test that runs as root does this as
+    // somebody else.
     let is_root = fs::metadata(runtime.path()).unwrap().uid() == 0;
     let program = runtime.path().join("gpumon");
     copy_program(env!("CARGO_BIN_EXE_gpumon"), &program);

@@ -1,5 +1,5 @@
-//! Directories and files that another user has prepared: nothing is overwritten through links, and what others can write
-//! to does not decide what gpumon does.
+//! Directories and files that another user has prepared: nothing is overwritten through links, and
+//! what others can write to does not decide what gpumon does.
 
 use std::{
     fs::{self, Permissions},
@@ -8,7 +8,8 @@ use std::{
 
 use crate::support::{Fake, Server, eventually, refused};
 
-/// Every name that a server, its collector and benchmarks write in a data directory, and those of earlier versions.
+/// Every name that a server, its collector and benchmarks write in a data directory, and those of
+/// earlier versions.
 const NAMES: [&str; 11] = [
     "history.lock",
     "history.db",

@@ -1,4 +1,5 @@
-//! Bad input, and machines without what gpumon needs: one line that names the cure, the right exit code, nothing left.
+//! Bad input, and machines without what gpumon needs: one line that names the cure, the right exit
+//! code, nothing left.
 
 use std::{fs, net::TcpListener, process::Command};
 

@@ -1,4 +1,5 @@
-//! Collectors that the driver ends: they are replaced, and clients stay, are told, and keep what they have seen.
+//! Collectors that the driver ends: they are replaced, and clients stay, are told, and keep what
+//! they have seen.
 
 use gpumon_probe::model::now_ms;
 use serde_json::Value;
@@ -10,7 +11,8 @@ fn is_well(frame: &Value) -> bool {
     frame["type"] == "sample" && frame["gpus"].as_array().unwrap().iter().all(is_well)
 }
 
-/// Runs through a fault that begins two seconds after the start, and returns what clients were told of it.
+/// Runs through a fault that begins two seconds after the start, and returns what clients were told
+/// of it.
 async fn told_of(fault: &str) -> (Value, Value) {
     let fake = Fake::new(&format!(
         "gpus = 2\nstart_ms = {}\n[[fault]]\nfrom_s = 2\n{fault}",

@@ -1,5 +1,5 @@
-//! Every return code from every function: the readings that it gives are absent with the right reason, and nothing else
-//! changes, neither about that GPU nor about any other.
+//! Every return code from every function: the readings that it gives are absent with the right
+//! reason, and nothing else changes, neither about that GPU nor about any other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,8 +36,9 @@ const ANSWERS: [(&str, u32); 3] = [
 /// `NVML_ERROR_FUNCTION_NOT_FOUND`: an older function may take its place.
 const FUNCTION_NOT_FOUND: u32 = 13;
 
-/// All of them in `make test-full`; else one of each kind, since the pure functions behind a call are tried with all
-/// of them without a process (`probe/src/vendor/nvml/to_model`, `smi/src/tests`).
+/// All of them in `make test-full`; else one of each kind, since the pure functions behind a call
+/// are tried with all of them without a process (`probe/src/vendor/nvml/to_model`,
+/// `smi/src/tests`).
 fn codes() -> Vec<u32> {
     if std::env::var_os("GPUMON_TEST_FULL").is_some() {
         return (1..=30).chain([UNKNOWN]).collect();

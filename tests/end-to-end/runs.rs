@@ -353,7 +353,8 @@ fn what_is_no_job_is_refused_with_a_reason() {
     );
 }
 
-/// The answer to a request by a program of somebody else, which a test can only make where it runs as root.
+/// The answer to a request by a program of somebody else, which a test can only make where it runs
+/// as root.
 fn answer_for_nobody(port: u16, request: &str) -> Option<String> {
     let request = format!(
         "exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{request} HTTP/1.0\\r\\nHost: localhost\\r\\n\

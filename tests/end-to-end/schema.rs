@@ -1,4 +1,5 @@
-//! `gpumon schema` describes each key; what is printed is held against it in `tests/python/test_schema.py`.
+//! `gpumon schema` describes each key; what is printed is held against it in
+//! `tests/python/test_schema.py`.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! `gpumon usage` and `GET /api/v1/usage`: who used how much, since the server's start and in spans of time.
+//! `gpumon usage` and `GET /api/v1/usage`: who used how much, since the server's start and in spans
+//! of time.
 
 use std::process;
 
@@ -40,7 +41,8 @@ fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
     let owner = &usage["owners"][0];
     let user = process::Command::new("id").arg("-un").output().unwrap();
     assert_eq!(owner["user"], stdout(&user).trim());
-    // Both programs are one owner's, unless a service or a container tells them apart, which it does not here.
+    // Both programs are one owner's, unless a service or a container tells them apart, which it
+    // does not here.
     assert_eq!(usage["owners"].as_array().unwrap().len(), 1, "{usage}");
     let joules = &owner["joules"];
     assert_eq!(

@@ -42,7 +42,8 @@ fn a_terminal_shows_one_picture_after_the_other_in_its_place_and_keeps_the_last(
         text.ends_with("\u{1b}[?2026l\r\u{1b}[K"),
         "nothing after the last picture: {text:?}"
     );
-    // Nothing that would have to be undone: another screen, a hidden cursor, a mode of the keyboard.
+    // Nothing that would have to be undone: another screen, a hidden cursor, a mode of the
+    // keyboard.
     for mode in ["\u{1b}[?1049", "\u{1b}[?25", "\u{1b}[?1h"] {
         assert!(!text.contains(mode), "{mode:?}");
     }

@@ -1,4 +1,5 @@
-//! The process that works: one at a time on a GPU, never in the way of other users, and never left behind.
+//! The process that works: one at a time on a GPU, never in the way of other users, and never left
+//! behind.
 
 use std::{
     fs,

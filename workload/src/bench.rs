@@ -35,8 +35,8 @@ pub(crate) struct Request {
     pub limits: Limits,
 }
 
-/// Runs a workload and tells how it goes. Whoever sets `interrupted` gets what was measured until then; all memory is
-/// given back when this returns.
+/// Runs a workload and tells how it goes. Whoever sets `interrupted` gets what was measured until
+/// then; all memory is given back when this returns.
 pub(crate) fn run(
     workload: &Workload,
     place: &Place<'_>,
@@ -229,7 +229,8 @@ impl Place<'_> {
         }
     }
 
-    /// What the place does in a second at best of what a workload is as fast as, and at which clock.
+    /// What the place does in a second at best of what a workload is as fast as, and at which
+    /// clock.
     pub(crate) fn rated(&self, bound: Bound, dtype: Dtype) -> Reading<Rated> {
         match (bound, self) {
             (Bound::Memory, Self::Cuda(gpu)) => {

@@ -85,19 +85,22 @@ impl CpuProduct for f64 {
     }
 }
 
-/// Terms of a product, times the bytes of an element, from which on other threads are woken: less takes no longer than that.
+/// Terms of a product, times the bytes of an element, from which on other threads are woken: less
+/// takes no longer than that.
 const SHARED_FROM: usize = 3 << 20;
-/// The same for two threads, which save half of the time at most. On two cores, 100 x 100 takes 9.9 us in fp32 and 19 us in
-/// fp64 on one thread, and 24 us and 16 to 29 us on both.
+/// The same for two threads, which save half of the time at most. On two cores, 100 x 100 takes 9.9
+/// us in fp32 and 19 us in fp64 on one thread, and 24 us and 16 to 29 us on both.
 const SHARED_BY_TWO_FROM: usize = 9 << 20;
 /// Terms of a tile, at least.
 const LEAST_TERMS: usize = 60_000;
-/// Where a tile has so many terms, each thread gets several, so that none waits long for one that was held up.
+/// Where a tile has so many terms, each thread gets several, so that none waits long for one that
+/// was held up.
 const SEVERAL_FROM: usize = 1 << 21;
 const SEVERAL: usize = 3;
 
-/// Multiplies A with B, both row by row, on all threads, each of which has a tile of the result. So none of them waits for
-/// another, while the crate's own threads wait for one that brings B into another order.
+/// Multiplies A with B, both row by row, on all threads, each of which has a tile of the result. So
+/// none of them waits for another, while the crate's own threads wait for one that brings B into
+/// another order.
 pub(crate) fn multiply_by_all<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
     let (down, across) = tiles(n, size_of::<T>(), rayon::current_num_threads());
     let product = Product::new(out, a, b, n);
@@ -114,8 +117,8 @@ pub(crate) fn multiply_here<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: u
     unsafe { Product::new(out, a, b, n).tile(0..n, 0..n) };
 }
 
-/// Tiles one below the other and side by side. Of those on sixteen threads that took the least time, most had four side by
-/// side.
+/// Tiles one below the other and side by side. Of those on sixteen threads that took the least
+/// time, most had four side by side.
 fn tiles(n: usize, width: usize, threads: usize) -> (usize, usize) {
     let terms = n * n * n;
     if terms * width
@@ -143,7 +146,8 @@ struct Product<'a, T> {
     matrices: PhantomData<(&'a mut [T], &'a [T])>,
 }
 
-// SAFETY: all that it does is `tile`, whose callers answer for the result, and the inputs are only read.
+// SAFETY: all that it does is `tile`, whose callers answer for the result, and the inputs are only
+// read.
 unsafe impl<T: CpuProduct> Sync for Product<'_, T> {}
 
 impl<'a, T: CpuProduct> Product<'a, T> {
@@ -176,8 +180,8 @@ impl<'a, T: CpuProduct> Product<'a, T> {
         );
         let (n, pitch) = (self.n, self.n.cast_signed());
         let (zero, one) = (T::from_f64(0.0), T::from_f64(1.0));
-        // SAFETY: each matrix has `n` rows of `n` elements, in which the tile lies with all that it is made of, and the
-        // caller answers for the result.
+        // SAFETY: each matrix has `n` rows of `n` elements, in which the tile lies with all that it
+        // is made of, and the caller answers for the result.
         unsafe {
             T::gemm()(
                 rows.len(),

@@ -1,8 +1,10 @@
-//! Sine and cosine without a branch, so that the compiler works on as many numbers at once as the processor has room for;
-//! those of the C library are called for one number after the other, which takes several times as long.
+//! Sine and cosine without a branch, so that the compiler works on as many numbers at once as the
+//! processor has room for; those of the C library are called for one number after the other, which
+//! takes several times as long.
 //!
-//! The number less a multiple of a quarter turn is within an eighth of a turn around 0, where a few terms of Taylor's series
-//! are as exact as the type. A quarter turn is taken off in parts of few bits, whose multiples are exact.
+//! The number less a multiple of a quarter turn is within an eighth of a turn around 0, where a few
+//! terms of Taylor's series are as exact as the type. A quarter turn is taken off in parts of few
+//! bits, whose multiples are exact.
 
 use std::f32::consts::LOG2_E;
 
@@ -11,9 +13,11 @@ macro_rules! sin_cos {
     ($name:ident, $float:ident, $word:ident, $most:expr, $shift:expr, $parts:expr, $terms:expr) => {
         /// Cosine and sine; no number where the number is so large that too little is left of it.
         #[inline(always)]
-        #[allow(clippy::inline_always)] // A call would keep the loop around it from working on several.
+        // A call would keep the loop around it from working on several.
+        #[allow(clippy::inline_always)]
         pub(crate) fn $name(x: $float) -> ($float, $float) {
-            /// Added to a small number, it leaves no place for a fraction, and the lowest bits count whole ones.
+            /// Added to a small number, it leaves no place for a fraction, and the lowest bits
+            /// count whole ones.
             const SHIFT: $float = $shift;
             /// Larger numbers than this have lost too much.
             const MOST: $float = $most;

@@ -81,8 +81,8 @@ impl Gpu {
         }
     }
 
-    /// What is beside it in what takes two: the GPU that was chosen, else the one that follows it, the first after the
-    /// last. `None` where there is no other.
+    /// What is beside it in what takes two: the GPU that was chosen, else the one that follows it,
+    /// the first after the last. `None` where there is no other.
     pub(crate) fn neighbor(&self) -> Result<Option<Neighbor>, Unavailable> {
         if self.neighbor.is_some() {
             return Ok(self.neighbor.clone());

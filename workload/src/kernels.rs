@@ -1,5 +1,5 @@
-//! Kernels that several workloads share. `tools/kernels.py` makes all of them of the sources beside them; a workload with a
-//! kernel of its own names that itself, by [`ptx`].
+//! Kernels that several workloads share. `tools/kernels.py` makes all of them of the sources beside
+//! them; a workload with a kernel of its own names that itself, by [`ptx`].
 
 use crate::cuda::Code;
 

@@ -1,11 +1,13 @@
-//! Files that are locked for a GPU, in a folder that all users of the machine share: one per UUID, and flock(2) on it.
+//! Files that are locked for a GPU, in a folder that all users of the machine share: one per UUID,
+//! and flock(2) on it.
 //!
-//! The kernel lets go of a lock when the last process that holds its file open ends, however it ends. The files stay:
-//! removing one while another process opens it would make two locks of one.
+//! The kernel lets go of a lock when the last process that holds its file open ends, however it
+//! ends. The files stay: removing one while another process opens it would make two locks of one.
 //!
-//! They lie in a folder in which everybody may make files and nobody remove another's. There, somebody else may have
-//! made anything under the name of a lock, so that it is only opened as a plain file with one name, never through a
-//! link, and never created over anything. Whoever wants to can hold all the locks; they are an agreement, not a guard.
+//! They lie in a folder in which everybody may make files and nobody remove another's. There,
+//! somebody else may have made anything under the name of a lock, so that it is only opened as a
+//! plain file with one name, never through a link, and never created over anything. Whoever wants
+//! to can hold all the locks; they are an agreement, not a guard.
 
 use std::{
     fs::{self, File},
@@ -78,7 +80,8 @@ pub fn take(path: &Path) -> io::Result<Taken> {
             Err(Errno::WOULDBLOCK) => return Ok(Taken::Theirs(note(&mut file))),
             Err(error) => return Err(error.into()),
         }
-        // A cleaner of old files may have removed it in between; a lock on what has no name keeps nobody out.
+        // A cleaner of old files may have removed it in between; a lock on what has no name keeps
+        // nobody out.
         if is_still(path, &file) {
             let note = note(&mut file);
             return Ok(Taken::Mine(file, note));
@@ -104,7 +107,8 @@ fn note(file: &mut File) -> String {
     read.map_or_else(|_| String::new(), |_| note)
 }
 
-/// Opens a lock file, which every user may open; `None` if another process created or removed it meanwhile.
+/// Opens a lock file, which every user may open; `None` if another process created or removed it
+/// meanwhile.
 ///
 /// # Errors
 /// If the file cannot be opened, or is no plain file.

@@ -25,9 +25,11 @@ pub(crate) const STEADY: f64 = 0.005;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Runs that do not count, so that clocks are up and caches warm: for so long, and one at least.
+    /// Runs that do not count, so that clocks are up and caches warm: for so long, and one at
+    /// least.
     pub warm_up: Duration,
-    /// Steady times are not enough before this is over: what else is read of the device meanwhile takes its time.
+    /// Steady times are not enough before this is over: what else is read of the device meanwhile
+    /// takes its time.
     pub least: Duration,
     /// When to stop where the times do not become steady; ten runs count in any case.
     pub time: Duration,
@@ -129,7 +131,8 @@ pub(crate) fn measure(
     }
 }
 
-/// How much of the measuring is done at least: it ends with the time, but not before the fewest runs.
+/// How much of the measuring is done at least: it ends with the time, but not before the fewest
+/// runs.
 fn share(runs: usize, elapsed: Duration, limits: &Limits) -> f64 {
     let of_runs = runs as f64 / FEWEST as f64;
     let of_time = elapsed.as_secs_f64() / limits.time.as_secs_f64().max(f64::MIN_POSITIVE);

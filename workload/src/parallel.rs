@@ -1,13 +1,16 @@
-//! Work on all threads of the CPU. It is passed as `dyn`: for each closure of its own, rayon would be 4 KB of code.
+//! Work on all threads of the CPU. It is passed as `dyn`: for each closure of its own, rayon would
+//! be 4 KB of code.
 
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-/// Elements that a thread takes at a time, where it does little with each: enough that taking them costs nothing.
+/// Elements that a thread takes at a time, where it does little with each: enough that taking them
+/// costs nothing.
 pub(crate) const CHUNK: usize = 1 << 14;
 
-/// Does the work of each number below this. Waking another thread for a single one takes longer than that.
+/// Does the work of each number below this. Waking another thread for a single one takes longer
+/// than that.
 pub(crate) fn for_each_below(count: usize, work: &(dyn Fn(usize) + Sync)) {
     if count == 1 {
         work(0);

@@ -1,5 +1,5 @@
-//! Random data that anybody can make again: each element depends on the seed and its own index alone. The kernels in
-//! `random.cu` make the same on a GPU.
+//! Random data that anybody can make again: each element depends on the seed and its own index
+//! alone. The kernels in `random.cu` make the same on a GPU.
 
 use crate::parallel::{self, CHUNK};
 

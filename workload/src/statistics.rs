@@ -35,9 +35,9 @@ pub(crate) fn relative_deviation(times_us: &[f64]) -> Option<f64> {
     (mean > 0.0).then(|| variance.sqrt() / mean)
 }
 
-/// The place, counted from 0, of the lower end of the median's 95 % interval among sorted values; the upper end has the
-/// same place from the other side. Each value is below the median as often as a coin shows heads, whatever the
-/// distribution. Too few for 95 % give all that they have.
+/// The place, counted from 0, of the lower end of the median's 95 % interval among sorted values;
+/// the upper end has the same place from the other side. Each value is below the median as often as
+/// a coin shows heads, whatever the distribution. Too few for 95 % give all that they have.
 fn median_rank(n: usize) -> usize {
     // Beyond this the coin's distribution is the normal one.
     if n > 200 {

@@ -2,8 +2,9 @@
 
 use strsim::osa_distance;
 
-/// The valid word that is nearest to what was typed: the one that the fewest letters typed wrong, left out, added or
-/// swapped with their neighbor make of it, whatever their case. `None` where even that is another word.
+/// The valid word that is nearest to what was typed: the one that the fewest letters typed wrong,
+/// left out, added or swapped with their neighbor make of it, whatever their case. `None` where
+/// even that is another word.
 pub fn nearest<'a>(typed: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let distances = valid

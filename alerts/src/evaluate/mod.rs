@@ -1,7 +1,9 @@
-//! From samples to alerts: for each rule and GPU a state machine (inactive, pending, firing, resolved).
+//! From samples to alerts: for each rule and GPU a state machine (inactive, pending, firing,
+//! resolved).
 //!
-//! [`observe`] says what a sample shows of a rule, [`window`] how fast a field changes; the delays and the time that does
-//! not count are those of conditions. Nothing here looks at a clock: the same samples make the same alerts.
+//! [`observe`] says what a sample shows of a rule, [`window`] how fast a field changes; the delays
+//! and the time that does not count are those of conditions. Nothing here looks at a clock: the
+//! same samples make the same alerts.
 
 mod observe;
 mod place;
@@ -40,7 +42,8 @@ pub struct Readings<'a> {
     pub inventory: Option<&'a Inventory>,
     /// Whether GPUs are read at all: nothing counts during a pause, or before the first sample.
     pub is_watched: bool,
-    /// When what reads them was started, which then knows of no condition; any other number is another start.
+    /// When what reads them was started, which then knows of no condition; any other number is
+    /// another start.
     pub started_ms: u64,
 }
 
@@ -75,8 +78,8 @@ struct Watched {
 }
 
 impl Evaluator {
-    /// Rules of which nothing is known yet. Hours of the day are those of this time zone, and conditions are found with
-    /// these settings.
+    /// Rules of which nothing is known yet. Hours of the day are those of this time zone, and
+    /// conditions are found with these settings.
     pub fn new(rules: &AlertRules, zone: TimeZone, conditions: ConditionSettings) -> Self {
         let mut evaluator = Self {
             clock: Clock::default(),
@@ -90,7 +93,8 @@ impl Evaluator {
         evaluator
     }
 
-    /// Takes other rules; of their receivers, these know nothing of what fires, and are told. One that watches for the same as before under its name goes on; what fires of the others is
+    /// Takes other rules; of their receivers, these know nothing of what fires, and are told. One
+    /// that watches for the same as before under its name goes on; what fires of the others is
     /// resolved by the next [`Self::update`].
     pub fn replace(&mut self, rules: &AlertRules, new_receivers: &BTreeSet<String>) {
         let mut known = std::mem::take(&mut self.rules);
@@ -125,7 +129,8 @@ impl Evaluator {
             .for_each(|state| state.forget_told(new_receivers));
     }
 
-    /// Silences a rule until this moment, or ends that with `None`; false where there is no rule of this name.
+    /// Silences a rule until this moment, or ends that with `None`; false where there is no rule of
+    /// this name.
     pub fn silence(&mut self, rule: &str, until_ms: Option<u64>) -> bool {
         let found = self
             .rules

@@ -159,7 +159,8 @@ fn value(
     }
 }
 
-/// Why a reading is not there; `None` where it is, or where it is not expected. A GPU that sleeps is as it should be.
+/// Why a reading is not there; `None` where it is, or where it is not expected. A GPU that sleeps
+/// is as it should be.
 fn absence(
     subject: Option<Subject>,
     gpu: Option<&GpuSample>,

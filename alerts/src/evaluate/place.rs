@@ -56,7 +56,8 @@ impl PlaceState {
         }
     }
 
-    /// How it was before the program's start: this alert fired or had, and receivers had been told so at these times.
+    /// How it was before the program's start: this alert fired or had, and receivers had been told
+    /// so at these times.
     pub(super) fn earlier(
         alert: &FiringAlert,
         fires: bool,
@@ -88,7 +89,8 @@ impl PlaceState {
         state
     }
 
-    /// The alert that fires, or that some were told to fire, and who was told when; `None` where there is none.
+    /// The alert that fires, or that some were told to fire, and who was told when; `None` where
+    /// there is none.
     pub(super) fn told(&self) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
         let newest = || {
             self.told
@@ -155,7 +157,8 @@ impl PlaceState {
                 self.firing = Some(alert);
             }
             (Some((_, met)), Some(firing)) => {
-                // What was met is told as it is now, with the severity of rules that were loaded meanwhile.
+                // What was met is told as it is now, with the severity of rules that were loaded
+                // meanwhile.
                 if !met.is_empty() {
                     firing.alert.text = text(rule, place, met);
                 }

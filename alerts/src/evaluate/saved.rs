@@ -34,8 +34,9 @@ impl SavedAlert {
             && self.watch == other.watch
     }
 
-    /// Who has been told, as far as that is certain: a receiver that is up to date, of what it was told by now; one that
-    /// waits or was not reached, of what it had been told when it was. Receivers that are no more are forgotten.
+    /// Who has been told, as far as that is certain: a receiver that is up to date, of what it was
+    /// told by now; one that waits or was not reached, of what it had been told when it was.
+    /// Receivers that are no more are forgotten.
     pub fn merge(
         before: &[Self],
         now: Vec<Self>,
@@ -99,8 +100,8 @@ impl Evaluator {
         self.rules.iter().flat_map(of_rule).collect()
     }
 
-    /// Takes up what was saved, before the first [`Self::update`]. What fired goes on until it is seen that it does no more;
-    /// that of rules that are gone is resolved.
+    /// Takes up what was saved, before the first [`Self::update`]. What fired goes on until it is
+    /// seen that it does no more; that of rules that are gone is resolved.
     pub fn restore(&mut self, saved: Vec<SavedAlert>) {
         for SavedAlert {
             watch,

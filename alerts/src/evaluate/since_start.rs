@@ -1,5 +1,6 @@
-//! For how long GPUs have answered since what reads them was started. It finds conditions anew, which takes minutes:
-//! until then, that there is none says nothing, and an alert that fires is not over.
+//! For how long GPUs have answered since what reads them was started. It finds conditions anew,
+//! which takes minutes: until then, that there is none says nothing, and an alert that fires is not
+//! over.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,8 @@ impl SinceStart {
         }
     }
 
-    /// Whether this rule is over a condition that is not there, but may not have been found yet. One that sleeps has none.
+    /// Whether this rule is over a condition that is not there, but may not have been found yet.
+    /// One that sleeps has none.
     pub(super) fn may_be_unfound(
         &self,
         check: &Check,

@@ -489,7 +489,8 @@ fn a_restart_neither_sends_again_what_fires_nor_forgets_to_take_back_what_was_se
     timeline.show(5, celsius(95.0));
     assert_eq!(timeline.notifications(), ["1 -a log"]);
 
-    // A receiver that was not reached is told, and one whose last word has not arrived yet is told that.
+    // A receiver that was not reached is told, and one whose last word has not arrived yet is told
+    // that.
     let waits: std::collections::BTreeMap<String, bool> = [("log".to_owned(), false)].into();
     let unsent = SavedAlert::merge(&[], before.evaluator.saved(), &waits);
     let mut timeline = TestTimeline::new(&rules);

@@ -26,7 +26,8 @@ impl Window {
         }
     }
 
-    /// Takes in a value of this moment; what is known already, or of a clock that was set back, is not taken twice.
+    /// Takes in a value of this moment; what is known already, or of a clock that was set back, is
+    /// not taken twice.
     pub(super) fn push(&mut self, at_ms: Option<u64>, value: Option<f64>) {
         let Some(at_ms) = at_ms else { return };
         let newest_ms = self.values.back().map(|(newest_ms, _)| *newest_ms);
@@ -48,8 +49,8 @@ impl Window {
 
     /// The change per second; `None` where less than half of the window is known.
     ///
-    /// As Prometheus has it: of a gauge the slope of a straight line through all values (`deriv`), of a counter its growth,
-    /// begun anew where it went back (`rate`).
+    /// As Prometheus has it: of a gauge the slope of a straight line through all values (`deriv`),
+    /// of a counter its growth, begun anew where it went back (`rate`).
     pub(super) fn per_second(&self) -> Option<f64> {
         let (first, last) = (self.values.front()?, self.values.back()?);
         let known_ms = last.0 - first.0;

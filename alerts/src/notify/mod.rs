@@ -1,8 +1,8 @@
 //! From alerts to receivers: webhooks and commands.
 //!
-//! [`Dispatcher`] has a [`worker`] for each receiver, a thread with a bounded queue, so that one that hangs delays neither
-//! the others nor whoever sends. [`program`] runs a program within limits, [`webhook`] does so with curl, [`payload`] is
-//! what they get.
+//! [`Dispatcher`] has a [`worker`] for each receiver, a thread with a bounded queue, so that one
+//! that hangs delays neither the others nor whoever sends. [`program`] runs a program within
+//! limits, [`webhook`] does so with curl, [`payload`] is what they get.
 
 mod payload;
 mod program;
@@ -65,7 +65,8 @@ pub struct ReceiverStatus {
     pub waiting: usize,
     /// Why the last attempt failed; `None` where it did not.
     pub error: Option<String>,
-    /// The last notification that did not reach it and is not tried again, and why; `None` where there is none.
+    /// The last notification that did not reach it and is not tried again, and why; `None` where
+    /// there is none.
     #[serde(default)]
     pub given_up: Option<String>,
 }
@@ -97,10 +98,11 @@ impl Dispatcher {
         }
     }
 
-    /// Takes other receivers. One that is as before keeps what waits for it; what waits for the others is dropped.
+    /// Takes other receivers. One that is as before keeps what waits for it; what waits for the
+    /// others is dropped.
     ///
-    /// Returns the names of those who know nothing of what fires: they are new, or were not reached last, which may have
-    /// been mended.
+    /// Returns the names of those who know nothing of what fires: they are new, or were not reached
+    /// last, which may have been mended.
     pub fn replace(&mut self, receivers: &[Receiver]) -> BTreeSet<String> {
         let mut known = std::mem::take(&mut self.workers);
         let mut ignorant = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! What receivers get: the event of the stream with the name of the machine, or a message as Slack takes it.
+//! What receivers get: the event of the stream with the name of the machine, or a message as Slack
+//! takes it.
 
 use gpumon_probe::model::Severity;
 use serde_json::{Value, json};

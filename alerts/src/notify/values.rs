@@ -1,4 +1,5 @@
-//! What of an alert can stand in the words of a command, as `{rule}`, and is in its environment, as `GPUMON_ALERT_RULE`.
+//! What of an alert can stand in the words of a command, as `{rule}`, and is in its environment, as
+//! `GPUMON_ALERT_RULE`.
 
 use gpumon_probe::model::GpuRef;
 
@@ -31,8 +32,8 @@ impl Values {
         Self(values.map(without_zeros))
     }
 
-    /// Returns a word with its placeholders filled in. Filled in values are not looked at again, and none makes an option
-    /// of its word.
+    /// Returns a word with its placeholders filled in. Filled in values are not looked at again,
+    /// and none makes an option of its word.
     pub(super) fn fill(&self, word: &str) -> String {
         let filled = pieces(word).map(|(before, name)| {
             let at = name.and_then(|name| NAMES.iter().position(|known| *known == name));

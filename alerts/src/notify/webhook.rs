@@ -1,7 +1,8 @@
 //! A webhook: one POST, by curl.
 //!
-//! curl brings TLS, the system's certificates and proxies, and is on nearly every machine; a TLS library in the program
-//! would be 1.3 MB, an eighth of it. The address goes to curl's standard input, so that no list of processes shows it.
+//! curl brings TLS, the system's certificates and proxies, and is on nearly every machine; a TLS
+//! library in the program would be 1.3 MB, an eighth of it. The address goes to curl's standard
+//! input, so that no list of processes shows it.
 
 use std::{fmt::Write, time::Duration};
 

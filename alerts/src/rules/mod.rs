@@ -1,7 +1,7 @@
 //! The alert file: what it says, once every word of it has been understood.
 //!
-//! [`file`] is what can be typed, [`check`] what it means; [`time`], [`quiet`] and [`address`] are the forms of
-//! single values.
+//! [`file`] is what can be typed, [`check`] what it means; [`time`], [`quiet`] and [`address`] are
+//! the forms of single values.
 
 mod address;
 mod check;
@@ -221,7 +221,8 @@ impl AlertRules {
 }
 
 impl AlertRules {
-    /// Whether a rule is about a number that is read more rarely while nobody watches: it is to be told as soon as it can be.
+    /// Whether a rule is about a number that is read more rarely while nobody watches: it is to be
+    /// told as soon as it can be.
     pub fn watch(&self) -> bool {
         self.rules.iter().any(|rule| {
             let subject = rule.check.watch.subject();

@@ -1,4 +1,5 @@
-//! Times in which nobody is notified: hours of the day, as `22:00-07:00`, or until a date, as `until 2026-12-24`.
+//! Times in which nobody is notified: hours of the day, as `22:00-07:00`, or until a date, as
+//! `until 2026-12-24`.
 
 use jiff::{
     Timestamp,

@@ -1,5 +1,6 @@
-//! Several nodes under one Prometheus: a rule fires on the node, and for the GPU, where gpumon's own evaluation of it does.
-//! States and conditions are told in both forms, as 1 while they are so, and as 0 or 1 always.
+//! Several nodes under one Prometheus: a rule fires on the node, and for the GPU, where gpumon's
+//! own evaluation of it does. States and conditions are told in both forms, as 1 while they are so,
+//! and as 0 or 1 always.
 
 use std::{collections::BTreeSet, fmt::Write, fs};
 

@@ -13,10 +13,11 @@ use crate::{
 
 /// Stress GPUs or the CPU at full load, and count computation errors
 ///
-/// The kernels of `gpumon bench matmul` fill the memory with products of two random matrices. Every product is compared
-/// with the first one on the device, word by word; the first one is verified against a reference of higher precision. A
-/// word that differs, is NaN or was not written is an error. Several GPUs run at the same time. All memory is released
-/// at the end. 3 % of the GPU memory, at least 512 MiB, stay free for other processes; on the CPU, at most 1 GiB of host
+/// The kernels of `gpumon bench matmul` fill the memory with products of two random matrices. Every
+/// product is compared with the first one on the device, word by word; the first one is verified
+/// against a reference of higher precision. A word that differs, is NaN or was not written is an
+/// error. Several GPUs run at the same time. All memory is released at the end. 3 % of the GPU
+/// memory, at least 512 MiB, stay free for other processes; on the CPU, at most 1 GiB of host
 /// memory is used.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
@@ -32,7 +33,8 @@ pub(crate) struct BurnArgs {
     #[command(flatten)]
     place: WhereArgs,
 
-    /// Data type; by default, bf16 on GPUs of compute capability 8.0 or newer, fp32 on older GPUs and on the CPU
+    /// Data type; by default, bf16 on GPUs of compute capability 8.0 or newer, fp32 on older GPUs
+    /// and on the CPU
     #[arg(long, value_enum)]
     dtype: Option<Dtype>,
 

@@ -28,10 +28,12 @@ use crate::{
 
 /// Write samples to standard output, one JSON record per line
 ///
-/// The first record is the inventory. Samples, details and events follow; `type` distinguishes them.
+/// The first record is the inventory. Samples, details and events follow; `type` distinguishes
+/// them.
 ///
-/// A reading is a bare value, an older value with its timestamp, or the reason it is absent. Collection continues if a
-/// GPU is lost or not responding, and that GPU's `health` reports it. Collection ends if the driver is replaced.
+/// A reading is a bare value, an older value with its timestamp, or the reason it is absent.
+/// Collection continues if a GPU is lost or not responding, and that GPU's `health` reports it.
+/// Collection ends if the driver is replaced.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 #[allow(
@@ -55,16 +57,18 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
-    /// File of `gpumon bench --save-baseline`, benchmarks.json in its data directory: a GPU whose latest result is below its
-    /// baseline has a condition. The file is looked at every minute
+    /// File of `gpumon bench --save-baseline`, benchmarks.json in its data directory: a GPU whose
+    /// latest result is below its baseline has a condition. The file is looked at every minute
     #[arg(long, value_name = "FILE")]
     benchmarks: Option<PathBuf>,
 
-    /// Read requests such as `{"interval_ms":100}` from standard input, one per line, and exit when it is closed
+    /// Read requests such as `{"interval_ms":100}` from standard input, one per line, and exit when
+    /// it is closed
     #[arg(long)]
     supervised: bool,
 
-    /// Read the GPUs of an earlier collector from the first line of standard input, and keep their indices
+    /// Read the GPUs of an earlier collector from the first line of standard input, and keep their
+    /// indices
     #[arg(long, hide = true, requires = "supervised")]
     known_gpus: bool,
 
@@ -196,7 +200,8 @@ fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
     Vec::new()
 }
 
-/// Reads what was learned, and writes what is learned from now on, on a thread of its own. Readings need neither.
+/// Reads what was learned, and writes what is learned from now on, on a thread of its own. Readings
+/// need neither.
 fn keep_learned(file: PathBuf) -> Arc<Learned> {
     let (learned, problem) = Learned::read(file);
     if let Some(problem) = problem {
@@ -218,7 +223,8 @@ fn keep_learned(file: PathBuf) -> Arc<Learned> {
     learned
 }
 
-/// Looks at a file of benchmarks, again and again, on a thread of its own: the disk may never answer.
+/// Looks at a file of benchmarks, again and again, on a thread of its own: the disk may never
+/// answer.
 fn watch_benchmarks(file: PathBuf) -> Arc<BelowBaselines> {
     let below = Arc::<BelowBaselines>::default();
     let watched = Arc::clone(&below);
@@ -248,8 +254,8 @@ fn write_learned(learned: Option<Arc<Learned>>) {
     }
 }
 
-/// Applies the request of each line until the input ends, or answers can no longer be written. An invalid line is
-/// reported and ignored.
+/// Applies the request of each line until the input ends, or answers can no longer be written. An
+/// invalid line is reported and ignored.
 fn apply_requests(
     mut requests: impl BufRead,
     interval: &SharedInterval,

@@ -14,7 +14,8 @@ use crate::{exit::Failure, man, suggest::nearest, terminal::output::print_raw};
 
 /// Print manual pages
 ///
-/// Packages install the pages for man(1): one for gpumon and one for each command. They are in roff format.
+/// Packages install the pages for man(1): one for gpumon and one for each command. They are in roff
+/// format.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ManArgs {
@@ -141,8 +142,8 @@ fn render(command: &clap::Command) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).replace(".br\n\n.br\n", "\n"))
 }
 
-/// The command with the usage of its help, which leaves the options to their own section, and without the sentence at
-/// its beginning, which is the page's name already.
+/// The command with the usage of its help, which leaves the options to their own section, and
+/// without the sentence at its beginning, which is the page's name already.
 fn as_page(command: &clap::Command) -> clap::Command {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();

@@ -14,8 +14,9 @@ use crate::{background::spawn, exit::Result, local::ServerArgs};
 
 /// Mark this moment on the charts of a running server
 ///
-/// The mark stands on the charts of everybody who looks at the server, and in its list of events, with the name of the
-/// user. The server remembers the last 64 marks until it ends, and with --data-dir all of them for a year.
+/// The mark stands on the charts of everybody who looks at the server, and in its list of events,
+/// with the name of the user. The server remembers the last 64 marks until it ends, and with
+/// --data-dir all of them for a year.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct MarkArgs {

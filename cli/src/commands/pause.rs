@@ -1,4 +1,5 @@
-//! `gpumon pause` and `gpumon resume`: a running server lets go of the GPUs, and takes them up again.
+//! `gpumon pause` and `gpumon resume`: a running server lets go of the GPUs, and takes them up
+//! again.
 
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use crate::{exit::Result, local::ServerArgs, options::parse_time, terminal::outp
 
 /// Release the GPUs until `gpumon resume`, for a GPU reset or a MIG change
 ///
-/// The running server ends its collector process, which releases the GPUs for `nvidia-smi --gpu-reset`. Clients stay
-/// connected and show the pause. The state of the collector is printed as JSON.
+/// The running server ends its collector process, which releases the GPUs for `nvidia-smi
+/// --gpu-reset`. Clients stay connected and show the pause. The state of the collector is printed
+/// as JSON.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct PauseArgs {

@@ -26,8 +26,9 @@ use crate::{
 
 /// Play back a recording in the terminal, or on the web page
 ///
-/// FILE was made by `gpumon record`, or by `gpumon collect > FILE`. The older files of a recording that was rotated
-/// (FILE.1, FILE.2 and so on) are played before it. Press ? for the keys: pause, step, skip, faster, slower, go to a time.
+/// FILE was made by `gpumon record`, or by `gpumon collect > FILE`. The older files of a recording
+/// that was rotated (FILE.1, FILE.2 and so on) are played before it. Press ? for the keys: pause,
+/// step, skip, faster, slower, go to a time.
 ///
 /// With --serve, a server plays it to the page and to every other client, which show that it is a
 /// recording. No command finds this server by itself, and its metrics are empty, so that no program
@@ -42,7 +43,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, default_value_t = 1.0, value_name = "N", value_parser = parse_speed)]
     speed: f64,
 
-    /// Begin at this moment: a time of day, a date and time, or a time after the first sample, as +90s
+    /// Begin at this moment: a time of day, a date and time, or a time after the first sample, as
+    /// +90s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<Moment>,
 

@@ -11,7 +11,8 @@ use crate::exit::Failure;
 /// What it is called on the command line.
 pub(crate) const NAME: &str = "tether";
 
-/// Run a program in the place of this process, and have it ended when the parent ends, however that comes about
+/// Run a program in the place of this process, and have it ended when the parent ends, however that
+/// comes about
 #[derive(Debug, clap::Args)]
 pub(crate) struct TetherArgs {
     /// PID of the parent; end at once if the parent has another one

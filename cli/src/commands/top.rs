@@ -19,8 +19,8 @@ use crate::{
 
 /// Monitor GPUs interactively: charts, processes, links, MIG devices, host, events
 ///
-/// Readings come from a running server, which also provides up to 30 days of history; without a server, or with --source,
-/// the driver is read directly. Press ? for the keys.
+/// Readings come from a running server, which also provides up to 30 days of history; without a
+/// server, or with --source, the driver is read directly. Press ? for the keys.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {
     /// Play back a recording, as `gpumon replay FILE` does
@@ -83,8 +83,8 @@ pub(crate) struct ScreenArgs {
 }
 
 impl ScreenArgs {
-    /// What is shown: a recording, where there is one, else the readings of a server or of the driver. `resolved` is what
-    /// the arguments were made of.
+    /// What is shown: a recording, where there is one, else the readings of a server or of the
+    /// driver. `resolved` is what the arguments were made of.
     pub(crate) fn request(
         self,
         source: SourceArgs,

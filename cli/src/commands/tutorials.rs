@@ -121,7 +121,8 @@ impl Text {
         }
     }
 
-    /// The next lines, below the case's title where they are its first, and what one learns from the case before.
+    /// The next lines, below the case's title where they are its first, and what one learns from
+    /// the case before.
     fn lines(&mut self, report: &TutorialReport) -> String {
         let lines = self.variant(report);
         if self
@@ -169,7 +170,8 @@ impl Text {
         }
     }
 
-    /// Both times, the verification, and the comparison with a framework: behind them where there is room.
+    /// Both times, the verification, and the comparison with a framework: behind them where there
+    /// is room.
     fn measured(&self, name: String, report: &TutorialReport, outcome: &Outcome) -> String {
         let mut text = self.line(name, outcome);
         if let Some((is_slower, comparison)) = comparison(report) {
@@ -223,7 +225,8 @@ impl ForPeople for Text {
     }
 }
 
-/// Whether it is slower than the framework, and by how much; on another device, the framework's time alone.
+/// Whether it is slower than the framework, and by how much; on another device, the framework's
+/// time alone.
 fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
     // One that ran here tells more.
     if report.beside.iter().any(|run| run.ratio.is_some()) {

@@ -1,4 +1,5 @@
-//! `gpumon usage`: who used how much energy and GPU time, since the server's start or in a span of time.
+//! `gpumon usage`: who used how much energy and GPU time, since the server's start or in a span of
+//! time.
 
 use std::ops::Range;
 
@@ -33,8 +34,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct UsageArgs {
-    /// First moment: a date, a time of day or both, or a time before now, as -7d; by default, the server's start, or with
-    /// --until as far back as usage is recorded
+    /// First moment: a date, a time of day or both, or a time before now, as -7d; by default, the
+    /// server's start, or with --until as far back as usage is recorded
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     since: Option<Moment>,
 
@@ -106,7 +107,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Asks what was used since the server's start, or in a span of time where one of its ends is given.
+    /// Asks what was used since the server's start, or in a span of time where one of its ends is
+    /// given.
     ///
     /// # Errors
     /// Where nobody can be asked, or nothing is known of that time.

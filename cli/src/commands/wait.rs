@@ -16,45 +16,47 @@ use crate::{
 
 /// Wait for a free GPU, then print its index or run a command on it
 ///
-/// Without --free and --idle, gpumon waits for a GPU without compute processes (--empty). If several conditions are
-/// given, all of them must hold at the same time. Among several matching GPUs, the one with the most free memory is
-/// selected. A GPU that is lost, not responding, asleep, in need of a reset or in prohibited compute mode is never
-/// selected.
+/// Without --free and --idle, gpumon waits for a GPU without compute processes (--empty). If
+/// several conditions are given, all of them must hold at the same time. Among several matching
+/// GPUs, the one with the most free memory is selected. A GPU that is lost, not responding, asleep,
+/// in need of a reset or in prohibited compute mode is never selected.
 ///
-/// With a command after `--`, gpumon replaces itself by that command (exec), so that signals, exit status and job control
-/// are those of the command. Variables show it the selected GPUs alone: `CUDA_VISIBLE_DEVICES` for
-/// NVIDIA, `ROCR_VISIBLE_DEVICES` for AMD, `ZE_AFFINITY_MASK` for Intel. If one of them is already
-/// set, for example by Slurm, only those GPUs of its vendor are candidates.
+/// With a command after `--`, gpumon replaces itself by that command (exec), so that signals, exit
+/// status and job control are those of the command. Variables show it the selected GPUs alone:
+/// `CUDA_VISIBLE_DEVICES` for NVIDIA, `ROCR_VISIBLE_DEVICES` for AMD, `ZE_AFFINITY_MASK` for Intel.
+/// If one of them is already set, for example by Slurm, only those GPUs of its vendor are
+/// candidates.
 ///
-/// A selected GPU is locked, so that no other `gpumon wait` of any user selects it, and checked once more under the lock.
-/// The lock is held as long as the command and its child processes run; without a command, for the time of --hold. It is
-/// released when the processes end. MIG devices are locked and selected individually; their GPU itself is not a
-/// candidate.
+/// A selected GPU is locked, so that no other `gpumon wait` of any user selects it, and checked
+/// once more under the lock. The lock is held as long as the command and its child processes run;
+/// without a command, for the time of --hold. It is released when the processes end. MIG devices
+/// are locked and selected individually; their GPU itself is not a candidate.
 ///
-/// Readings come from a running `gpumon serve` of this user, or else from the driver. Idle time is counted from the start
-/// of the wait.
+/// Readings come from a running `gpumon serve` of this user, or else from the driver. Idle time is
+/// counted from the start of the wait.
 #[derive(Debug, clap::Args)]
 #[command(allow_negative_numbers = true)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct WaitArgs {
     /// Require this much free memory, for example 20GiB, 8000MB or 50%
     ///
-    /// Units are TiB, GiB, MiB, KiB (powers of 1024), TB, GB, MB, KB (powers of 1000) and B. A percentage refers to the
-    /// GPU memory available to applications.
+    /// Units are TiB, GiB, MiB, KiB (powers of 1024), TB, GB, MB, KB (powers of 1000) and B. A
+    /// percentage refers to the GPU memory available to applications.
     #[arg(long, value_name = "MEMORY", value_parser = WantedMemory::parse)]
     free: Option<WantedMemory>,
 
     /// Require this much time without GPU activity, for example 30s, 5m or 2h
     ///
-    /// GPU utilization (for a MIG device, SM active) was at most 1 % in every sample of that time. Processes may hold
-    /// memory, as notebooks do; add --empty to exclude them.
+    /// GPU utilization (for a MIG device, SM active) was at most 1 % in every sample of that time.
+    /// Processes may hold memory, as notebooks do; add --empty to exclude them.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     idle: Option<Duration>,
 
     /// Require a GPU without compute processes (default)
     ///
-    /// In addition, used memory must not exceed what an idle driver uses: 128 MiB, or 1 GiB for drivers before 510, which
-    /// count reserved memory as used. Graphics processes, such as a display server, are ignored.
+    /// In addition, used memory must not exceed what an idle driver uses: 128 MiB, or 1 GiB for
+    /// drivers before 510, which count reserved memory as used. Graphics processes, such as a
+    /// display server, are ignored.
     #[arg(long)]
     empty: bool,
 
@@ -98,7 +100,8 @@ pub(crate) struct WaitArgs {
 
     /// Folder of the lock files [default: /run/lock or /tmp]
     ///
-    /// The default is the first of these that is writable by all users. Containers must share one folder of the host.
+    /// The default is the first of these that is writable by all users. Containers must share one
+    /// folder of the host.
     #[arg(
         long,
         env = "GPUMON_LOCKS",

@@ -1,5 +1,5 @@
-//! `gpumon work`: the process that works. The runner does the job (`gpumon_workload::child`); here it gets its arguments
-//! and the driver's readings.
+//! `gpumon work`: the process that works. The runner does the job (`gpumon_workload::child`); here
+//! it gets its arguments and the driver's readings.
 
 use std::{ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
 

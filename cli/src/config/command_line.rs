@@ -1,7 +1,8 @@
 //! A command line, with what files set and what it does not say itself.
 //!
-//! Values of files become arguments of the command that was typed, so that the definitions of the command line check them
-//! as if somebody had typed them. Those are left out that a variable or a flag sets, or that cannot be used with one.
+//! Values of files become arguments of the command that was typed, so that the definitions of the
+//! command line check them as if somebody had typed them. Those are left out that a variable or a
+//! flag sets, or that cannot be used with one.
 
 use std::{
     env,
@@ -173,8 +174,8 @@ fn arguments(command: &Command, path: &[String]) -> Vec<Arg> {
         .collect()
 }
 
-/// Sorts out what is wrong: what this command does not use is nobody's business here, what concerns a screen alone is
-/// told, and anything else refused.
+/// Sorts out what is wrong: what this command does not use is nobody's business here, what concerns
+/// a screen alone is told, and anything else refused.
 fn judged<'a>(
     path: &[String],
     arguments: &[Arg],
@@ -221,7 +222,8 @@ fn judged<'a>(
     }
 }
 
-/// What files set, as it would be typed: of this command, and not said or contradicted by a variable or a flag.
+/// What files set, as it would be typed: of this command, and not said or contradicted by a
+/// variable or a flag.
 fn words_of(
     entries: &[Entry],
     arguments: &[Arg],

@@ -1,5 +1,5 @@
-//! Values that are written into a table of a file, of which nothing else changes: comments, order, empty lines and keys
-//! that nobody knows.
+//! Values that are written into a table of a file, of which nothing else changes: comments, order,
+//! empty lines and keys that nobody knows.
 
 use std::{fs, io, ops::Range, path::Path};
 
@@ -8,7 +8,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::read_text;
 
-/// Writes these keys and values below `[table]`; the file and its folder are made where they are not there.
+/// Writes these keys and values below `[table]`; the file and its folder are made where they are
+/// not there.
 pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -> io::Result<()> {
     let text = match read_text(path) {
         Ok(text) => text,

@@ -37,7 +37,8 @@ impl Keys {
         for table in TABLES {
             let command = gpumon.find_subcommand(table).into_iter();
             let own = command.flat_map(|command| keys_of(command, Some(table)));
-            // What `gpumon` has itself holds for every command, and what two commands have stands in the table of one.
+            // What `gpumon` has itself holds for every command, and what two commands have stands
+            // in the table of one.
             let own: Vec<Key> = own
                 .filter(|key| !keys.iter().any(|known| known.is_same(&key.arg)))
                 .collect();

@@ -40,8 +40,8 @@ pub(crate) use self::{
 /// What the files say for all commands, by the name of the option.
 static FOR_ALL: OnceLock<Vec<(String, OsString)>> = OnceLock::new();
 
-/// What is set for all commands, by a variable or a file; what is typed for one command is not among it. A variable that is
-/// set to nothing sets nothing.
+/// What is set for all commands, by a variable or a file; what is typed for one command is not
+/// among it. A variable that is set to nothing sets nothing.
 pub(crate) fn for_all(variable: &str, name: &str) -> Option<OsString> {
     let set = std::env::var_os(variable).filter(|value| !value.is_empty());
     let in_file = || {

@@ -399,7 +399,8 @@ fn a_file_that_cannot_be_read_is_named_with_its_cure() {
         "no end"
     );
     assert!(is_without_files(Some(Path::new("none"))));
-    // A folder that is none is no file of anybody who did not name it, as with a home directory of /dev/null.
+    // A folder that is none is no file of anybody who did not name it, as with a home directory of
+    // /dev/null.
     assert!(super::is_out_of_reach(
         Path::new("/dev/null/gpumon/config.toml"),
         io::ErrorKind::NotADirectory

@@ -64,8 +64,8 @@ impl Wanted {
 }
 
 impl Key {
-    /// What a value of a file is on the command line, or what would be right. `folder` is that of the file: a relative path
-    /// begins there.
+    /// What a value of a file is on the command line, or what would be right. `folder` is that of
+    /// the file: a relative path begins there.
     pub(super) fn texts(&self, value: &DeValue<'_>, folder: &Path) -> Result<Vec<String>, String> {
         let texts = self.typed_texts(value).ok_or_else(|| self.usage())?;
         let texts: Vec<String> = texts

@@ -8,8 +8,8 @@ use crate::terminal::units::ABSENT;
 pub(crate) const BUSY_WIDTH_WITH_SM: usize = "SM 100 %".len();
 pub(crate) const BUSY_WIDTH: usize = "100 %".len();
 
-/// `93 %`: the time in which anything ran. The driver does not tell it of a GPU that is divided: there it is `SM 45 %`,
-/// the share of the multiprocessors that the hardware counts as active.
+/// `93 %`: the time in which anything ran. The driver does not tell it of a GPU that is divided:
+/// there it is `SM 45 %`, the share of the multiprocessors that the hardware counts as active.
 pub(crate) fn busy(gpu: &GpuSample) -> String {
     match (
         gpu.utilization.gpu_percent.value(),

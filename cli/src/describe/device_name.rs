@@ -7,7 +7,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// A longer name than this takes its room from what is read.
 pub(crate) const LONGEST: usize = 24;
 
-/// What tells least in a name, the first to go first: boards of one machine hardly ever differ in it alone.
+/// What tells least in a name, the first to go first: boards of one machine hardly ever differ in
+/// it alone.
 const NEEDLESS: [&str; 9] = [
     "Edition",
     "Generation",
@@ -45,7 +46,8 @@ pub(crate) fn capital(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A name in so many columns: without words that tell little, and cut only where that is not enough.
+/// A name in so many columns: without words that tell little, and cut only where that is not
+/// enough.
 pub(crate) fn fit_name(name: &str, columns: usize, ellipsis: &str) -> String {
     let mut words: Vec<&str> = name.split(' ').collect();
     for needless in NEEDLESS {

@@ -1,4 +1,5 @@
-//! How loaded a GPU is, in three levels: its time, its memory, and temperature and power against their limits.
+//! How loaded a GPU is, in three levels: its time, its memory, and temperature and power against
+//! their limits.
 
 use gpumon_probe::model::{
     Gpu, GpuSample, MigSample,

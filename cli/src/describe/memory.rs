@@ -6,7 +6,8 @@ use super::{Level, Phrase};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// `8.5`, `78.2`, `130.0`: what is in use, in GiB without the unit, so that points stand below each other.
+/// `8.5`, `78.2`, `130.0`: what is in use, in GiB without the unit, so that points stand below each
+/// other.
 pub(crate) fn used(bytes: u64) -> String {
     match bytes as f64 / GIB {
         many if many >= 999.95 => format!("{many:.0}"),

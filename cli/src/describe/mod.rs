@@ -1,7 +1,8 @@
 //! What every view of a terminal says about a GPU, in the same words: what is the matter with it,
 //! how it and its parts are called, how much memory is how much.
 //!
-//! Whatever can be said is a [`Phrase`]: short, for a line that is full of numbers, and long, where there is room.
+//! Whatever can be said is a [`Phrase`]: short, for a line that is full of numbers, and long, where
+//! there is room.
 
 mod allocation;
 mod busy;

@@ -32,8 +32,8 @@ const STDIN: &str = "-";
 // These are the options' names, too.
 #[allow(clippy::struct_field_names)]
 pub(crate) struct HostsArgs {
-    /// Hosts to read over ssh instead of a Prometheus, as `a,ana@b,c:2222,node[01-08]`; up to 64. On each, gpumon is used if
-    /// it is there, else nvidia-smi
+    /// Hosts to read over ssh instead of a Prometheus, as `a,ana@b,c:2222,node[01-08]`; up to 64.
+    /// On each, gpumon is used if it is there, else nvidia-smi
     #[arg(long, env = "GPUMON_FLEET_HOSTS", value_name = "LIST")]
     fleet_hosts: Option<String>,
 

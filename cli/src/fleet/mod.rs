@@ -1,6 +1,7 @@
 //! Many machines at once, for a terminal: what commands share that show a fleet.
 //!
-//! - [`options`] say where it is read and how its nodes are reached; [`renamed`] has options of one command in another.
+//! - [`options`] say where it is read and how its nodes are reached; [`renamed`] has options of one
+//!   command in another.
 //! - [`nodes`] lists nodes and GPUs in order with their sums, [`columns`] has the columns of their
 //!   tables. [`filter`] and [`comparison`] parse the words that choose GPUs, as the page does in
 //!   `static/src/model/fleet/`. [`free`] finds free GPUs.

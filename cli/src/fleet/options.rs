@@ -1,5 +1,5 @@
-//! Where a fleet is read, and how its nodes are reached: the options of `gpumon serve`, which `gpumon fleet` and
-//! `gpumon top --fleet` have without `fleet-` before them.
+//! Where a fleet is read, and how its nodes are reached: the options of `gpumon serve`, which
+//! `gpumon fleet` and `gpumon top --fleet` have without `fleet-` before them.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -100,8 +100,8 @@ pub(crate) struct FleetArgs {
     #[arg(long, env = "GPUMON_FLEET_NODE_URL", value_name = "URL", default_value_t = Pattern::default(), value_parser = parse_node_url)]
     fleet_node_url: Pattern,
 
-    /// Hosts of nodes that tokens, passwords and sessions are sent to, as `*.gpus.example.org`: `*` stands for anything
-    /// but a dot. By default, nodes whose certificates --node-ca-file confirms
+    /// Hosts of nodes that tokens, passwords and sessions are sent to, as `*.gpus.example.org`: `*`
+    /// stands for anything but a dot. By default, nodes whose certificates --node-ca-file confirms
     #[arg(
         long,
         env = "GPUMON_FLEET_NODE_HOSTS",

@@ -1,5 +1,5 @@
-//! The definition of the command line, which names every command: `main` hands it over, so that commands and settings files
-//! can ask what there is without knowing each other.
+//! The definition of the command line, which names every command: `main` hands it over, so that
+//! commands and settings files can ask what there is without knowing each other.
 
 #[cfg(any(test, fuzzing))]
 mod testing;

@@ -81,8 +81,8 @@ impl ServerArgs {
         Err(NoServer(missed))
     }
 
-    /// Sends a request, and returns the answer of a server that has what is asked for; `lacks` describes
-    /// what an older one does not have.
+    /// Sends a request, and returns the answer of a server that has what is asked for; `lacks`
+    /// describes what an older one does not have.
     ///
     /// # Errors
     /// There is no server, it does not answer, is older, or refuses.

@@ -35,8 +35,9 @@ pub(crate) fn see_also(page: &mut Roff, own: &str) {
     page.text(words);
 }
 
-/// The day that stands on a page, as `2026-01-31`: when this program was built or installed. As for other things that
-/// are built, `SOURCE_DATE_EPOCH` is another, so that the same sources make the same page at any time.
+/// The day that stands on a page, as `2026-01-31`: when this program was built or installed. As for
+/// other things that are built, `SOURCE_DATE_EPOCH` is another, so that the same sources make the
+/// same page at any time.
 pub(crate) fn date() -> String {
     let named = env::var("SOURCE_DATE_EPOCH")
         .ok()

@@ -8,7 +8,8 @@ use gpumon_smi::{
 
 use super::paragraph;
 
-/// Adds a section for nvidia-smi itself, for each of its commands, and for the fields of each query.
+/// Adds a section for nvidia-smi itself, for each of its commands, and for the fields of each
+/// query.
 pub(crate) fn smi(page: &mut Roff) {
     let commands = commands();
     for command in &commands {

@@ -5,7 +5,8 @@ mod settings;
 
 use std::{env, fs, path::Path};
 
-/// Compares a committed page with what the code generates, or writes it where `GPUMON_UPDATE_TYPES` is set.
+/// Compares a committed page with what the code generates, or writes it where `GPUMON_UPDATE_TYPES`
+/// is set.
 #[track_caller]
 fn check(name: &str, page: &str) {
     compare(

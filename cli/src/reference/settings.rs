@@ -1,4 +1,5 @@
-//! `docs/reference/settings.md`, of the extension's settings and of the table of keys, and the example of a settings file.
+//! `docs/reference/settings.md`, of the extension's settings and of the table of keys, and the
+//! example of a settings file.
 
 use std::{
     fmt::Write,

@@ -1,5 +1,5 @@
-//! A run as a terminal starts and shows it: `gpumon_workload::parent` has the process that works, and this its signals,
-//! its printed results and the server that shows it, too.
+//! A run as a terminal starts and shows it: `gpumon_workload::parent` has the process that works,
+//! and this its signals, its printed results and the server that shows it, too.
 //!
 //! - [`arguments`] are common to commands that start a run.
 //! - [`printer`] prints what is reported, with the progress below it on a terminal.

@@ -1,5 +1,5 @@
-//! What a command prints of reports: a line for people or the report itself for programs, and below them, on a terminal,
-//! the progress line.
+//! What a command prints of reports: a line for people or the report itself for programs, and below
+//! them, on a terminal, the progress line.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! What one picture hands on to the next one in its place, so that no value jumps: how wide each column has been.
+//! What one picture hands on to the next one in its place, so that no value jumps: how wide each
+//! column has been.
 
 use super::processes::Widths;
 use crate::gpu_lines::CellWidths;

@@ -1,4 +1,5 @@
-//! The last minute of every GPU: what a running server remembers, or what was seen while the table was watched.
+//! The last minute of every GPU: what a running server remembers, or what was seen while the table
+//! was watched.
 
 use gpumon_history::timeline::{Moment, Timeline};
 use gpumon_probe::model::{GpuSample, Sample, fields::Kind};

@@ -1,4 +1,5 @@
-//! The table that `gpumon` prints: a head, one or two lines per GPU, a line per process; and gpustat's view of it.
+//! The table that `gpumon` prints: a head, one or two lines per GPU, a line per process; and
+//! gpustat's view of it.
 //!
 //! The text carries ANSI styles; whoever prints it strips them where they are not wanted.
 
@@ -52,7 +53,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The whole table, each line ended. One that is shown in the place of the one before takes over what that kept.
+/// The whole table, each line ended. One that is shown in the place of the one before takes over
+/// what that kept.
 pub(crate) fn render(
     view: &View<'_>,
     layout: Layout,

@@ -62,8 +62,8 @@ impl ProcessLabel {
         self.name.clone() + &in_brackets(&self.behind)
     }
 
-    /// In so many columns. All of what it runs in where there is room, else the most telling, which is shorter than a
-    /// command line and is kept.
+    /// In so many columns. All of what it runs in where there is room, else the most telling, which
+    /// is shorter than a command line and is kept.
     pub(crate) fn fit_in(&self, columns: usize, layout: Layout) -> String {
         let behind = in_brackets(&self.behind[..self.behind.len().min(1)]);
         let less = [
@@ -97,8 +97,8 @@ fn base(path: &str) -> &str {
         .unwrap_or(path)
 }
 
-/// A command line whose program has lost its folders. Folders may have blanks in their names; the program's own name
-/// tells where they end.
+/// A command line whose program has lost its folders. Folders may have blanks in their names; the
+/// program's own name tells where they end.
 fn without_folders(command: &str, name: Option<&str>) -> String {
     let program = command.split(' ').next().unwrap_or_default();
     let named = name

@@ -66,7 +66,8 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
                 |part| describe::label(gpu.index, part),
             )
         };
-        // By the parts of the GPU; whoever holds most comes first, and of whom it is not known how much, last.
+        // By the parts of the GPU; whoever holds most comes first, and of whom it is not known how
+        // much, last.
         let is_listed =
             |process: &&Process| view.listed.is_none_or(|listed| listed.is_shown(process));
         let processes = gpu.processes.value().into_iter().flatten();
@@ -247,7 +248,8 @@ fn style(column: usize) -> anstyle::Style {
     }
 }
 
-/// All but the user's name are numbers or short, and are aligned on the right. A column of no width is left out.
+/// All but the user's name are numbers or short, and are aligned on the right. A column of no width
+/// is left out.
 fn cells(
     cells: &[String; COLUMNS],
     widths: &Widths,

@@ -134,7 +134,8 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     line
 }
 
-/// `64'C,  30 %,  96 %,  693 /  700 W | 80123 / 143771 MB`, in gpustat's order: the fan before the utilization.
+/// `64'C,  30 %,  96 %,  693 /  700 W | 80123 / 143771 MB`, in gpustat's order: the fan before the
+/// utilization.
 fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     let whole = |reading: &Reading<f64>, width: usize| {
         pad_start(

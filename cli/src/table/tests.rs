@@ -1,4 +1,5 @@
-//! Whole tables: snapshots of them at several widths, which `INSTA_UPDATE=always` writes anew, and what holds at any.
+//! Whole tables: snapshots of them at several widths, which `INSTA_UPDATE=always` writes anew, and
+//! what holds at any.
 
 use clap::ValueEnum;
 use gpumon_probe::model::{

@@ -7,8 +7,8 @@ use super::View;
 use crate::describe::{Total, add_up_gpus};
 use crate::terminal::{line::Line, style::STRONG, units::priced_energy};
 
-/// `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh since driver load`. A value that some GPUs do not
-/// have says how many it is of; those that do not answer are not counted.
+/// `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh since driver load`. A value
+/// that some GPUs do not have says how many it is of; those that do not answer are not counted.
 pub(super) fn line(view: &View<'_>) -> Line {
     let all = view.sample.gpus.len();
     let well: Vec<_> = view

@@ -49,7 +49,8 @@ impl<S> Line<S> {
 }
 
 impl Line {
-    /// With its styles, no wider than the terminal; where it was cut, it says so. Blanks at its end are left out.
+    /// With its styles, no wider than the terminal; where it was cut, it says so. Blanks at its end
+    /// are left out.
     pub(crate) fn paint(mut self, layout: Layout) -> String {
         while let Some((_, text)) = self.0.last_mut() {
             text.truncate(text.trim_end_matches(' ').len());
@@ -71,8 +72,8 @@ impl Line {
     }
 }
 
-/// Pieces of one text, of which as much is kept as has room in so many columns. Where it was cut, it says so, once, even
-/// where a piece had been cut before. Nobody misses blanks at the end.
+/// Pieces of one text, of which as much is kept as has room in so many columns. Where it was cut,
+/// it says so, once, even where a piece had been cut before. Nobody misses blanks at the end.
 pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec<String> {
     let mut rest = pieces.concat().trim_end_matches(' ').width();
     let (mut room, sign) = (columns, layout.glyphs.ellipsis());
@@ -137,7 +138,8 @@ pub(crate) fn pad_end(text: &str, columns: usize) -> String {
     text.to_owned() + &" ".repeat(columns.saturating_sub(text.width()))
 }
 
-/// Text from a stranger, as a terminal may get it. One that cannot show a letter gets a question mark.
+/// Text from a stranger, as a terminal may get it. One that cannot show a letter gets a question
+/// mark.
 pub(crate) fn printable(text: &str, layout: Layout) -> String {
     let shown = |letter: char| match untrusted::printable(letter) {
         letter

@@ -48,7 +48,8 @@ impl Screen {
         }
     }
 
-    /// A terminal is filled to its width and no further; anything else gets plain text, and all of it.
+    /// A terminal is filled to its width and no further; anything else gets plain text, and all of
+    /// it.
     pub(crate) fn layout(&self) -> Layout {
         match size() {
             Some((width, height)) => Layout {
@@ -84,7 +85,8 @@ impl Screen {
         write(&text)
     }
 
-    /// Leaves the last picture as it is, with the cursor below it, and without the `^C` that the terminal has put there.
+    /// Leaves the last picture as it is, with the cursor below it, and without the `^C` that the
+    /// terminal has put there.
     pub(crate) fn leave(&self) -> io::Result<()> {
         if self.is_renewed {
             write("\r\x1b[K")
@@ -101,8 +103,8 @@ fn write(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// From the top of the screen, each line over the old one, and nothing of the old ones left below. What was on the screen
-/// before the first picture goes up into what can be scrolled back to.
+/// From the top of the screen, each line over the old one, and nothing of the old ones left below.
+/// What was on the screen before the first picture goes up into what can be scrolled back to.
 fn renewed(picture: &str, is_first: bool) -> String {
     let before = if is_first {
         "\n".repeat(size().and_then(|(_, height)| height).unwrap_or(0))
@@ -114,7 +116,8 @@ fn renewed(picture: &str, is_first: bool) -> String {
     format!("{before}\x1b[?2026h\x1b[H{lines}\x1b[J\x1b[?2026l")
 }
 
-/// Columns and lines, where standard output is a terminal that tells its columns. One that tells no lines has any number.
+/// Columns and lines, where standard output is a terminal that tells its columns. One that tells no
+/// lines has any number.
 pub(crate) fn size() -> Option<(usize, Option<usize>)> {
     let size = rustix::termios::tcgetwinsize(io::stdout())
         .ok()
@@ -123,7 +126,8 @@ pub(crate) fn size() -> Option<(usize, Option<usize>)> {
     (size.ws_col > 0).then_some((size.ws_col.into(), height))
 }
 
-/// Whether the locale's characters are UTF-8, by the first of the variables that is set, as setlocale(3) has it.
+/// Whether the locale's characters are UTF-8, by the first of the variables that is set, as
+/// setlocale(3) has it.
 pub(crate) fn speaks_utf8() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

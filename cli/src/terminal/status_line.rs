@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use super::screen::is_dumb;
 
-/// A line of standard error that shows how far something is. It is taken away before anything else is printed.
+/// A line of standard error that shows how far something is. It is taken away before anything else
+/// is printed.
 #[derive(Debug, Default)]
 pub(crate) struct StatusLine {
     shown: String,

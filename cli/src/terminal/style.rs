@@ -1,5 +1,5 @@
-//! Colors, each with one meaning, the same as on the page. They are the terminal's own, so that they suit light and
-//! dark themes.
+//! Colors, each with one meaning, the same as on the page. They are the terminal's own, so that
+//! they suit light and dark themes.
 
 use anstyle::{AnsiColor, Effects, Style};
 

@@ -23,7 +23,8 @@ pub(crate) fn format_count(number: impl Into<u64>, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `0.8`, `78.2`, `128.0`: GiB without the unit, for a column in which the points stand below each other.
+/// `0.8`, `78.2`, `128.0`: GiB without the unit, for a column in which the points stand below each
+/// other.
 pub(crate) fn gib_in_column(bytes: u64) -> String {
     match bytes as f64 / GIB {
         gib if bytes > 0 && gib < 0.05 => "<0.1".to_owned(),

@@ -1,4 +1,5 @@
-//! Keys and what they do, as each screen lists its own: help and the line at the bottom are made of the same list.
+//! Keys and what they do, as each screen lists its own: help and the line at the bottom are made of
+//! the same list.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -25,7 +25,8 @@ use super::{
 };
 use crate::terminal::glyphs::Glyphs;
 
-/// Plays a recording from its beginning, one step for each view, then moves to its ends and back, and draws all of it.
+/// Plays a recording from its beginning, one step for each view, then moves to its ends and back,
+/// and draws all of it.
 pub(crate) fn replay(recording: &Path) {
     let Ok(player) = Player::open(recording) else {
         return;

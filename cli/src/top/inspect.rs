@@ -1,6 +1,7 @@
 //! What `/proc` tells of one process: command line, folder, threads, memory, environment.
 //!
-//! A process that hangs in the driver can hold up whoever reads its files, so they are read on a thread of their own.
+//! A process that hangs in the driver can hold up whoever reads its files, so they are read on a
+//! thread of their own.
 
 use std::{
     fs, io,

@@ -1,7 +1,7 @@
 //! Job control: whether this program has the terminal, or a shell has it back.
 //!
-//! Whoever changes a terminal from behind, or reads it, is stopped with all its threads: nothing could then be told to
-//! end. So this is asked first.
+//! Whoever changes a terminal from behind, or reads it, is stopped with all its threads: nothing
+//! could then be told to end. So this is asked first.
 
 use std::{path::Path, process};
 
@@ -47,8 +47,8 @@ impl Job {
     }
 }
 
-/// Whether no process that is left could bring this one to the front, by the kernel's rule: one that is outside the
-/// group and within the session, and the parent of one in the group.
+/// Whether no process that is left could bring this one to the front, by the kernel's rule: one
+/// that is outside the group and within the session, and the parent of one in the group.
 fn is_orphaned(own: ProcessStat, state_of: impl Fn(u32) -> Option<ProcessStat>) -> bool {
     let mut parent = own.parent;
     loop {

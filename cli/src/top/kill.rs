@@ -1,4 +1,5 @@
-//! Signals to processes, sent to the very process that is on the screen and to no other that got its number.
+//! Signals to processes, sent to the very process that is on the screen and to no other that got
+//! its number.
 
 use std::{
     fs, io,
@@ -65,7 +66,8 @@ fn may_signal(own: Uid, owner: u32) -> bool {
 }
 
 impl Target {
-    /// Takes hold of the process that began then; `missing` is what there is to say where it is not there.
+    /// Takes hold of the process that began then; `missing` is what there is to say where it is not
+    /// there.
     pub(super) fn hold(
         pid: u32,
         started_ms: Option<u64>,

@@ -97,7 +97,8 @@ pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
 }
 
 impl Areas {
-    /// The list of processes with as many of the view's empty last lines as it lacks, but one, which keeps them apart.
+    /// The list of processes with as many of the view's empty last lines as it lacks, but one,
+    /// which keeps them apart.
     pub(super) fn processes_over(&self, empty: u16) -> Rect {
         let more = if self.processes.height > 0 {
             empty.saturating_sub(1).min(self.lacking)
@@ -123,8 +124,8 @@ fn take(left: &mut Rect, lines: u16) -> Rect {
     taken
 }
 
-/// How many columns and rows so many charts are arranged in; `None` where not even one fits. Some rows can be left over
-/// for which there is no room.
+/// How many columns and rows so many charts are arranged in; `None` where not even one fits. Some
+/// rows can be left over for which there is no room.
 pub(super) fn grid(area: Rect, charts: usize) -> Option<(u16, u16)> {
     const LEAST: (u16, u16) = (16, 3);
     if area.width < LEAST.0 || area.height < LEAST.1 || charts == 0 {
@@ -161,7 +162,8 @@ pub(super) fn field(area: Rect, (columns, rows): (u16, u16), place: u16) -> Rect
     }
 }
 
-/// The same of so many charts; where the last row would not be full, the first has fewer and wider ones instead.
+/// The same of so many charts; where the last row would not be full, the first has fewer and wider
+/// ones instead.
 pub(super) fn filled(area: Rect, shape: (u16, u16), place: u16, charts: u16) -> Rect {
     let (columns, rows) = shape;
     match charts % columns {

@@ -1,4 +1,5 @@
-//! The loop of a live screen: it waits, takes in what comes, and draws whenever something has changed.
+//! The loop of a live screen: it waits, takes in what comes, and draws whenever something has
+//! changed.
 
 use std::{
     io,
@@ -170,8 +171,9 @@ fn take(app: &mut impl Live, screen: &mut Screen, input: Input) -> Result<Next, 
     app.take(input)
 }
 
-/// Waits while another job has the terminal, and takes in what comes, until it is this program's turn, which is `None`,
-/// or its end. A signal that ends it must not need the terminal: bash lets a stopped job go on behind, so that it can.
+/// Waits while another job has the terminal, and takes in what comes, until it is this program's
+/// turn, which is `None`, or its end. A signal that ends it must not need the terminal: bash lets a
+/// stopped job go on behind, so that it can.
 fn wait_for_foreground(
     app: &mut impl Live,
     waiting: &Receiver<Input>,

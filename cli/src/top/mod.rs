@@ -1,16 +1,20 @@
 //! The live screen, `gpumon top`.
 //!
-//! - [`feed`] is where readings come from, [`replay`] one of them; [`model`] holds the newest, [`history`] the past.
-//! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means, as a
-//!   [`binding`].
+//! - [`feed`] is where readings come from, [`replay`] one of them; [`model`] holds the newest,
+//!   [`history`] the past.
+//! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each
+//!   key means, as a [`binding`].
 //! - [`selection`] leaves out GPUs that are not wanted; [`once`] prints one frame.
 //! - [`job`] checks whether the terminal may be touched, [`background`] whether it is light.
-//! - [`draw`] draws [`state`] and [`model`]: [`layout`] shares the room, one file in [`panel`] and [`dialog`] draws each
-//!   part with a [`painter`]; [`screen`] is the terminal.
-//! - [`processes`] is the list, [`inspect`] what a process tells of itself, [`kill`] how it gets a signal.
-//! - [`settings`] are read at the start; [`live`] is the loop. [`fleet`] is another screen in it, of many machines.
+//! - [`draw`] draws [`state`] and [`model`]: [`layout`] shares the room, one file in [`panel`] and
+//!   [`dialog`] draws each part with a [`painter`]; [`screen`] is the terminal.
+//! - [`processes`] is the list, [`inspect`] what a process tells of itself, [`kill`] how it gets a
+//!   signal.
+//! - [`settings`] are read at the start; [`live`] is the loop. [`fleet`] is another screen in it,
+//!   of many machines.
 //!
-//! The thread that draws never calls the driver, and never reads a file of a process that could hang in it.
+//! The thread that draws never calls the driver, and never reads a file of a process that could
+//! hang in it.
 
 mod app;
 mod background;
@@ -80,7 +84,8 @@ use crate::{
     shown_processes::ShownProcesses,
 };
 
-/// What may wait to be drawn. A terminal that takes nothing holds up the reading, and memory stays as it is.
+/// What may wait to be drawn. A terminal that takes nothing holds up the reading, and memory stays
+/// as it is.
 const WAITING: usize = 64;
 
 /// An error that comes so soon is told before the screen is taken over.
@@ -201,7 +206,8 @@ fn theme_of(request: &Request) -> ThemeName {
     }
 }
 
-/// Waits a little for the first readings, so that what cannot be read at all is told where it stays.
+/// Waits a little for the first readings, so that what cannot be read at all is told where it
+/// stays.
 fn wait_for_first_sample(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
     while model.sample.is_none() {

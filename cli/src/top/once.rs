@@ -35,8 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a server's past is waited for; one of another version may not have it.
 const PAST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reads until there is a sample with rates and owners: the first of a server, with its past, the second of a sampler
-/// that has begun.
+/// Reads until there is a sample with rates and owners: the first of a server, with its past, the
+/// second of a sampler that has begun.
 pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
     let first = u64::from(model.origin != Origin::Server);

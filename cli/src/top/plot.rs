@@ -1,4 +1,5 @@
-//! A chart: one number over time, filled from below; over it, maybe another one on the same axis as a line.
+//! A chart: one number over time, filled from below; over it, maybe another one on the same axis as
+//! a line.
 
 use gpumon_probe::model::fields::Unit;
 use ratatui::{layout::Rect, style::Style};
@@ -264,7 +265,8 @@ fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
     }
 }
 
-/// How many dots high a value stands. One that is there has at least one dot, so that a gap can be told from nothing.
+/// How many dots high a value stands. One that is there has at least one dot, so that a gap can be
+/// told from nothing.
 fn height(value: Option<f64>, floor: f64, ceiling: f64, levels: usize) -> Option<usize> {
     let share = ((value? - floor) / (ceiling - floor)).clamp(0.0, 1.0);
     Some(((share * levels as f64).round() as usize).max(1))

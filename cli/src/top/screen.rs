@@ -37,8 +37,8 @@ use crate::exit::Failure;
 /// What is kept of the memory that a frame took.
 const FRAME: usize = 64 * 1024;
 
-/// Columns and rows that are drawn at most, from the top left. A terminal can say that it has 65535 of each, which would
-/// take more memory than there is.
+/// Columns and rows that are drawn at most, from the top left. A terminal can say that it has 65535
+/// of each, which would take more memory than there is.
 const LARGEST: (u16, u16) = (1000, 500);
 
 /// How long the terminal may take to answer before it is given back: a shell would read the answer
@@ -161,15 +161,17 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back and stops this program, as Ctrl-Z does, until somebody lets it go on: in front, or behind, or
-/// to end.
+/// Gives the terminal back and stops this program, as Ctrl-Z does, until somebody lets it go on: in
+/// front, or behind, or to end.
 pub(super) fn suspend() -> io::Result<()> {
     leave();
-    // The signal that cannot be handled: the other one is handled here, or this would not be asked for.
+    // The signal that cannot be handled: the other one is handled here, or this would not be asked
+    // for.
     Ok(kill_process(getpid(), Signal::STOP)?)
 }
 
-/// Gives the mode of the terminal back, and nothing that a terminal which takes nothing could hold up.
+/// Gives the mode of the terminal back, and nothing that a terminal which takes nothing could hold
+/// up.
 pub(super) fn leave_in_a_hurry() {
     if Job::now().has_terminal() {
         let _ = disable_raw_mode();
@@ -228,8 +230,9 @@ fn drawn(columns: u16, rows: u16) -> Rect {
     }
 }
 
-/// Standard output, to which a frame goes in one piece. It has no lock as `std` has, for which a thread that panics while
-/// another one draws would wait, and what could not be written is dropped with it.
+/// Standard output, to which a frame goes in one piece. It has no lock as `std` has, for which a
+/// thread that panics while another one draws would wait, and what could not be written is dropped
+/// with it.
 #[derive(Default)]
 struct Out {
     waiting: Vec<u8>,

@@ -19,7 +19,8 @@ pub(super) fn moment(gpus: u32) -> OneShot {
         details: true,
         ..Options::new(Duration::from_secs(1), CommandLines::All)
     };
-    // On a machine that is busy with other tests, not every GPU is opened in the time that a single look has.
+    // On a machine that is busy with other tests, not every GPU is opened in the time that a single
+    // look has.
     let mut moments = (0..20).map(|_| sampler::once(&source, &options).unwrap());
     moments
         .find(|moment| {

@@ -13,7 +13,8 @@ pub(crate) enum ThemeName {
     Dark,
     /// Deeper colors, for a light background.
     Light,
-    /// Colors of Okabe and Ito, which people with any color vision can tell apart, for a dark background.
+    /// Colors of Okabe and Ito, which people with any color vision can tell apart, for a dark
+    /// background.
     ColorBlind,
     /// The same for a light one.
     ColorBlindLight,
@@ -145,7 +146,8 @@ impl Theme {
                 selected,
                 found: bold(Color::Indexed(94)).add_modifier(Modifier::UNDERLINED),
             },
-            // Of the 256, those nearest to the palette: few terminals of a cluster tell that they know more.
+            // Of the 256, those nearest to the palette: few terminals of a cluster tell that they
+            // know more.
             ThemeName::ColorBlind => {
                 let color = |index| color(Color::Indexed(index));
                 let bold = |index| bold(Color::Indexed(index));
@@ -166,7 +168,8 @@ impl Theme {
                     found: bold(227).add_modifier(Modifier::UNDERLINED),
                 }
             }
-            // On white the palette's yellow and orange cannot be read, and its dark tones look alike: the alarm is a block.
+            // On white the palette's yellow and orange cannot be read, and its dark tones look
+            // alike: the alarm is a block.
             ThemeName::ColorBlindLight => {
                 let color = |index| color(Color::Indexed(index));
                 let bold = |index| bold(Color::Indexed(index));
@@ -418,7 +421,8 @@ mod tests {
 
     #[test]
     fn every_eye_tells_loads_apart_in_the_color_blind_themes() {
-        // Machado, Oliveira and Fernandes (2009): nothing missing, protanopia, deuteranopia, tritanopia.
+        // Machado, Oliveira and Fernandes (2009): nothing missing, protanopia, deuteranopia,
+        // tritanopia.
         let visions = [
             [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
             [

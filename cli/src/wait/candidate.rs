@@ -66,7 +66,8 @@ pub(super) struct Trouble {
     pub(super) gone: bool,
 }
 
-/// An idle driver uses a few MiB where it tells its own reserve apart, and less than a context of CUDA takes.
+/// An idle driver uses a few MiB where it tells its own reserve apart, and less than a context of
+/// CUDA takes.
 const DRIVER_BYTES: u64 = 128 << 20;
 /// A driver that counts its reserve as used (before 510) uses up to this.
 const DRIVER_BYTES_WITH_RESERVE: u64 = 1 << 30;
@@ -91,7 +92,8 @@ impl Candidate {
     }
 }
 
-/// Everything that could be taken, in the driver's order. A GPU that is divided offers its parts, not itself.
+/// Everything that could be taken, in the driver's order. A GPU that is divided offers its parts,
+/// not itself.
 pub(super) fn candidates(view: &View) -> Vec<Candidate> {
     let mut all = Vec::new();
     for gpu in &view.inventory.gpus {
@@ -217,7 +219,8 @@ fn capacity(memory: &MemorySample) -> Reading<u64> {
         .map(|total| total.saturating_sub(reserved))
 }
 
-/// Who is on the GPU, or in this instance of it. Those that the sample leaves out may compute, and in any instance.
+/// Who is on the GPU, or in this instance of it. Those that the sample leaves out may compute, and
+/// in any instance.
 fn users(
     sample: &GpuSample,
     memory: &MemorySample,

@@ -87,8 +87,8 @@ pub(super) enum Verdict {
 }
 
 impl Conditions {
-    /// The devices that are waited for, by their noun: `an empty GPU with 20.0 GiB free`, `2 GPUs idle
-    /// for 5m`.
+    /// The devices that are waited for, by their noun: `an empty GPU with 20.0 GiB free`, `2 GPUs
+    /// idle for 5m`.
     pub(super) fn goal(&self, count: usize, noun: &str) -> String {
         let what = match (count, self.empty) {
             (1, true) => format!("an empty {noun}"),

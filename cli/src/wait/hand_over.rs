@@ -1,4 +1,5 @@
-//! Gives away what was found: to a command that this process becomes, or to whoever reads its output.
+//! Gives away what was found: to a command that this process becomes, or to whoever reads its
+//! output.
 
 use std::{
     env,
@@ -94,7 +95,8 @@ pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) ->
     printed
 }
 
-/// Becomes the command. It inherits the locks, so that they last as long as it does, and what it leaves running.
+/// Becomes the command. It inherits the locks, so that they last as long as it does, and what it
+/// leaves running.
 ///
 /// The variables of the GPUs' vendor name them by UUID if they can: the libraries count in another
 /// order than gpumon.

@@ -1,7 +1,7 @@
 //! Locks on GPUs for those who wait: files that all users of the machine share.
 //!
-//! A waiter that ends when it has found a GPU writes into the file until when the GPU is reserved, since what it was
-//! found for has yet to start.
+//! A waiter that ends when it has found a GPU writes into the file until when the GPU is reserved,
+//! since what it was found for has yet to start.
 
 use std::{
     fs::{self, File},
@@ -142,7 +142,8 @@ impl Lock {
     }
 }
 
-/// Whether waiting does not mend it: a full disk and too many open files may pass, a file of somebody else's does not.
+/// Whether waiting does not mend it: a full disk and too many open files may pass, a file of
+/// somebody else's does not.
 fn is_lasting(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull};
     let passes = matches!(

@@ -1,5 +1,5 @@
-//! How the waiting goes, on standard error. On a terminal, what is waited for, and below it a line that is written anew in
-//! its place; elsewhere one line for both now and then.
+//! How the waiting goes, on standard error. On a terminal, what is waited for, and below it a line
+//! that is written anew in its place; elsewhere one line for both now and then.
 
 use std::time::{Duration, Instant};
 
@@ -116,7 +116,8 @@ impl Part {
     }
 }
 
-/// All the parts in their order; where the width has no room for them, the nearest first, and how many more there are.
+/// All the parts in their order; where the width has no room for them, the nearest first, and how
+/// many more there are.
 fn fit(head: &str, parts: &[Part], width: usize) -> String {
     let all = format!("{head}{}", Part::all(parts));
     if all.width() <= width {

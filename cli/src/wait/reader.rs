@@ -28,7 +28,8 @@ use crate::{
 const FAST_INTERVAL: Duration = Duration::from_millis(100);
 /// The driver is given this long beyond an interval before it is said to be silent.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// A server that has the answer gives it in a millisecond; the driver tells more than one that does not.
+/// A server that has the answer gives it in a millisecond; the driver tells more than one that does
+/// not.
 const SERVER_PATIENCE: Duration = Duration::from_secs(1);
 /// A collector that has ended is followed by the next no sooner than this.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
@@ -73,7 +74,8 @@ impl Reader {
         self.interval
     }
 
-    /// The next look: an interval after the last, or sooner in a `hurry`, and at the deadline at the latest.
+    /// The next look: an interval after the last, or sooner in a `hurry`, and at the deadline at
+    /// the latest.
     pub(super) fn read(&mut self, hurry: bool, deadline: Option<Instant>) -> Result<ReadResult> {
         let interval = if hurry {
             self.interval.min(FAST_INTERVAL)
@@ -119,8 +121,8 @@ impl Reader {
         }
     }
 
-    /// What the server of this user or machine says; `None` where there is none that could say anything about these
-    /// GPUs.
+    /// What the server of this user or machine says; `None` where there is none that could say
+    /// anything about these GPUs.
     fn ask_server(&self, within: Duration) -> Option<ReadResult> {
         if self.source.no_daemon || self.source.source != SourceChoice::Auto {
             return None;

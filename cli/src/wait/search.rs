@@ -67,7 +67,8 @@ impl Judged {
     }
 }
 
-/// Waits until enough candidates meet the conditions at once, and takes them, in the driver's order.
+/// Waits until enough candidates meet the conditions at once, and takes them, in the driver's
+/// order.
 pub(crate) fn find(
     search: &Search,
     reader: &mut Reader,
@@ -228,9 +229,11 @@ impl Search {
         ))
     }
 
-    /// Takes what meets the conditions, and looks once more at what it has taken; true when all is there.
+    /// Takes what meets the conditions, and looks once more at what it has taken; true when all is
+    /// there.
     ///
-    /// It holds all that it needs or nothing, so that two waiters for several GPUs never wait for each other.
+    /// It holds all that it needs or nothing, so that two waiters for several GPUs never wait for
+    /// each other.
     fn take(&self, held: &mut Vec<Held>, judged: &mut [Judged]) -> bool {
         let is_met = |judged: &Judged| judged.verdict == Verdict::Met;
         held.retain_mut(|held| {

@@ -28,8 +28,9 @@ pub enum NodesError {
     },
 }
 
-/// The nodes with GPUs, each once, in their order: of lines as `node01 gpu:h100:8(S:0-1)` (`sinfo -N -h -o '%N %G'`), or of
-/// `scontrol show nodes`, also with `-o`. A node is scraped at its address, where Slurm knows it by another than its name.
+/// The nodes with GPUs, each once, in their order: of lines as `node01 gpu:h100:8(S:0-1)` (`sinfo
+/// -N -h -o '%N %G'`), or of `scontrol show nodes`, also with `-o`. A node is scraped at its
+/// address, where Slurm knows it by another than its name.
 ///
 /// # Errors
 /// [`NodesError`]

@@ -62,7 +62,8 @@ impl FromStr for Label {
     }
 }
 
-/// One group of these targets at this port; none where there is no target, so that Prometheus scrapes nothing.
+/// One group of these targets at this port; none where there is no target, so that Prometheus
+/// scrapes nothing.
 pub fn groups(targets: &[Target], port: u16, labels: &[Label]) -> Vec<TargetGroup> {
     let address = |target: &Target| {
         let host = &target.host;

@@ -112,7 +112,8 @@ fn is_about_locale(line: &str) -> bool {
     is_warning || is_setting || line == "are supported and installed on your system."
 }
 
-/// What is said of a host that has neither gpumon nor nvidia-smi; `version` is what another gpumon says it is.
+/// What is said of a host that has neither gpumon nor nvidia-smi; `version` is what another gpumon
+/// says it is.
 pub fn missing(host: &str, version: &str) -> String {
     let version = clean_name(version.trim());
     let install = "install gpumon's wheel there with `pip install jupyterlab_gpumon-*.whl`";

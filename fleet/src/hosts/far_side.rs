@@ -9,8 +9,8 @@ const SCRIPT: &str = include_str!("far_side.sh");
 /// How often it is asked which processes there are: a program is started for it each time.
 const PROCESSES_S: u64 = 5;
 
-/// A command that tells of a host's GPUs so often, until its standard input ends. The shell that takes it, which may be
-/// none of POSIX, hands it on to one that is.
+/// A command that tells of a host's GPUs so often, until its standard input ends. The shell that
+/// takes it, which may be none of POSIX, hands it on to one that is.
 pub(super) fn command(interval: Duration) -> String {
     let lines = SCRIPT
         .lines()
@@ -27,8 +27,8 @@ pub(super) fn command(interval: Duration) -> String {
     format!("exec sh -c '{script}'")
 }
 
-/// Versions whose records are understood, as a pattern: those of the same minor version below 1.0, of the same major
-/// version since.
+/// Versions whose records are understood, as a pattern: those of the same minor version below 1.0,
+/// of the same major version since.
 fn versions() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut numbers = version.split('.');
@@ -53,7 +53,8 @@ mod tests {
             .unwrap()
             .strip_suffix('\'')
             .unwrap();
-        // A single quote would end it, fish would take a backslash before one, csh an exclamation mark before a letter.
+        // A single quote would end it, fish would take a backslash before one, csh an exclamation
+        // mark before a letter.
         assert!(
             !script.contains(['\'', '\n', '@']) && !script.replace("! ", "").contains('!'),
             "{script}"

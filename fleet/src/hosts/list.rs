@@ -15,14 +15,15 @@ const LONGEST: usize = 300;
 /// So often each host of a file may be there.
 const REPEATED: usize = 64;
 
-/// What no name of a host or a user has, and what ssh refuses, too: a shell would obey it where ssh's configuration puts
-/// names into commands. A slash would be another path in an address.
+/// What no name of a host or a user has, and what ssh refuses, too: a shell would obey it where
+/// ssh's configuration puts names into commands. A slash would be another path in an address.
 const NEVER: &str = "'`\"$\\;&<>|(){}[],/*?!#";
 
 /// One host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Host {
-    /// What it is called in a list with others: without user and port, unless others differ in these alone.
+    /// What it is called in a list with others: without user and port, unless others differ in
+    /// these alone.
     pub name: String,
     /// What ssh is told: a name or an address, behind `user@` where that was given.
     pub destination: String,

@@ -1,8 +1,9 @@
 //! Hosts that are read over ssh.
 //!
-//! [`HostList`] is which, as they were typed, [`Ssh`] how the system's `ssh` is started, [`far_side`] what it runs there,
-//! and [`Reader`] makes records of what comes back: those of gpumon as they are, and [`smi`] those of nvidia-smi's CSV.
-//! [`complaint`] makes sentences of what ssh says.
+//! [`HostList`] is which, as they were typed, [`Ssh`] how the system's `ssh` is started,
+//! [`far_side`] what it runs there, and [`Reader`] makes records of what comes back: those of
+//! gpumon as they are, and [`smi`] those of nvidia-smi's CSV. [`complaint`] makes sentences of what
+//! ssh says.
 
 pub mod complaint;
 pub mod far_side;

@@ -1,4 +1,5 @@
-//! Lists of names as Slurm writes them: `node[01-64,70]`, `rack[1-2]node[1-8]`, separated by commas.
+//! Lists of names as Slurm writes them: `node[01-64,70]`, `rack[1-2]node[1-8]`, separated by
+//! commas.
 
 use thiserror::Error;
 
@@ -21,8 +22,8 @@ pub enum NamesError {
     TooMany(usize),
 }
 
-/// The names of a list, in its order, with what is in brackets expanded; at most `most`. Brackets around what has a colon
-/// are those of an IPv6 address and stay.
+/// The names of a list, in its order, with what is in brackets expanded; at most `most`. Brackets
+/// around what has a colon are those of an IPv6 address and stay.
 ///
 /// # Errors
 /// [`NamesError`]

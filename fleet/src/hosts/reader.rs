@@ -10,7 +10,8 @@ pub const LONGEST_LINE: usize = 8 << 20;
 /// What shells of users print before anything else, in bytes, is left out.
 const MOST_BEFORE: usize = 64 << 10;
 
-/// More bytes than a host with many GPUs and processes writes in this time, at ten samples per second.
+/// More bytes than a host with many GPUs and processes writes in this time, at ten samples per
+/// second.
 const MOST_BYTES: usize = 128 << 20;
 const WINDOW_MS: u64 = 10_000;
 
@@ -59,8 +60,8 @@ impl Reader {
         }
     }
 
-    /// Hands on the records of a line: gpumon's as they are, which whoever takes them in has to decode, or those made of
-    /// nvidia-smi's.
+    /// Hands on the records of a line: gpumon's as they are, which whoever takes them in has to
+    /// decode, or those made of nvidia-smi's.
     ///
     /// # Errors
     /// Why nothing can be read there, in a sentence with the cure.

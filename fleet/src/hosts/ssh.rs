@@ -46,8 +46,8 @@ impl Ssh {
         if let Some(config) = &self.config {
             arguments.extend(["-F".into(), config.into()]);
         }
-        // No terminal, no forwarding of anything; a connection that the user's own ssh shares is used, and none is left
-        // behind to be shared.
+        // No terminal, no forwarding of anything; a connection that the user's own ssh shares is
+        // used, and none is left behind to be shared.
         arguments.extend(["-T", "-a", "-x"].map(OsString::from));
         let options = [
             "BatchMode=yes".to_owned(),

@@ -24,8 +24,9 @@ pub struct FleetHistory {
 /// One reading over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetSeries {
-    /// `utilization.gpu_percent` (average), `memory.used_bytes`, `memory.total_bytes`, `power.draw_watts`, `gpus`,
-    /// `gpus_held` (sums). Of hosts over ssh, those are held that had load or more than 1 GiB of memory in use.
+    /// `utilization.gpu_percent` (average), `memory.used_bytes`, `memory.total_bytes`,
+    /// `power.draw_watts`, `gpus`, `gpus_held` (sums). Of hosts over ssh, those are held that had
+    /// load or more than 1 GiB of memory in use.
     pub id: String,
     /// A value for each moment; `null` where there is none.
     pub values: Vec<Option<f64>>,

@@ -1,8 +1,9 @@
 //! What is told of a fleet.
 //!
-//! [`Fleet`] is how all GPUs are now, [`FleetUsage`] who used how much of them, [`FleetEvents`] what went wrong,
-//! [`FleetHistory`] how the whole, or one node, did over time. Whatever there is one of for each GPU comes in columns of the
-//! same length, so that ten thousand GPUs are a few hundred kilobytes.
+//! [`Fleet`] is how all GPUs are now, [`FleetUsage`] who used how much of them, [`FleetEvents`]
+//! what went wrong, [`FleetHistory`] how the whole, or one node, did over time. Whatever there is
+//! one of for each GPU comes in columns of the same length, so that ten thousand GPUs are a few
+//! hundred kilobytes.
 
 mod events;
 mod history;

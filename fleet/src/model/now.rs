@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// How all GPUs of a fleet are now: the answer of `/api/v1/fleet`, and of `/api/v1/fleet/node` for one node alone.
+/// How all GPUs of a fleet are now: the answer of `/api/v1/fleet`, and of `/api/v1/fleet/node` for
+/// one node alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct Fleet {
     /// When this was read, in milliseconds since 1970.
@@ -102,14 +103,16 @@ pub enum FleetState {
 pub enum Resolution {
     /// A GPU.
     Gpu,
-    /// A node, whose readings are averages of its GPUs, or sums of bytes and watts: there are too many GPUs to list.
+    /// A node, whose readings are averages of its GPUs, or sums of bytes and watts: there are too
+    /// many GPUs to list.
     Node,
 }
 
 /// The nodes of a fleet, in columns of the same length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetNodes {
-    /// What they are called: the host of Prometheus' label `instance`, with its port where a host has several.
+    /// What they are called: the host of Prometheus' label `instance`, with its port where a host
+    /// has several.
     pub name: Vec<String>,
     /// How they are.
     pub health: Vec<NodeHealth>,
@@ -146,8 +149,9 @@ pub struct FleetGpus {
     pub models: Vec<String>,
     /// How they are.
     pub health: Vec<GpuHealth>,
-    /// Readings by the ids of their fields: `utilization.gpu_percent`, `memory.used_bytes`, `memory.total_bytes`,
-    /// `power.draw_watts`, `power.limit_watts`, `temperature.gpu_celsius`. A reading that nothing tells is `null`.
+    /// Readings by the ids of their fields: `utilization.gpu_percent`, `memory.used_bytes`,
+    /// `memory.total_bytes`, `power.draw_watts`, `power.limit_watts`, `temperature.gpu_celsius`. A
+    /// reading that nothing tells is `null`.
     pub readings: BTreeMap<String, Vec<Option<f64>>>,
     /// How many processes are on each; `null` where it is not told.
     pub processes: Vec<Option<u32>>,
@@ -231,7 +235,8 @@ pub struct FleetOwner {
     pub user: Option<String>,
     /// What of theirs it is.
     pub kind: OwnerKind,
-    /// Which one: a job's number, a pod's name or UID, a notebook's kernel; empty for a user's other processes.
+    /// Which one: a job's number, a pod's name or UID, a notebook's kernel; empty for a user's
+    /// other processes.
     pub id: String,
     /// The namespace of a pod, where that is told.
     pub namespace: Option<String>,

@@ -76,7 +76,8 @@ pub struct UsageGroup {
     pub energy_joules: Option<f64>,
 }
 
-/// GPU time, active GPU time and energy: the amounts of [`OwnerUsage`] and [`UsageGroup`], in this order.
+/// GPU time, active GPU time and energy: the amounts of [`OwnerUsage`] and [`UsageGroup`], in this
+/// order.
 pub type Amounts = [Option<f64>; 3];
 
 impl FleetUsage {

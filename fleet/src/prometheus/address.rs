@@ -18,7 +18,8 @@ pub(super) struct Address {
 
 impl Address {
     /// # Errors
-    /// What is wrong with it, and the cure. What was typed is not repeated where it may have a password.
+    /// What is wrong with it, and the cure. What was typed is not repeated where it may have a
+    /// password.
     pub(super) fn new(typed: &str) -> Result<Self, SettingsError> {
         let typed = typed.trim();
         if typed.contains('@') {

@@ -30,7 +30,8 @@ pub(super) struct Source {
 /// Moments of a range query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Steps {
-    /// In seconds since 1970, and mostly a multiple of `step_s`, so that all who ask are answered alike.
+    /// In seconds since 1970, and mostly a multiple of `step_s`, so that all who ask are answered
+    /// alike.
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) step_s: u32,
@@ -171,7 +172,8 @@ impl Steps {
         }
     }
 
-    /// The same until this minute: what befell since the last multiple of a long step is not to wait for the next.
+    /// The same until this minute: what befell since the last multiple of a long step is not to
+    /// wait for the next.
     pub(super) fn until_this_minute(range_s: u32, step_s: u32) -> Self {
         let even = Self::until_now(range_s, step_s);
         let later = (now_ms() / 60_000 * 60).saturating_sub(even.to);

@@ -1,4 +1,5 @@
-//! Answers that all who ask share: one is read at a time, while somebody asks, and no more often than its period.
+//! Answers that all who ask share: one is read at a time, while somebody asks, and no more often
+//! than its period.
 
 use std::{
     collections::HashMap,
@@ -44,8 +45,8 @@ impl<T> Default for Cached<T> {
 }
 
 impl<T: Send + Sync + 'static> Cached<T> {
-    /// What was read last; anew where it is time. It is waited for as long as `patience` says of whether there is something
-    /// to show meanwhile; `None` where nothing has been read by then.
+    /// What was read last; anew where it is time. It is waited for as long as `patience` says of
+    /// whether there is something to show meanwhile; `None` where nothing has been read by then.
     pub(super) async fn get<F>(
         self: &Arc<Self>,
         patience: impl FnOnce(bool) -> Duration,
@@ -63,7 +64,8 @@ impl<T: Send + Sync + 'static> Cached<T> {
         self.slot().last.clone()
     }
 
-    /// What was read last; where it is time, it is read anew, and with it comes what closes when that has been.
+    /// What was read last; where it is time, it is read anew, and with it comes what closes when
+    /// that has been.
     pub(super) fn last<F>(
         self: &Arc<Self>,
         read: impl FnOnce(Option<Arc<T>>) -> F,
@@ -110,7 +112,8 @@ impl<T: Send + Sync + 'static> Cached<T> {
         } else {
             fresh.period
         };
-        // Who asks once in each period gets something new each time, and a slow source is at rest half of the time.
+        // Who asks once in each period gets something new each time, and a slow source is at rest
+        // half of the time.
         let pause = if fresh.is_failure {
             pause
         } else {

@@ -1,7 +1,7 @@
 //! A fleet as Prometheus tells it, or what has its HTTP API: Thanos, Mimir or VictoriaMetrics.
 //!
-//! `questions` is every query about now, and how often it is asked; `client` asks within limits, `answer` reads, `facts` is
-//! what single series say, and `assemble` puts them together; `spans` is
+//! `questions` is every query about now, and how often it is asked; `client` asks within limits,
+//! `answer` reads, `facts` is what single series say, and `assemble` puts them together; `spans` is
 //! about what was. `reader` has what was read for all who ask.
 
 mod address;

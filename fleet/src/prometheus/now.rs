@@ -307,7 +307,8 @@ impl NowReader {
         Ok(())
     }
 
-    /// How many GPUs gpumon has, where a rule has found too many to list: to count them takes Prometheus as long as all else.
+    /// How many GPUs gpumon has, where a rule has found too many to list: to count them takes
+    /// Prometheus as long as all else.
     async fn count_recorded(&self, problems: &mut Problems) -> Result<Option<f64>, QueryError> {
         let expression = recorded_census(&self.matchers).filter(|_| self.forced.is_none());
         let Some(expression) = expression else {

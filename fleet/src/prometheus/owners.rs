@@ -9,10 +9,12 @@ use crate::model::{FleetOwner, OwnerKind};
 pub(super) const OWNER_LABELS: &str =
     "user, slurm_job, pbs_job, lsf_job, pod_uid, container, unit, notebook";
 
-/// Labels of what a series is of, which the Prometheus Operator gives to each series for the pod that it scrapes.
+/// Labels of what a series is of, which the Prometheus Operator gives to each series for the pod
+/// that it scrapes.
 const TARGET_LABELS: [&str; 3] = ["pod", "namespace", "container"];
 
-/// Who holds a GPU, as gpumon tells it: the smallest of what is told, as `gpumon` itself adds up what is used.
+/// Who holds a GPU, as gpumon tells it: the smallest of what is told, as `gpumon` itself adds up
+/// what is used.
 pub(super) fn owner(labels: &Labels<'_>, interner: &mut Interner<'_>) -> Option<FleetOwner> {
     let mut text = |label: &str| {
         let text = held(labels, label);

@@ -15,7 +15,8 @@ pub(super) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A regular expression that matches these texts and no others. Prometheus looks such a one up instead of matching it.
+/// A regular expression that matches these texts and no others. Prometheus looks such a one up
+/// instead of matching it.
 pub(super) fn any_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut pattern = String::new();
     for text in texts {
@@ -32,7 +33,8 @@ pub(super) fn any_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     quoted(&pattern)
 }
 
-/// The series of these names; `matchers` are what else they have, as `a="b",c="d"`. `None` of no names.
+/// The series of these names; `matchers` are what else they have, as `a="b",c="d"`. `None` of no
+/// names.
 pub(super) fn series(names: &[&str], matchers: &str) -> Option<String> {
     let braces = |inner: &str| {
         if inner.is_empty() {

@@ -62,7 +62,8 @@ pub(super) struct Scope<'a> {
     pub(super) jobs: &'a BTreeSet<String>,
 }
 
-/// Rules of `deploy/prometheus/fleet.yml` for each node, with the reading that they are, and what it is multiplied by.
+/// Rules of `deploy/prometheus/fleet.yml` for each node, with the reading that they are, and what
+/// it is multiplied by.
 pub(super) const NODE_RULES: [(&str, &str, f64); 8] = [
     ("instance:gpumon_gpus:count", "gpus", 1.0),
     ("instance:gpumon_gpus_down:sum", "gpus_down", 1.0),
@@ -377,7 +378,8 @@ impl Scope<'_> {
     }
 }
 
-/// Whether what has GPUs could be scraped; also where its job is not known, since nothing of it ever could.
+/// Whether what has GPUs could be scraped; also where its job is not known, since nothing of it
+/// ever could.
 pub(super) fn up(scope: &Scope<'_>) -> Option<String> {
     let mut pattern = any_of(scope.jobs.iter().map(String::as_str));
     // It ends in its quote.
@@ -400,7 +402,8 @@ pub(super) fn recorded_census(matchers: &str) -> Option<String> {
     ))
 }
 
-/// How many GPUs there are under whose names, with gpumon's or without. It decides what else is asked.
+/// How many GPUs there are under whose names, with gpumon's or without. It decides what else is
+/// asked.
 pub(super) fn census(matchers: &str, with_own: bool) -> Option<String> {
     let mut names = if with_own { vec![UP] } else { Vec::new() };
     names.extend(metrics::names(

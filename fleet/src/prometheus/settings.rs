@@ -4,7 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use thiserror::Error;
 
-/// Where Prometheus is, and how this program comes in. Secrets are in files, which are read anew when they change.
+/// Where Prometheus is, and how this program comes in. Secrets are in files, which are read anew
+/// when they change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The address below which `/api/v1/query` is, as `https://prometheus.example.org:9090/prefix`. It has no credentials.
@@ -17,9 +18,11 @@ pub struct Settings {
     pub client_certificate: Option<ClientCertificate>,
     /// Further headers of each request, as the tenant of Mimir in `X-Scope-OrgID`.
     pub headers: Vec<(String, String)>,
-    /// Labels and values that all series have that are read, as `cluster` where one Prometheus has several.
+    /// Labels and values that all series have that are read, as `cluster` where one Prometheus has
+    /// several.
     pub labels: Vec<(String, String)>,
-    /// The label that names the node; the host of `instance` otherwise, or dcgm-exporter's `Hostname`.
+    /// The label that names the node; the host of `instance` otherwise, or dcgm-exporter's
+    /// `Hostname`.
     pub node_label: Option<String>,
     /// How often readings are read while somebody watches.
     pub period: Duration,

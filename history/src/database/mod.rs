@@ -181,7 +181,8 @@ impl Database {
     /// # Errors
     /// Where that fails, or it is not of this version.
     pub fn open(folder: &Path) -> Result<Self, DatabaseError> {
-        // The file names users and their processes; what SQLite creates beside it gets the same mode.
+        // The file names users and their processes; what SQLite creates beside it gets the same
+        // mode.
         drop(
             Folder::create(folder, Owner::Own)?
                 .open_file(FILE)
@@ -196,7 +197,8 @@ impl Database {
             inode: inode(folder),
         };
         database.check()?;
-        // A file that is there is not written to before it has been read: one that is damaged is kept as it was.
+        // A file that is there is not written to before it has been read: one that is damaged is
+        // kept as it was.
         if database
             .connection
             .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?
@@ -207,7 +209,8 @@ impl Database {
             database.set("auto_vacuum", 2)?;
         }
         database.set("journal_mode", "wal")?;
-        // Whatever kills the program loses nothing; a power failure may lose what came since the last checkpoint.
+        // Whatever kills the program loses nothing; a power failure may lose what came since the
+        // last checkpoint.
         database.set("synchronous", "normal")?;
         database.set("cache_size", -256)?;
         database.set("wal_autocheckpoint", 128)?;
@@ -223,8 +226,9 @@ impl Database {
     pub fn open_to_read(folder: &Path) -> Result<Self, DatabaseError> {
         let path = path_in(folder)?;
         let opened = Self::open_uri(folder, &uri(&path, "mode=ro"));
-        // Of a database in WAL mode, SQLite makes files beside it even to read it, which a disk that is full or read-only
-        // refuses. One that was closed has all in itself, and nobody can change it there.
+        // Of a database in WAL mode, SQLite makes files beside it even to read it, which a disk
+        // that is full or read-only refuses. One that was closed has all in itself, and nobody can
+        // change it there.
         let is_refused = |error: &DatabaseError| {
             let DatabaseError::Sqlite(error) = error else {
                 return false;

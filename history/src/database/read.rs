@@ -45,8 +45,8 @@ impl Database {
         Ok(tiers)
     }
 
-    /// Puts what a tier knows into a grid, and behind its newest row what the finer ones know. Returns the end of the newest
-    /// of all rows.
+    /// Puts what a tier knows into a grid, and behind its newest row what the finer ones know.
+    /// Returns the end of the newest of all rows.
     ///
     /// # Errors
     /// Where it cannot be read.
@@ -189,7 +189,8 @@ impl Database {
         Ok(devices.collect::<Result<_, _>>()?)
     }
 
-    /// The newest events of a span, the oldest first. Those of processes come last to be among them.
+    /// The newest events of a span, the oldest first. Those of processes come last to be among
+    /// them.
     ///
     /// # Errors
     /// Where they cannot be read.
@@ -211,8 +212,8 @@ impl Database {
         Ok(events)
     }
 
-    /// Which jobs were on which devices, those that were there last first: at most [`MOST`](crate::jobs::MOST), all of them or
-    /// those that are called so.
+    /// Which jobs were on which devices, those that were there last first: at most
+    /// [`MOST`](crate::jobs::MOST), all of them or those that are called so.
     ///
     /// # Errors
     /// Where they cannot be read.
@@ -341,14 +342,16 @@ impl StoredSpan {
     }
 }
 
-/// The newest events of these kinds in a span. An index has their order, so that JSON is read of those alone that are given.
+/// The newest events of these kinds in a span. An index has their order, so that JSON is read of
+/// those alone that are given.
 fn events_sql(kinds: &str) -> String {
     format!(
         "SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2 AND {kinds} ORDER BY at_ms DESC LIMIT ?3"
     )
 }
 
-/// The newest conditions of a span: what lasts and what has ended since its beginning are found in an index.
+/// The newest conditions of a span: what lasts and what has ended since its beginning are found in
+/// an index.
 const CONDITIONS: &str = "
     SELECT uuid, from_ms, to_ms, json FROM condition WHERE rowid IN (
         SELECT rowid FROM (

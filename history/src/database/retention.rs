@@ -1,9 +1,9 @@
 //! What is too old, or too much, is forgotten: a little at a time, so that nothing waits for it.
 //!
-//! The system's clock can be wrong by years, after a start or at any time. Age is therefore measured from the newest row
-//! of the file, and rows are deleted no faster than this process runs: a wrong clock costs a day of history in a day,
-//! and a correct one costs nothing more, since rows are added no faster, either. Time in which nothing was recorded does
-//! not count.
+//! The system's clock can be wrong by years, after a start or at any time. Age is therefore
+//! measured from the newest row of the file, and rows are deleted no faster than this process runs:
+//! a wrong clock costs a day of history in a day, and a correct one costs nothing more, since rows
+//! are added no faster, either. Time in which nothing was recorded does not count.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ pub(crate) struct Limits {
     pub(crate) size_bytes: u64,
 }
 
-/// How much of the time that is recorded may be deleted because of its age: as much as this process has run.
+/// How much of the time that is recorded may be deleted because of its age: as much as this process
+/// has run.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance([u64; TIERS.len()]);
 
@@ -39,8 +40,9 @@ const ROWS: i64 = 1000;
 const PROCESS_EVENTS_MS: u64 = 30 * DAY_MS;
 
 impl Database {
-    /// Forgets what is older than its tier is kept, as far as that is allowed. Where the file is larger than it may be, the
-    /// oldest rows of all tables go, of each the same share, so that it reaches less far back in all resolutions.
+    /// Forgets what is older than its tier is kept, as far as that is allowed. Where the file is
+    /// larger than it may be, the oldest rows of all tables go, of each the same share, so that it
+    /// reaches less far back in all resolutions.
     pub(crate) fn forget(
         &self,
         now_ms: u64,
@@ -54,7 +56,8 @@ impl Database {
         if self.used_bytes()? > limits.size_bytes {
             self.forget_oldest_share()?;
         }
-        // Pages that are free are used again; they are given back only where the file is larger than it may be.
+        // Pages that are free are used again; they are given back only where the file is larger
+        // than it may be.
         if self.number("page_count")? * self.number("page_size")? > limits.size_bytes {
             // Each step gives back a page.
             let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum(512)")?;
@@ -154,7 +157,8 @@ impl Database {
     }
 }
 
-/// The tables whose rows are forgotten beside those of the tiers, with their time and how long it is kept.
+/// The tables whose rows are forgotten beside those of the tiers, with their time and how long it
+/// is kept.
 fn kept() -> impl Iterator<Item = (&'static str, (&'static str, u64))> {
     TABLES
         .iter()

@@ -140,7 +140,8 @@ impl Database {
             }
         }
         for (device, (samples, totals)) in devices {
-            // What the row was made of may have been deleted; with a clock that was set back, the stored row describes an earlier period.
+            // What the row was made of may have been deleted; with a clock that was set back, the
+            // stored row describes an earlier period.
             if self
                 .samples(subject, tier, from_ms, device)?
                 .is_some_and(|known| known > samples)

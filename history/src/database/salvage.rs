@@ -1,8 +1,8 @@
 //! What can still be read of a damaged file goes into the one that was begun in its place.
 //!
-//! Rows are read by their numbers, which needs no index. Behind a page that cannot be read it goes on with the next one
-//! that can: the distance doubles until there is one, and is halved again to the nearest; what lies between is read from
-//! its other end.
+//! Rows are read by their numbers, which needs no index. Behind a page that cannot be read it goes
+//! on with the next one that can: the distance doubles until there is one, and is halved again to
+//! the nearest; what lies between is read from its other end.
 
 use std::{
     collections::HashMap,
@@ -88,7 +88,8 @@ impl Salvage {
         self.begun_ms
     }
 
-    /// Adds what it can within a time; how many rows it has added in all, once there is nothing more.
+    /// Adds what it can within a time; how many rows it has added in all, once there is nothing
+    /// more.
     ///
     /// # Errors
     /// Where nothing can be written. What could not be is tried again.

@@ -74,8 +74,8 @@ pub(super) fn columns_of(id: &str, kind: Kind) -> Vec<String> {
     }
 }
 
-/// A table beside those of the tiers. A new one is an entry here: it is made in files that lack it, forgets what is too old
-/// or too much, is taken over from a damaged file, and is in the reference.
+/// A table beside those of the tiers. A new one is an entry here: it is made in files that lack it,
+/// forgets what is too old or too much, is taken over from a damaged file, and is in the reference.
 pub(super) struct Table {
     pub(super) name: &'static str,
     /// What it is for.
@@ -160,16 +160,17 @@ pub(super) const TABLES: &[Table] = &[
     },
 ];
 
-/// Starts and ends of processes, which are many: they are kept for less long, and give way to other events.
+/// Starts and ends of processes, which are many: they are kept for less long, and give way to other
+/// events.
 pub(super) const OF_PROCESSES: &str = "kind IN ('process_started', 'process_ended')";
 
 /// Finds the other ones among them.
 const IMPORTANT_EVENTS: &str =
     "event (at_ms) WHERE kind NOT IN ('process_started', 'process_ended')";
 
-/// What makes each version of the tables of the one before: the first entry that of version 2. A new one is a line here,
-/// with a case in `history/tests/store/versions.rs`; it sees the tables as the version before left them. New tables, indexes and
-/// fields are no new version.
+/// What makes each version of the tables of the one before: the first entry that of version 2. A
+/// new one is a line here, with a case in `history/tests/store/versions.rs`; it sees the tables as
+/// the version before left them. New tables, indexes and fields are no new version.
 const STEPS: &[&str] = &[];
 
 /// Of the tables.
@@ -186,8 +187,8 @@ pub(super) fn tables() -> impl Iterator<Item = String> {
         .chain(tiers)
 }
 
-/// Makes the tables, and the columns of fields that are new. Where there is nothing to make, nothing is written: a full
-/// disk keeps nobody from reading.
+/// Makes the tables, and the columns of fields that are new. Where there is nothing to make,
+/// nothing is written: a full disk keeps nobody from reading.
 pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
     migrate_by(STEPS, connection)
 }
@@ -352,8 +353,8 @@ pub(super) fn job_kind_word(kind: JobKind, private: bool) -> &'static str {
         .map_or(kind.word(), |(word, _)| word)
 }
 
-/// Parses a stored kind of a job into the kind and [`Job::private`](gpumon_probe::model::Job::private). `None` for a
-/// kind of a newer version.
+/// Parses a stored kind of a job into the kind and
+/// [`Job::private`](gpumon_probe::model::Job::private). `None` for a kind of a newer version.
 pub(super) fn parse_job_kind(word: &str) -> Option<(JobKind, bool)> {
     let private = PRIVATE_KINDS
         .iter()

@@ -17,7 +17,8 @@ const USER: &str = "user";
 /// What no listed process can have used.
 const UNHELD: &str = "unheld";
 
-/// To what is there already, as an earlier program or an earlier bucket has left it, the rest is added.
+/// To what is there already, as an earlier program or an earlier bucket has left it, the rest is
+/// added.
 const ADD: &str = "
     INSERT INTO usage (at_ms, kind, id, user, name, gpu_seconds, exclusive_seconds, active_seconds, joules_least,
         joules_most, joules_estimate) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)

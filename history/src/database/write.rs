@@ -119,8 +119,8 @@ impl Database {
         self.at_once(|database| Ok(events.try_for_each(|event| database.add_event(&event))?))
     }
 
-    /// Adds a bucket. To one of the same time, as a restart or a late sample leaves it, it adds its samples; whether there
-    /// was one.
+    /// Adds a bucket. To one of the same time, as a restart or a late sample leaves it, it adds its
+    /// samples; whether there was one.
     pub(crate) fn add_bucket(
         &self,
         bucket: &Bucket,
@@ -348,8 +348,8 @@ impl Database {
         Ok(())
     }
 
-    /// Ends what was the matter, and the runs, when the last program that wrote here was killed: they are known until the
-    /// last row.
+    /// Ends what was the matter, and the runs, when the last program that wrote here was killed:
+    /// they are known until the last row.
     pub(crate) fn end_what_was_left_open(&self) -> Result<(), rusqlite::Error> {
         let last = "(SELECT coalesce(max(at_ms) + 10000, 0) FROM host_10s)";
         self.connection.execute_batch(&format!(

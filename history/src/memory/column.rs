@@ -1,7 +1,7 @@
 //! One field of some buckets, in few bytes.
 //!
-//! Gauges have four digits, so that all of a column are whole numbers of one power of ten. Each is written as its
-//! difference to the one before; the least and the largest as theirs to the mean.
+//! Gauges have four digits, so that all of a column are whole numbers of one power of ten. Each is
+//! written as its difference to the one before; the least and the largest as theirs to the mean.
 
 use gpumon_probe::stat::Stat;
 

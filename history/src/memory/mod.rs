@@ -30,10 +30,12 @@ pub const REACH_MS: u64 = 6 * 60 * 60 * 1000;
 /// So many buckets are packed together: five minutes.
 const PACKED: usize = 30;
 
-/// So many buckets are kept: the number and not the time, since a clock that is set must not empty the memory.
+/// So many buckets are kept: the number and not the time, since a clock that is set must not empty
+/// the memory.
 const MOST: usize = (REACH_MS / BUCKET_MS) as usize;
-/// The most conditions and jobs in all packed buckets. Values have a size that follows from the number of GPUs; these grow
-/// with the number of processes that start and end, so the oldest are dropped.
+/// The most conditions and jobs in all packed buckets. Values have a size that follows from the
+/// number of GPUs; these grow with the number of processes that start and end, so the oldest are
+/// dropped.
 const MOST_CONDITIONS: usize = 4096;
 const MOST_JOBS: usize = 8192;
 
@@ -61,8 +63,8 @@ struct Block {
 }
 
 impl MemoryTier {
-    /// Adds a bucket, to one of the same time what came later, and forgets the oldest where there are too many. After a clock
-    /// was set back, the times of what was added before can be later.
+    /// Adds a bucket, to one of the same time what came later, and forgets the oldest where there
+    /// are too many. After a clock was set back, the times of what was added before can be later.
     pub fn push(&mut self, bucket: Bucket) {
         if let Some(known) = self
             .newest
@@ -174,7 +176,8 @@ impl MemoryTier {
     }
 }
 
-/// Keeps `most` items in all, of lists from the newest to the oldest, each of which has its oldest item first.
+/// Keeps `most` items in all, of lists from the newest to the oldest, each of which has its oldest
+/// item first.
 fn drop_oldest<'a, T: 'a>(lists: impl Iterator<Item = &'a mut Vec<T>>, most: usize) {
     let mut room = most;
     for list in lists {
@@ -187,8 +190,8 @@ fn drop_oldest<'a, T: 'a>(lists: impl Iterator<Item = &'a mut Vec<T>>, most: usi
 }
 
 impl Block {
-    /// Moves the usage of the quarters of an hour that this block has, too, out of the one before it, so that each quarter's
-    /// owners are kept once.
+    /// Moves the usage of the quarters of an hour that this block has, too, out of the one before
+    /// it, so that each quarter's owners are kept once.
     fn take_usage_of(&mut self, before: &mut Self) {
         let is_shared =
             |period: &mut Period| self.usage.iter().any(|own| own.at_ms == period.at_ms);

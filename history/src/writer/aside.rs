@@ -12,7 +12,8 @@ use crate::database::FILE;
 /// What SQLite has beside a database. These go first: what they hold must not get into a new one.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-/// Keeps a damaged file for whoever can read it, and makes room for a new one; says how it is called now.
+/// Keeps a damaged file for whoever can read it, and makes room for a new one; says how it is
+/// called now.
 pub(super) fn move_aside(folder: &Path) -> io::Result<String> {
     let aside = format!("{FILE}.corrupt-{}", now_ms());
     for beside in BESIDE {
@@ -30,8 +31,8 @@ pub(super) fn wal_bytes(folder: &Path) -> u64 {
     bytes(&folder.join(format!("{FILE}-wal")))
 }
 
-/// Deletes damaged files, the oldest first, while all that is there is larger than it may be; not the one of which rows
-/// are still read.
+/// Deletes damaged files, the oldest first, while all that is there is larger than it may be; not
+/// the one of which rows are still read.
 pub(super) fn forget_damaged(
     folder: &Path,
     size_bytes: u64,

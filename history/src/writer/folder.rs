@@ -18,8 +18,8 @@ const LOCK: &str = "history.lock";
 /// Why a folder cannot be written to.
 pub(super) struct Refusal {
     pub(super) why: String,
-    /// Whether what is there can be read: not where another machine writes it, since two machines do not share the memory
-    /// in which SQLite keeps what is new.
+    /// Whether what is there can be read: not where another machine writes it, since two machines
+    /// do not share the memory in which SQLite keeps what is new.
     pub(super) is_readable: bool,
     /// Whether another program writes there.
     pub(super) is_anothers: bool,
@@ -58,7 +58,8 @@ pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
     let own = uname().nodename().to_string_lossy().into_owned();
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
-            // For whoever shares the folder over a network. Without it, nobody reads there meanwhile.
+            // For whoever shares the folder over a network. Without it, nobody reads there
+            // meanwhile.
             let _ = file
                 .set_len(0)
                 .and_then(|()| file.write_all(own.as_bytes()));

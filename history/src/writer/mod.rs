@@ -1,7 +1,7 @@
 //! The thread that writes to disk, so that nothing else waits for it.
 //!
-//! A slow or full disk costs history on disk, never readings: what does not get through stays in memory for hours. While
-//! something is wrong, it is tried again every minute.
+//! A slow or full disk costs history on disk, never readings: what does not get through stays in
+//! memory for hours. While something is wrong, it is tried again every minute.
 
 mod aside;
 mod folder;
@@ -45,8 +45,8 @@ pub struct Settings {
 /// How it goes with the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Whether history can be read from disk. It can be where it is not written: on a full disk, or where another gpumon
-    /// writes.
+    /// Whether history can be read from disk. It can be where it is not written: on a full disk, or
+    /// where another gpumon writes.
     pub is_readable: bool,
     /// What is wrong, with its cure.
     pub problem: Option<String>,
@@ -73,8 +73,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts it. `restore` gets what is there already, of the last `reach_ms`; `tell` gets each problem once, and that it is
-    /// over.
+    /// Starts it. `restore` gets what is there already, of the last `reach_ms`; `tell` gets each
+    /// problem once, and that it is over.
     ///
     /// # Errors
     /// Where there can be no more threads.
@@ -106,13 +106,14 @@ impl Writer {
         })
     }
 
-    /// How large the file may become from now on; what is too much is deleted within a minute of the next write.
+    /// How large the file may become from now on; what is too much is deleted within a minute of
+    /// the next write.
     pub fn limit(&self, size_bytes: u64) {
         self.size_bytes.store(size_bytes, Ordering::Relaxed);
     }
 
-    /// Hands it a bucket. It never waits; what a disk that does not work cannot take is kept for as long as memory keeps
-    /// it.
+    /// Hands it a bucket. It never waits; what a disk that does not work cannot take is kept for as
+    /// long as memory keeps it.
     pub fn add_bucket(&self, bucket: Bucket) {
         self.inbox.add_bucket(bucket);
     }
@@ -151,7 +152,8 @@ impl Writer {
             .inspect_err(|error| self.hear_of(inode, error))
     }
 
-    /// Takes in what went wrong for a reader: a damaged file is replaced, although what is written meets no damage.
+    /// Takes in what went wrong for a reader: a damaged file is replaced, although what is written
+    /// meets no damage.
     pub fn reading_failed(&self, database: &Database, error: &DatabaseError) {
         self.hear_of(database.inode(), error);
     }

@@ -5,8 +5,9 @@ use gpumon_probe::model::EventKind;
 use super::inbox::Pending;
 use crate::{bucket::BUCKET_MS, database::Database, span::ConditionSpan};
 
-/// Forgets what is on disk already, which are the times that have a row: the newest row may be of a clock that was wrong.
-/// What was the matter then and still is, is known to this program alone from now on; so are its marks, cells and runs.
+/// Forgets what is on disk already, which are the times that have a row: the newest row may be of a
+/// clock that was wrong. What was the matter then and still is, is known to this program alone from
+/// now on; so are its marks, cells and runs.
 pub(super) fn forget_known(
     pending: &mut Pending,
     database: &Database,

@@ -173,7 +173,8 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
             what: EventKind::Cell(cell()),
             ..mark(FIRST_MS + 399 * BUCKET_MS)
         });
-        // Half an hour makes rows of all tiers, so that the writer meets each of them that no reader does.
+        // Half an hour makes rows of all tiers, so that the writer meets each of them that no
+        // reader does.
         (200..400).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
         let (conditions, jobs) = (vec![condition(FIRST_MS)], vec![job(FIRST_MS)]);
         let usage = vec![Period {

@@ -1,5 +1,5 @@
-//! A disk that is full or read-only, from the start or later: what was read meanwhile is written when it works again, and
-//! what is there can be read.
+//! A disk that is full or read-only, from the start or later: what was read meanwhile is written
+//! when it works again, and what is there can be read.
 
 use std::{
     env, fs,
@@ -25,8 +25,8 @@ use crate::{
     writing::{FIRST_MS, next, start, wait},
 };
 
-/// Where a test needs a disk of its own, it runs again in a namespace that has one; false where it is there. A system that
-/// gives no namespace fails it, unless it is told so.
+/// Where a test needs a disk of its own, it runs again in a namespace that has one; false where it
+/// is there. A system that gives no namespace fails it, unless it is told so.
 fn within_own_disk(test: &str) -> bool {
     const INSIDE: &str = "GPUMON_TEST_DISK";
     const LEFT_OUT: &str = "GPUMON_TEST_NO_NAMESPACES";

@@ -1,5 +1,5 @@
-//! A disk that does not work costs history on disk, and nothing else: each fault is told once, in words, and what works
-//! again is written again.
+//! A disk that does not work costs history on disk, and nothing else: each fault is told once, in
+//! words, and what works again is written again.
 
 use std::{
     fs::{self, Permissions},

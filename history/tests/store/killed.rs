@@ -1,4 +1,5 @@
-//! A program that is killed at any moment while it writes loses nothing that it had written, and never the file.
+//! A program that is killed at any moment while it writes loses nothing that it had written, and
+//! never the file.
 
 use std::{
     env,
@@ -34,7 +35,8 @@ fn kills() -> u64 {
 /// A multiple of the longest tier's time.
 const FIRST_MS: u64 = 1_800_000_000_000;
 
-/// Writes buckets, each as soon as the one before is on disk, and says which are, until it is killed.
+/// Writes buckets, each as soon as the one before is on disk, and says which are, until it is
+/// killed.
 fn write(folder: &Path) -> ! {
     let restored = |_| {};
     let settings = Settings {

@@ -1,4 +1,5 @@
-//! The history in memory and on disk, and files of it that are damaged, full or of an older program.
+//! The history in memory and on disk, and files of it that are damaged, full or of an older
+//! program.
 
 mod damage;
 mod database;

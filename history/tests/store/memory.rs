@@ -9,8 +9,8 @@ use gpumon_history::{
     wanted::Wanted,
 };
 
-/// Of a real GPU, a third of the fields move all the time; the others are constant for minutes, as those of engines that
-/// nobody uses.
+/// Of a real GPU, a third of the fields move all the time; the others are constant for minutes, as
+/// those of engines that nobody uses.
 fn bucket(at_ms: u64) -> Bucket {
     let (mut bucket, constant) = (
         support::bucket(at_ms, 8),

@@ -19,7 +19,8 @@ pub(crate) fn noise(seeds: [u64; 3]) -> f64 {
     (state >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// What a field did in one bucket: it moves by a tenth around a level that changes every few minutes.
+/// What a field did in one bucket: it moves by a tenth around a level that changes every few
+/// minutes.
 fn stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat> {
     // One in eight is not supported.
     if place % 8 == 7 {

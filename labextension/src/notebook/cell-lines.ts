@@ -1,6 +1,6 @@
 /**
- * The lines below a notebook's cells: what runs take of the GPUs, and until then what the notebook has stored of earlier
- * ones, for which neither a server nor a kernel is needed.
+ * The lines below a notebook's cells: what runs take of the GPUs, and until then what the notebook
+ * has stored of earlier ones, for which neither a server nor a kernel is needed.
  */
 
 import { CellLine, type StoredCost } from '@gpumon/page/cells';
@@ -19,7 +19,9 @@ import { hasStoredCosts, isOfLastRun, storeCost, storedCostOf } from './stored-c
 const REFRESH_MS = 300;
 
 export interface CellLinesOptions {
-  /** The connection, whose making also sets language and units; it need not have reached a server. */
+  /**
+   * The connection, whose making also sets language and units; it need not have reached a server.
+   */
   feed: () => Promise<Feed>;
   /** What is chosen now. */
   settings: () => Pick<Settings, 'cellLine' | 'storeCosts'> | null;

@@ -12,7 +12,10 @@ export interface StartedExecution {
   code: string;
 }
 
-/** Receives the executions of a notebook's cells. `execution` identifies an execution; times are the kernel's clock. */
+/**
+ * Receives the executions of a notebook's cells. `execution` identifies an execution; times are the
+ * kernel's clock.
+ */
 export interface ExecutionListener {
   started: (execution: string, what: StartedExecution) => void;
   ended: (execution: string, at_ms: number) => void;

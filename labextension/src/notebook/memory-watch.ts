@@ -24,7 +24,10 @@ interface Shown {
   seen: boolean;
 }
 
-/** One notification for each GPU as long as its memory runs out. It is inactive while the page is hidden. */
+/**
+ * One notification for each GPU as long as its memory runs out. It is inactive while the page is
+ * hidden.
+ */
 export class MemoryWatch implements IDisposable {
   isDisposed = false;
   private readonly warnings = new MemoryWarnings();

@@ -1,4 +1,7 @@
-/** What is used of JupyterLab's notebook panels. Their package would bring the whole notebook along for a few types. */
+/**
+ * What is used of JupyterLab's notebook panels. Their package would bring the whole notebook along
+ * for a few types.
+ */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Toolbar } from '@jupyterlab/ui-components';

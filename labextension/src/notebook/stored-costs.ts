@@ -1,4 +1,7 @@
-/** What a notebook keeps in its cells of what their runs took. Nothing here can be undone, as outputs cannot. */
+/**
+ * What a notebook keeps in its cells of what their runs took. Nothing here can be undone, as
+ * outputs cannot.
+ */
 
 import {
   EXECUTION_KEY,
@@ -28,7 +31,10 @@ export function isOfLastRun(stored: StoredCost, cell: CellModel): boolean {
   );
 }
 
-/** Stores what a run took, or that it took nothing. A cell that says so already, and with it the file, stays as it is. */
+/**
+ * Stores what a run took, or that it took nothing. A cell that says so already, and with it the
+ * file, stays as it is.
+ */
 export function storeCost(cell: CellModel, cost: StoredCost | null): void {
   const before = cell.getMetadata(METADATA_KEY);
   if (cost !== null) {

@@ -1,7 +1,9 @@
-//! The files that Slurm's prolog writes, one for each GPU or MIG device of a job, and its epilog removes.
+//! The files that Slurm's prolog writes, one for each GPU or MIG device of a job, and its epilog
+//! removes.
 //!
-//! Princeton's jobstats defines them: `/run/gpustat/<UUID>` holds `<job id> <uid>`. Only what root or this process's own
-//! user wrote is believed, and nothing is opened but a regular file of that name.
+//! Princeton's jobstats defines them: `/run/gpustat/<UUID>` holds `<job id> <uid>`. Only what root
+//! or this process's own user wrote is believed, and nothing is opened but a regular file of that
+//! name.
 
 use std::{
     collections::HashMap,
@@ -68,7 +70,8 @@ fn devices(jobs: &[JobOfDevice], names: &HashMap<u32, String>) -> Vec<AllocatedD
     jobs.iter().map(device).collect()
 }
 
-/// What the files of a folder tell, in the order of their names; nothing, where there is no such folder.
+/// What the files of a folder tell, in the order of their names; nothing, where there is no such
+/// folder.
 pub(super) fn read(folder: &Path, own_uid: u32) -> Vec<JobOfDevice> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     // Beside them are files named by ordinals, which count differently in each job.

@@ -1,7 +1,8 @@
-//! To whom schedulers have given GPUs: Slurm's prolog leaves files, and a server passes on what the kubelet tells.
+//! To whom schedulers have given GPUs: Slurm's prolog leaves files, and a server passes on what the
+//! kubelet tells.
 //!
-//! An allocation tells who holds a GPU on which nothing runs yet, and names the processes on it whose cgroups and
-//! environments name nobody, or a pod by its UID alone.
+//! An allocation tells who holds a GPU on which nothing runs yet, and names the processes on it
+//! whose cgroups and environments name nobody, or a pod by its UID alone.
 
 mod gpustat;
 mod naming;
@@ -27,7 +28,8 @@ use crate::{
 /// Where the prolog of Princeton's jobstats writes.
 pub const SLURM_GPUS: &str = "/run/gpustat";
 
-/// More than share a GPU by time-slicing; whoever asks Kubernetes for more must not make samples longer without end.
+/// More than share a GPU by time-slicing; whoever asks Kubernetes for more must not make samples
+/// longer without end.
 const MOST_PER_DEVICE: usize = 64;
 
 /// More than a machine has, MIG devices included.
@@ -36,8 +38,8 @@ const MOST_DEVICES: usize = 1024;
 /// A device that was given to somebody.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocatedDevice {
-    /// The UUID of a GPU or MIG device, or `gpu-N` for the GPU with the minor number N, as NVIDIA's driver for dynamic
-    /// resource allocation names them.
+    /// The UUID of a GPU or MIG device, or `gpu-N` for the GPU with the minor number N, as NVIDIA's
+    /// driver for dynamic resource allocation names them.
     pub device: String,
     /// To whom.
     pub to: Allocation,

@@ -106,8 +106,8 @@ impl Device {
         }
     }
 
-    /// A process that nothing else says to be of a job, or of one by its SLUID alone, is of the one that holds the device,
-    /// unless it is another user's: a monitor's or a display's.
+    /// A process that nothing else says to be of a job, or of one by its SLUID alone, is of the one
+    /// that holds the device, unless it is another user's: a monitor's or a display's.
     fn name_job(&self, owner: &mut Owner, user: Option<&str>) {
         let jobs = self.holders.iter().filter_map(|holder| match holder {
             Allocation::Slurm { job_id, user } => Some((job_id, user.as_deref())),

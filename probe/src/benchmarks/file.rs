@@ -72,8 +72,8 @@ fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
     Ok(gpus)
 }
 
-/// Changes what a file has: the whole file, or nothing of it. Folder and file are made where there is none. Other
-/// processes that change it wait meanwhile.
+/// Changes what a file has: the whole file, or nothing of it. Folder and file are made where there
+/// is none. Other processes that change it wait meanwhile.
 ///
 /// # Errors
 /// Where it cannot be read or written. What it had stays.

@@ -43,7 +43,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// How fast this is beside `old`: 1 is as fast, and more is faster. `None` where that is no number.
+    /// How fast this is beside `old`: 1 is as fast, and more is faster. `None` where that is no
+    /// number.
     pub fn ratio(&self, old: &Self) -> Option<f64> {
         Some(old.median_us / self.median_us).filter(|ratio| ratio.is_finite())
     }

@@ -1,5 +1,6 @@
-//! What benchmarks of each GPU have shown, kept over time in a file of the data directory: its baseline, and its latest
-//! results beside that. A chip that computes at a third of its speed passes every check that looks at the chip alone.
+//! What benchmarks of each GPU have shown, kept over time in a file of the data directory: its
+//! baseline, and its latest results beside that. A chip that computes at a third of its speed
+//! passes every check that looks at the chip alone.
 //!
 //! [`measurement`] is one result, [`file`] the file, [`watched`] what a collector knows of it.
 
@@ -23,7 +24,8 @@ pub use self::{
 /// A result is below its baseline from this ratio on.
 pub const BELOW_BASELINE: f64 = 0.9;
 
-/// A baseline is below those of its siblings from this ratio on: chips of one model differ by some percent.
+/// A baseline is below those of its siblings from this ratio on: chips of one model differ by some
+/// percent.
 pub const BELOW_SIBLINGS: f64 = 0.85;
 
 /// More than there are workloads, types and usual sizes; beyond it, the oldest are forgotten.
@@ -93,8 +95,8 @@ impl Benchmarks {
             .flat_map(|(uuid, gpu)| gpu.baseline.iter().map(|result| (uuid.as_str(), result)))
     }
 
-    /// Makes these results of a GPU its baseline, in the place of those of the same work. What they were before says
-    /// nothing any more.
+    /// Makes these results of a GPU its baseline, in the place of those of the same work. What they
+    /// were before says nothing any more.
     pub fn save_baseline(&mut self, uuid: &str, name: &str, results: Vec<Measurement>) {
         let gpu = self.gpus.entry(uuid.to_owned()).or_default();
         name.clone_into(&mut gpu.name);
@@ -145,7 +147,8 @@ impl Benchmarks {
         Some(Siblings { median_us, count })
     }
 
-    /// Of the latest results of a GPU that are below their baselines, the one that is furthest below.
+    /// Of the latest results of a GPU that are below their baselines, the one that is furthest
+    /// below.
     pub fn below_baseline(&self, uuid: &str) -> Option<BelowBaseline> {
         let gpu = self.gpus.get(uuid)?;
         let below = gpu.latest.iter().filter_map(|latest| {
@@ -164,7 +167,8 @@ impl Benchmarks {
         below.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// Of the baselines of a GPU that are below those of its siblings, the one that is furthest below.
+    /// Of the baselines of a GPU that are below those of its siblings, the one that is furthest
+    /// below.
     pub fn below_siblings(&self, uuid: &str) -> Option<BelowSiblings> {
         let below = self.baseline(uuid).iter().filter_map(|baseline| {
             let siblings = self.siblings(uuid, baseline)?;

@@ -10,7 +10,8 @@ use std::{
 use super::{BelowBaseline, file};
 use crate::file_stamp::FileStamp;
 
-/// The GPUs whose latest results are below their baselines. Readings take it as it is, and never wait for the disk.
+/// The GPUs whose latest results are below their baselines. Readings take it as it is, and never
+/// wait for the disk.
 #[derive(Debug, Default)]
 pub struct BelowBaselines {
     latest: Mutex<Arc<BTreeMap<String, BelowBaseline>>>,
@@ -22,8 +23,8 @@ impl BelowBaselines {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the file where it is another one than `seen`. It waits for the disk. `None` as `seen` is a file that is not
-    /// there.
+    /// Reads the file where it is another one than `seen`. It waits for the disk. `None` as `seen`
+    /// is a file that is not there.
     ///
     /// # Errors
     /// Where it cannot be used, once for each file; nothing is below a baseline then.

@@ -10,8 +10,9 @@ pub struct EccTracker {
 }
 
 impl EccTracker {
-    /// The errors since the details before these, if there were any. The first details make no event, since their
-    /// errors are of no known time; nor do counters that ran backwards, which the driver began anew.
+    /// The errors since the details before these, if there were any. The first details make no
+    /// event, since their errors are of no known time; nor do counters that ran backwards, which
+    /// the driver began anew.
     pub fn update(&mut self, details: &GpuDetails) -> Option<EventKind> {
         let counts = &details.ecc.volatile;
         let corrected = grown(&mut self.corrected, &counts.corrected_total);

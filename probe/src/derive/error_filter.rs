@@ -1,9 +1,10 @@
-//! One report for a driver error that arrives twice: as an event of the driver and as a line of the kernel's log.
+//! One report for a driver error that arrives twice: as an event of the driver and as a line of the
+//! kernel's log.
 //!
-//! A line of the log is reported at once. An event of the driver is reported at once where the log is not read; else it
-//! waits for a moment for the line of the log, which has the process and the driver's message, and which replaces it.
-//! Within five seconds of a report, the same code of the same GPU is the same error, unless the log names another
-//! process.
+//! A line of the log is reported at once. An event of the driver is reported at once where the log
+//! is not read; else it waits for a moment for the line of the log, which has the process and the
+//! driver's message, and which replaces it. Within five seconds of a report, the same code of the
+//! same GPU is the same error, unless the log names another process.
 
 use crate::vendor::DriverError;
 
@@ -48,8 +49,8 @@ impl ErrorFilter {
         self.log_is_read = false;
     }
 
-    /// An event of the driver about the GPU with this index. Returns the error if it is to be reported now; else
-    /// [`due`](Self::due) returns it, or the line of the log replaces it.
+    /// An event of the driver about the GPU with this index. Returns the error if it is to be
+    /// reported now; else [`due`](Self::due) returns it, or the line of the log replaces it.
     pub fn from_driver(&mut self, gpu: u32, code: u32, now_ms: u64) -> Option<DriverError> {
         self.forget(now_ms);
         let is_known = |known: &Seen| (known.gpu, known.code) == (gpu, code);
@@ -69,7 +70,8 @@ impl ErrorFilter {
         Some(self.report(seen, None))
     }
 
-    /// An error in the kernel's log about the GPU with this index. Returns it unless it was reported before.
+    /// An error in the kernel's log about the GPU with this index. Returns it unless it was
+    /// reported before.
     pub fn from_log(&mut self, gpu: u32, logged: DriverError, now_ms: u64) -> Option<DriverError> {
         self.forget(now_ms);
         let DriverError { code, pid, message } = logged;
@@ -93,8 +95,8 @@ impl ErrorFilter {
         ))
     }
 
-    /// The events of the driver whose line did not appear in the log within 300 ms, each with the index of its GPU. Call
-    /// it at every tick.
+    /// The events of the driver whose line did not appear in the log within 300 ms, each with the
+    /// index of its GPU. Call it at every tick.
     pub fn due(&mut self, now_ms: u64) -> Vec<(u32, DriverError)> {
         let log_is_read = self.log_is_read;
         // Also where the clock was set back: a report must not wait for hours.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::model::{EventKind, Process, ProcessRef, Reading};
 
-/// A list that changes by more than this at once (a driver's hiccup, a job of thousands) is news by itself: the rest of
-/// the change is taken in without events, so that it floods nobody.
+/// A list that changes by more than this at once (a driver's hiccup, a job of thousands) is news by
+/// itself: the rest of the change is taken in without events, so that it floods nobody.
 const MOST_EVENTS: usize = 32;
 
 /// A start is reckoned from the time of boot, which moves by a second where the clock is set.
@@ -18,9 +18,9 @@ pub struct ProcessTracker {
 }
 
 impl ProcessTracker {
-    /// Who left since the list before, then who came, by PID; 32 events at most. The first list makes none, and a list
-    /// that is absent or old neither makes events nor ends anybody. `omitted` are those that are there as well, and are
-    /// left out of the list.
+    /// Who left since the list before, then who came, by PID; 32 events at most. The first list
+    /// makes none, and a list that is absent or old neither makes events nor ends anybody.
+    /// `omitted` are those that are there as well, and are left out of the list.
     pub fn update(
         &mut self,
         processes: &Reading<Vec<Process>>,

@@ -1,7 +1,7 @@
 //! Rates from two neighboring samples.
 //!
-//! Counters are what is recorded; rates are made from them afterwards, so that a live view and a replay of a recording
-//! go through the same code.
+//! Counters are what is recorded; rates are made from them afterwards, so that a live view and a
+//! replay of a recording go through the same code.
 
 use crate::model::{Absence, HostSample, Reading};
 
@@ -14,7 +14,8 @@ pub struct HostRates {
 impl HostRates {
     /// Fills in the rates of `host` from the sample before it.
     pub fn fill(&mut self, host: &mut HostSample) {
-        // The same reading, handed in again: the host is read less often than the GPUs, or was slow to answer.
+        // The same reading, handed in again: the host is read less often than the GPUs, or was slow
+        // to answer.
         if let Some(known) = self
             .before
             .as_ref()
@@ -74,7 +75,8 @@ impl HostRates {
     }
 }
 
-/// A counter that went backwards began anew (a disk or card was replaced), so that its rate needs another sample.
+/// A counter that went backwards began anew (a disk or card was replaced), so that its rate needs
+/// another sample.
 fn per_second(before: Option<&u64>, after: Option<&u64>, elapsed_ms: u64) -> Reading<f64> {
     let bytes = after
         .zip(before)

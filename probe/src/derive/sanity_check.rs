@@ -1,6 +1,8 @@
-//! Removes impossible readings: drivers have returned 4,000,000 %, and more memory in use than there is.
+//! Removes impossible readings: drivers have returned 4,000,000 %, and more memory in use than
+//! there is.
 //!
-//! Such a reading becomes absent as unknown before anything else uses it, so that nothing shows or averages it.
+//! Such a reading becomes absent as unknown before anything else uses it, so that nothing shows or
+//! averages it.
 
 use crate::model::{
     Absence, EccCounts, GpuDetails, GpuSample, MemorySample, NvLink, Process, Reading,

@@ -1,7 +1,8 @@
 //! The machine around the GPUs, through sysinfo.
 //!
-//! Bytes of the disks are read from sysfs: sysinfo counts mounted file systems, which misses swap and unmounted disks,
-//! and asks each of them for its space, which hangs where one is a dead network mount.
+//! Bytes of the disks are read from sysfs: sysinfo counts mounted file systems, which misses swap
+//! and unmounted disks, and asks each of them for its space, which hangs where one is a dead
+//! network mount.
 
 use std::{
     collections::BTreeSet,
@@ -26,8 +27,8 @@ const SECTOR_BYTES: u64 = 512;
 /// Disks and network cards can be plugged in, but not often.
 const LIST_AGAIN: Duration = Duration::from_mins(1);
 
-/// sysinfo reads eleven files of each network card, 0.2 ms altogether, and a host of containers has hundreds of cards: they
-/// are read so rarely that it takes at most this share of a core's time.
+/// sysinfo reads eleven files of each network card, 0.2 ms altogether, and a host of containers has
+/// hundreds of cards: they are read so rarely that it takes at most this share of a core's time.
 const NETWORK_SHARE: u32 = 5000;
 
 /// Reads processors, memory, disks and network cards; what the system does not give is absent.
@@ -55,7 +56,8 @@ impl HostReader {
     /// The machine now. Rates are left to `derive`.
     pub fn read(&mut self) -> HostSample {
         let at_ms = now_ms();
-        // sysinfo compares with the boot at first, and does not read the processors again before this time.
+        // sysinfo compares with the boot at first, and does not read the processors again before
+        // this time.
         let compared = self
             .cpu_since
             .is_some_and(|since| since.elapsed() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);
@@ -72,7 +74,8 @@ impl HostReader {
             .as_ref()
             .filter(|system| system.total_memory() > 0);
         let ram = |amount: fn(&System) -> u64| reading(memory.map(amount));
-        // Inside some containers the numbers do not fit together, and sysinfo's own differences would wrap.
+        // Inside some containers the numbers do not fit together, and sysinfo's own differences
+        // would wrap.
         HostSample {
             at_ms,
             memory: RamSample {
@@ -124,8 +127,8 @@ impl HostReader {
         }
     }
 
-    /// Bytes read and written by the disks themselves, since what lies upon them (partitions, RAID, LVM, loops) counts
-    /// the same bytes again.
+    /// Bytes read and written by the disks themselves, since what lies upon them (partitions, RAID,
+    /// LVM, loops) counts the same bytes again.
     fn disks(&mut self) -> Option<(u64, u64)> {
         let stats = self.disks.names().iter().filter_map(|disk| {
             let stat = bounded::text(format!("/sys/block/{disk}/stat"), bounded::VALUE).ok()?;
@@ -165,8 +168,9 @@ impl NetworkReader {
         }
     }
 
-    /// Bytes received and sent since boot by the physical cards, since bridges and containers' cards count the same bytes
-    /// again. Inside a container there are no physical cards, so there all but loopback count.
+    /// Bytes received and sent since boot by the physical cards, since bridges and containers'
+    /// cards count the same bytes again. Inside a container there are no physical cards, so there
+    /// all but loopback count.
     fn totals(&mut self, at_ms: u64) -> [Reading<u64>; 2] {
         let Some(networks) = &mut self.networks else {
             return self.latest.clone();

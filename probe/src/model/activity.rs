@@ -6,9 +6,10 @@ use ts_rs::TS;
 
 use super::{Reading, reading::absent};
 
-/// Shares of the time since the sample before, averaged over all multiprocessors, from the hardware's own counters
-/// (NVML's GPU Performance Monitoring, on Hopper and later). `utilization.gpu_percent` says 100 as soon as one kernel
-/// runs; these say how much of the GPU it used.
+/// Shares of the time since the sample before, averaged over all multiprocessors, from the
+/// hardware's own counters (NVML's GPU Performance Monitoring, on Hopper and later).
+/// `utilization.gpu_percent` says 100 as soon as one kernel runs; these say how much of the GPU it
+/// used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Activity {
     /// Time in which the graphics or compute engine was busy at all (`GRAPHICS_UTIL`).

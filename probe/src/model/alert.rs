@@ -22,8 +22,8 @@ pub struct Alert {
     #[serde(default, skip_serializing_if = "is_false")]
     #[ts(as = "Option<bool>", optional)]
     pub silenced: bool,
-    /// Whether the text can contain names of processes and notebooks. Users who may not see them get another text. Left
-    /// out of JSON where it cannot.
+    /// Whether the text can contain names of processes and notebooks. Users who may not see them
+    /// get another text. Left out of JSON where it cannot.
     #[serde(default, skip_serializing_if = "is_false")]
     #[ts(as = "Option<bool>", optional)]
     pub names_processes: bool,

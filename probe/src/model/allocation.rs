@@ -15,8 +15,8 @@ pub enum Allocation {
     Slurm {
         /// `SLURM_JOB_ID`.
         job_id: String,
-        /// The login name of the job's user, or the number where there is no name; left out of JSON where the file does
-        /// not tell it.
+        /// The login name of the job's user, or the number where there is no name; left out of JSON
+        /// where the file does not tell it.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         user: Option<String>,

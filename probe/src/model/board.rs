@@ -27,7 +27,8 @@ pub struct Board {
     pub minor_number: Reading<u32>,
     /// The NUMA node nearest to it (`nvmlDeviceGetNumaNodeId`, else sysfs).
     pub numa_node: Reading<u32>,
-    /// The highest generation of PCIe that board and slot can do (`nvmlDeviceGetMaxPcieLinkGeneration`).
+    /// The highest generation of PCIe that board and slot can do
+    /// (`nvmlDeviceGetMaxPcieLinkGeneration`).
     pub pcie_max_generation: Reading<u32>,
     /// The most lanes that board and slot have (`nvmlDeviceGetMaxPcieLinkWidth`).
     pub pcie_max_width: Reading<u32>,

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// A PCI bus id in NVML's spelling (`00000000:3B:00.0`) from any that the driver uses: `0000:3b:00`, `3b:00.0`,
-/// `00000000:3B:00.0`. `None` where it is no bus id.
+/// A PCI bus id in NVML's spelling (`00000000:3B:00.0`) from any that the driver uses:
+/// `0000:3b:00`, `3b:00.0`, `00000000:3B:00.0`. `None` where it is no bus id.
 pub fn normal_bus_id(text: &str) -> Option<String> {
     let hex = |text: &str, longest: usize| {
         let fits = (1..=longest).contains(&text.len())
@@ -22,8 +22,8 @@ pub fn normal_bus_id(text: &str) -> Option<String> {
     Some(format!("{domain:08X}:{bus:02X}:{device:02X}.{function:X}"))
 }
 
-/// The folder of the device with this bus id of NVML's, whose domain has eight digits where the system's has four;
-/// `sys_root` is `/sys` but in tests.
+/// The folder of the device with this bus id of NVML's, whose domain has eight digits where the
+/// system's has four; `sys_root` is `/sys` but in tests.
 pub(crate) fn sysfs_device(sys_root: &Path, bus_id: &str) -> PathBuf {
     let short = bus_id
         .strip_prefix("0000")

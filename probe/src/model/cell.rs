@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// An execution of a notebook's cell that took something of the GPUs, as the front end that ran it has measured it.
+/// An execution of a notebook's cell that took something of the GPUs, as the front end that ran it
+/// has measured it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
@@ -22,18 +23,21 @@ pub struct Cell {
     pub ended_ms: u64,
     /// The GPUs that the kernel held, by NVML's index.
     pub gpus: Vec<u32>,
-    /// Time in which its kernels ran, summed over GPUs, in milliseconds; `null` where the driver does not tell.
+    /// Time in which its kernels ran, summed over GPUs, in milliseconds; `null` where the driver
+    /// does not tell.
     pub gpu_ms: Option<f64>,
-    /// The most memory that the kernel held at once, over all GPUs, in bytes; `null` where the driver does not tell.
+    /// The most memory that the kernel held at once, over all GPUs, in bytes; `null` where the
+    /// driver does not tell.
     pub peak_bytes: Option<f64>,
     /// How much more, or less, it held after the execution than before, in bytes.
     pub change_bytes: Option<f64>,
     /// Energy of the GPUs that it held, with what others did there; `null` where power is not told.
     pub joules: Option<f64>,
-    /// Whether others held one of those GPUs at the same time, so that not all of the energy is the cell's.
+    /// Whether others held one of those GPUs at the same time, so that not all of the energy is the
+    /// cell's.
     pub shared: bool,
-    /// The login name of the user who reported it, if the server knows that user. The server fills it in. Other users
-    /// get the event without the notebook's name.
+    /// The login name of the user who reported it, if the server knows that user. The server fills
+    /// it in. Other users get the event without the notebook's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub user: Option<String>,

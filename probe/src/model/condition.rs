@@ -7,7 +7,8 @@ use ts_rs::TS;
 use super::{RecoveryAction, Severity, ThrottleReason};
 use crate::{flat, tagged};
 
-/// Something about a GPU that its users should know. It has a beginning, is in every sample while it lasts, and ends.
+/// Something about a GPU that its users should know. It has a beginning, is in every sample while
+/// it lasts, and ends.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Condition {
     /// When it began.
@@ -70,8 +71,8 @@ pub enum ConditionKind {
         /// Tensor cores that had work.
         tensor_percent: Option<f64>,
     },
-    /// Kernels have run for minutes without a pause, and nothing moves: as of a collective that waits for a process which
-    /// never comes.
+    /// Kernels have run for minutes without a pause, and nothing moves: as of a collective that
+    /// waits for a process which never comes.
     SuspectedHang {
         /// The draw, which is about that of a GPU that a program holds and does not use.
         power_watts: f64,
@@ -79,7 +80,8 @@ pub enum ConditionKind {
         pids: Vec<u32>,
         /// Other GPUs of the same job, by NVML's index, where it is the same.
         waiting: Vec<u32>,
-        /// Those of the same job where it is not, unless they are most of its GPUs: what the others wait for.
+        /// Those of the same job where it is not, unless they are most of its GPUs: what the others
+        /// wait for.
         differing: Vec<GpuProcess>,
     },
     /// Memory is in use that no listed process holds.
@@ -87,8 +89,8 @@ pub enum ConditionKind {
         /// How much.
         bytes: u64,
     },
-    /// Its clock or draw has been lower for minutes than is usual for this GPU at the same load, and the driver gives no
-    /// reason.
+    /// Its clock or draw has been lower for minutes than is usual for this GPU at the same load,
+    /// and the driver gives no reason.
     SlowerThanItself {
         /// Clock of the multiprocessors now.
         sm_mhz: f64,

@@ -7,11 +7,12 @@ use ts_rs::TS;
 use super::Mark;
 use crate::{owner::clean_line, stat::Spread, units::three_digits_of, usage::Joules};
 
-/// Bytes in notebooks are whole multiples of this, so that two runs of a cell differ in nothing where they differ in little.
+/// Bytes in notebooks are whole multiples of this, so that two runs of a cell differ in nothing
+/// where they differ in little.
 const STORED_BYTES: f64 = 1024.0 * 1024.0;
 
-/// What something took of the GPUs, with all that its processes have started: `gpumon run --json`, and a measurement of the
-/// Python package. Where nothing of it held a GPU, `gpus` is empty.
+/// What something took of the GPUs, with all that its processes have started: `gpumon run --json`,
+/// and a measurement of the Python package. Where nothing of it held a GPU, `gpus` is empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Cost {
     /// The version of this form: 1.
@@ -24,14 +25,16 @@ pub struct Cost {
     pub ended_ms: u64,
     /// How long that was, in seconds.
     pub duration_s: f64,
-    /// Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does not tell.
+    /// Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does
+    /// not tell.
     pub gpu_s: Option<f64>,
     /// The most memory that it held at once, over all GPUs; `null` where the driver does not tell.
     pub peak_memory_bytes: Option<u64>,
-    /// How much more, or less, it held at its end than before; `null` where its processes have ended, too.
+    /// How much more, or less, it held at its end than before; `null` where its processes have
+    /// ended, too.
     pub memory_change_bytes: Option<i64>,
-    /// Energy of the GPUs while it held them: exact where it held them alone, but for the sample in which it
-    /// came or left; else a range. `null` where power is not told.
+    /// Energy of the GPUs while it held them: exact where it held them alone, but for the sample in
+    /// which it came or left; else a range. `null` where power is not told.
     pub energy_joules: Option<Joules>,
     /// Whether others held one of its GPUs at the same time.
     pub shared: bool,
@@ -56,11 +59,12 @@ pub struct GpuCost {
     pub name: Option<String>,
     /// How long a process of it held the GPU, in seconds.
     pub held_s: f64,
-    /// Time in which its kernels ran, in seconds: of a GPU that it held alone as the driver records it five times a second
-    /// (`NVML_GPU_UTILIZATION_SAMPLES`), else by the shares of its processes (`smUtil`).
+    /// Time in which its kernels ran, in seconds: of a GPU that it held alone as the driver records
+    /// it five times a second (`NVML_GPU_UTILIZATION_SAMPLES`), else by the shares of its processes
+    /// (`smUtil`).
     pub gpu_s: Option<f64>,
-    /// Multiprocessors that had work, while it held the GPU, with what others did there (GPM's `SM_UTIL`); `null` before
-    /// Hopper.
+    /// Multiprocessors that had work, while it held the GPU, with what others did there (GPM's
+    /// `SM_UTIL`); `null` before Hopper.
     pub sm_percent: Option<Spread>,
     /// The same of the tensor cores (`ANY_TENSOR_UTIL`).
     pub tensor_percent: Option<Spread>,
@@ -142,23 +146,27 @@ impl CostMark {
     }
 }
 
-/// What the last run of a notebook's cell took of the GPUs, as it is kept in the notebook: `cell.metadata.gpumon`.
+/// What the last run of a notebook's cell took of the GPUs, as it is kept in the notebook:
+/// `cell.metadata.gpumon`.
 ///
-/// Times and energy are rounded to three digits and memory to MiB, so that a notebook that is run again differs little.
+/// Times and energy are rounded to three digits and memory to MiB, so that a notebook that is run
+/// again differs little.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct StoredCost {
     /// The version of this form: 1.
     pub version: u32,
     /// How long the cell ran, in seconds.
     pub duration_s: f64,
-    /// Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does not tell.
+    /// Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does
+    /// not tell.
     pub gpu_s: Option<f64>,
-    /// The most memory that the kernel held at once, over all GPUs; `null` where the driver does not tell.
+    /// The most memory that the kernel held at once, over all GPUs; `null` where the driver does
+    /// not tell.
     pub peak_memory_bytes: Option<f64>,
     /// How much more, or less, it held after the run than before.
     pub memory_change_bytes: Option<f64>,
-    /// Energy of the GPUs while it held them, in joules; where others held them, too, with what these used. `null` where power
-    /// is not told.
+    /// Energy of the GPUs while it held them, in joules; where others held them, too, with what
+    /// these used. `null` where power is not told.
     pub energy_joules: Option<f64>,
     /// Whether others held one of its GPUs at the same time.
     pub shared: bool,
@@ -194,7 +202,8 @@ impl StoredCost {
     /// GPUs of one cell.
     const MOST_GPUS: usize = 1024;
 
-    /// Whether the numbers are within what a cell can cost; a file can say anything. The page has the same limits.
+    /// Whether the numbers are within what a cell can cost; a file can say anything. The page has
+    /// the same limits.
     pub fn is_possible(&self) -> bool {
         let is_within = |value: f64, most: f64| (0.0..=most).contains(&value);
         let is_absent_or =

@@ -6,7 +6,8 @@ use ts_rs::TS;
 
 use super::{Absence, Reading, reading::absent};
 
-/// What changes slowly about one GPU. Read every ten seconds, since much of it costs more than all the rest.
+/// What changes slowly about one GPU. Read every ten seconds, since much of it costs more than all
+/// the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuDetails {
     /// NVML's index.
@@ -19,9 +20,11 @@ pub struct GpuDetails {
     pub modes: Modes,
     /// Settings of the clocks.
     pub application_clocks: ApplicationClocks,
-    /// The power limit that was asked for (`nvmlDeviceGetPowerManagementLimit`); the one in force can be lower.
+    /// The power limit that was asked for (`nvmlDeviceGetPowerManagementLimit`); the one in force
+    /// can be lower.
     pub requested_power_limit_watts: Reading<f64>,
-    /// For how long something held the clocks down since the driver was loaded (`NVML_FI_DEV_PERF_POLICY_*`).
+    /// For how long something held the clocks down since the driver was loaded
+    /// (`NVML_FI_DEV_PERF_POLICY_*`).
     pub throttled: ThrottledTimes,
     /// Memory errors.
     pub ecc: Ecc,
@@ -97,7 +100,8 @@ pub struct ConfidentialCompute {
     pub devtools: bool,
 }
 
-/// Clocks that a user asked for (`nvmlDeviceGetApplicationsClock`); newer drivers have given them up.
+/// Clocks that a user asked for (`nvmlDeviceGetApplicationsClock`); newer drivers have given them
+/// up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ApplicationClocks {
     /// Graphics engine.
@@ -130,7 +134,8 @@ pub struct Ecc {
     pub volatile: EccCounts,
     /// In the board's life.
     pub aggregate: EccCounts,
-    /// Volatile counts by place (`nvmlDeviceGetMemoryErrorCounter`); places that the board does not count are left out.
+    /// Volatile counts by place (`nvmlDeviceGetMemoryErrorCounter`); places that the board does not
+    /// count are left out.
     pub volatile_by_location: Reading<Vec<EccLocation>>,
     /// Aggregate counts by place.
     pub aggregate_by_location: Reading<Vec<EccLocation>>,
@@ -148,7 +153,8 @@ pub struct EccCounts {
 /// Memory errors at one place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct EccLocation {
-    /// `device_memory`, `sram`, `l1_cache`, `l2_cache`, `register_file`, `texture_memory`, `texture_shm`, or `cbu`.
+    /// `device_memory`, `sram`, `l1_cache`, `l2_cache`, `register_file`, `texture_memory`,
+    /// `texture_shm`, or `cbu`.
     pub location: String,
     /// Corrected by the hardware.
     pub corrected_total: u64,

@@ -71,7 +71,8 @@ pub enum EventKind {
     EccErrors {
         /// Corrected by the hardware, at no loss.
         corrected: u64,
-        /// Not corrected: what was computed with them is wrong, and the program that met one has ended.
+        /// Not corrected: what was computed with them is wrong, and the program that met one has
+        /// ended.
         uncorrected: u64,
     },
     /// Something began to be the matter.
@@ -84,7 +85,8 @@ pub enum EventKind {
     ProcessEnded(ProcessRef),
     /// MIG was switched on or off, or its instances changed.
     MigChanged,
-    /// The board's power supply changed, as between battery and mains (`nvmlEventTypePowerSourceChange`).
+    /// The board's power supply changed, as between battery and mains
+    /// (`nvmlEventTypePowerSourceChange`).
     PowerSourceChanged,
     /// The system's clock was set: times before and after this event are not by the same clock.
     ClockChanged {

@@ -17,10 +17,12 @@ pub struct Inventory {
     pub platform: Platform,
     /// Every GPU the driver lists, in the driver's order; a lost one keeps its place.
     pub gpus: Vec<Gpu>,
-    /// Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is known.
+    /// Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is
+    /// known.
     #[serde(default)]
     pub topology: Vec<GpuLink>,
-    /// Where all of this is played from a recording, and is not how things are now: how it is played.
+    /// Where all of this is played from a recording, and is not how things are now: how it is
+    /// played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub playback: Option<Playback>,
@@ -188,7 +190,8 @@ pub struct Gpu {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub vendor_index: Option<u32>,
-    /// `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung from the start).
+    /// `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung
+    /// from the start).
     pub uuid: Option<String>,
     /// `nvmlDeviceGetName`, as `NVIDIA H200`.
     pub name: Reading<String>,
@@ -196,7 +199,8 @@ pub struct Gpu {
     pub pci_bus_id: Reading<String>,
     /// The rest of what never changes.
     pub board: Board,
-    /// Its MIG devices; empty where MIG is off. They change while the driver runs, which makes a new inventory.
+    /// Its MIG devices; empty where MIG is off. They change while the driver runs, which makes a
+    /// new inventory.
     #[serde(default)]
     pub mig_devices: Vec<MigDevice>,
 }

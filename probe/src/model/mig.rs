@@ -51,7 +51,8 @@ pub struct MigSample {
     pub instance: MigInstance,
     /// Its memory (`nvmlDeviceGetMemoryInfo_v2` of the MIG device).
     pub memory: MemorySample,
-    /// What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no other utilization.
+    /// What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no
+    /// other utilization.
     pub activity: Reading<Activity>,
     /// As [`GpuSample::allocated_to`](super::GpuSample::allocated_to).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

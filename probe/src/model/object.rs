@@ -1,7 +1,8 @@
 //! Objects that say what they are in a field of their own, their tag.
 //!
-//! What serde derives for `tag` and `flatten` copies all values into a form of its own, and is compiled again for that
-//! form, with all that the values contain: 200 KB. Here they are read one by one, as who takes them says.
+//! What serde derives for `tag` and `flatten` copies all values into a form of its own, and is
+//! compiled again for that form, with all that the values contain: 200 KB. Here they are read one
+//! by one, as who takes them says.
 
 use std::mem;
 
@@ -82,9 +83,9 @@ impl Object {
     }
 }
 
-/// Has an enum be deserialized by its tag, and then the fields of that variant; `strict`, where no others may be there. A
-/// field is in the object under its own name, or under one that is given. It may be left out (`default`), or is all that
-/// those before it have left (`rest`).
+/// Has an enum be deserialized by its tag, and then the fields of that variant; `strict`, where no
+/// others may be there. A field is in the object under its own name, or under one that is given. It
+/// may be left out (`default`), or is all that those before it have left (`rest`).
 #[macro_export]
 macro_rules! tagged {
     ($type:ident by $key:literal $($strict:ident)? {

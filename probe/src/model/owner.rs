@@ -6,8 +6,8 @@ use ts_rs::TS;
 
 use super::{Absence, Reading};
 
-/// What a process belongs to. Each part is `None`, and left out of JSON, where the process is no such thing, or where
-/// this user may not look.
+/// What a process belongs to. Each part is `None`, and left out of JSON, where the process is no
+/// such thing, or where this user may not look.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Owner {
     /// The notebook whose kernel it is, or whose kernel started it.
@@ -49,8 +49,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The smallest of these that is more than a process: its notebook, batch job, pod, container or service; `None`
-    /// where it is of none, as a program of a login session.
+    /// The smallest of these that is more than a process: its notebook, batch job, pod, container
+    /// or service; `None` where it is of none, as a program of a login session.
     pub fn job(&self) -> Option<Job> {
         let of = |kind, id: &str| Job {
             kind,
@@ -102,8 +102,8 @@ impl Owner {
         [&mut self.slurm, &mut self.pbs, &mut self.lsf]
     }
 
-    /// The systemd service that started it. Everything that a user starts is in the service of their own manager, and
-    /// scopes are of sessions: both say nothing.
+    /// The systemd service that started it. Everything that a user starts is in the service of
+    /// their own manager, and scopes are of sessions: both say nothing.
     pub fn service(&self) -> Option<&str> {
         self.unit
             .as_deref()
@@ -125,8 +125,8 @@ pub struct Job {
     /// Of a pod, its namespace and name, as `research/train-0`, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether only the environment of its processes has the ID, which only their user and root can read. Left out of
-    /// JSON where it is false.
+    /// Whether only the environment of its processes has the ID, which only their user and root can
+    /// read. Left out of JSON where it is false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
@@ -200,16 +200,19 @@ impl JobKind {
 pub struct Notebook {
     /// Jupyter's id of the kernel.
     pub kernel_id: String,
-    /// The name of its kernel specification, as `python3` or `julia-1.11`, where the connection file tells it.
+    /// The name of its kernel specification, as `python3` or `julia-1.11`, where the connection
+    /// file tells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub kernel_name: Option<String>,
-    /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the connection file. Hidden
-    /// from all users except the process's and the server's; `no_permission` where that file is refused or is no regular file; `unknown` where there
-    /// is none, or it does not tell, as of a kernel that was started by other means.
+    /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the
+    /// connection file. Hidden from all users except the process's and the server's;
+    /// `no_permission` where that file is refused or is no regular file; `unknown` where there is
+    /// none, or it does not tell, as of a kernel that was started by other means.
     #[serde(default = "unknown")]
     pub path: Reading<String>,
-    /// The PID of the kernel itself; another than the process's own where the process is a child of the kernel.
+    /// The PID of the kernel itself; another than the process's own where the process is a child of
+    /// the kernel.
     pub kernel_pid: u32,
 }
 
@@ -229,8 +232,8 @@ pub struct BatchJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub step: Option<String>,
-    /// Whether only the environment of the process has the ID, which only its user and root can read. Other users do
-    /// not get such a job. Left out of JSON where it is false.
+    /// Whether only the environment of the process has the ID, which only its user and root can
+    /// read. Other users do not get such a job. Left out of JSON where it is false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[ts(optional, as = "Option<bool>")]
     pub private: bool,
@@ -241,7 +244,8 @@ pub struct BatchJob {
 pub struct Pod {
     /// Its UID, as Kubernetes writes it.
     pub uid: String,
-    /// Its namespace, where the kubelet has told a server which pod holds this GPU, and it is one alone.
+    /// Its namespace, where the kubelet has told a server which pod holds this GPU, and it is one
+    /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub namespace: Option<String>,

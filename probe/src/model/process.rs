@@ -9,13 +9,15 @@ use super::{Absence, MigInstance, Owner, Reading, reading::absent};
 /// One process on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Process {
-    /// Its PID as the driver gives it: in the caller's PID namespace on newer drivers, the host's on older ones.
+    /// Its PID as the driver gives it: in the caller's PID namespace on newer drivers, the host's
+    /// on older ones.
     pub pid: u32,
     /// What it does there.
     pub kind: ProcessKind,
     /// Device memory it holds. `unknown` in containers whose driver cannot tell, never 0.
     pub memory_bytes: Reading<u64>,
-    /// Share of the last sampling period in which its kernels ran (`nvmlDeviceGetProcessUtilization`, `smUtil`).
+    /// Share of the last sampling period in which its kernels ran
+    /// (`nvmlDeviceGetProcessUtilization`, `smUtil`).
     pub sm_percent: Reading<f64>,
     /// Share of the period in which it read or wrote device memory (`memUtil`).
     pub memory_percent: Reading<f64>,
@@ -23,23 +25,26 @@ pub struct Process {
     pub encoder_percent: Reading<f64>,
     /// Decoder use (`decUtil`).
     pub decoder_percent: Reading<f64>,
-    /// What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
-    /// `/proc/PID/comm`. A script's name is part of the command line: those who may not see that get the name of the
-    /// program.
+    /// What a person would call it: the script that an interpreter runs (`train.py`), else the
+    /// program's name, from `/proc/PID/comm`. A script's name is part of the command line: those
+    /// who may not see that get the name of the program.
     pub name: Reading<String>,
-    /// The program's name, from `/proc/PID/comm`, if `name` is that of a script; left out of JSON otherwise.
+    /// The program's name, from `/proc/PID/comm`, if `name` is that of a script; left out of JSON
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub program: Option<String>,
-    /// Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there and ends in `…`. Hidden where it is another user's and the reader is a service.
+    /// Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there
+    /// and ends in `…`. Hidden where it is another user's and the reader is a service.
     pub command: Reading<String>,
     /// The login name of its effective user, or the number where there is no name.
     pub user: Reading<String>,
-    /// Host memory it holds, as `ps` has it (`VmRSS` in `/proc/PID/status`): pages that it shares with others count in
-    /// full. Read every few seconds.
+    /// Host memory it holds, as `ps` has it (`VmRSS` in `/proc/PID/status`): pages that it shares
+    /// with others count in full. Read every few seconds.
     #[serde(default = "not_read::<u64>")]
     pub host_memory_bytes: Reading<u64>,
-    /// Whether a debugger or another tracer is attached (`TracerPid` in `/proc/PID/status`). Read every few seconds.
+    /// Whether a debugger or another tracer is attached (`TracerPid` in `/proc/PID/status`). Read
+    /// every few seconds.
     #[serde(default = "not_read::<bool>")]
     pub traced: Reading<bool>,
     /// When it started. With the PID it identifies a process, since PIDs are used again.
@@ -48,8 +53,8 @@ pub struct Process {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub mig: Option<MigInstance>,
-    /// Whether it computes through the Multi-Process Service, which mixes several processes' kernels
-    /// (`nvmlDeviceGetMPSComputeRunningProcesses`).
+    /// Whether it computes through the Multi-Process Service, which mixes several processes'
+    /// kernels (`nvmlDeviceGetMPSComputeRunningProcesses`).
     #[serde(default)]
     pub mps: bool,
     /// Whose it is, beyond the user: notebook, job, pod, container, service.

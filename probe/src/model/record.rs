@@ -25,8 +25,8 @@ pub enum Record {
     Details(GpuDetails),
     /// What the driver itself recorded of one GPU between two samples.
     Trace(Trace),
-    /// What the driver answered last, call by call, when a server asks for it on behalf of a program that does as the
-    /// vendor's own tools do.
+    /// What the driver answered last, call by call, when a server asks for it on behalf of a
+    /// program that does as the vendor's own tools do.
     #[ts(skip)]
     #[schemars(skip)]
     Answers(DriverAnswers),
@@ -35,7 +35,8 @@ pub enum Record {
 }
 
 impl Record {
-    /// Decodes a line. What serde would derive copies everything first, to find its `type`, and is much code.
+    /// Decodes a line. What serde would derive copies everything first, to find its `type`, and is
+    /// much code.
     ///
     /// # Errors
     /// Where the line is not a record.
@@ -135,7 +136,8 @@ mod tests {
     #[test]
     fn every_record_is_decoded_as_it_was_written() {
         let records = records();
-        // A kind of record that is new compiles only once it stands here, and then belongs into the list.
+        // A kind of record that is new compiles only once it stands here, and then belongs into the
+        // list.
         let numbers = records.iter().map(|record| match record {
             Record::Inventory(_) => 0,
             Record::Sample(_) => 1,

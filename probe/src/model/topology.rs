@@ -19,7 +19,8 @@ pub struct GpuLink {
     pub nvlinks: Reading<u32>,
 }
 
-/// The way between two GPUs through PCI Express, the nearest first; in brackets what `nvidia-smi topo -m` writes.
+/// The way between two GPUs through PCI Express, the nearest first; in brackets what `nvidia-smi
+/// topo -m` writes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
 )]

@@ -4,9 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// The driver's own buffer of one number of one GPU, as far as it was not handed out before (`nvmlDeviceGetSamples`).
+/// The driver's own buffer of one number of one GPU, as far as it was not handed out before
+/// (`nvmlDeviceGetSamples`).
 ///
-/// Neighboring traces of a GPU and metric have no sample twice, and leave none out unless `gap` says so.
+/// Neighboring traces of a GPU and metric have no sample twice, and leave none out unless `gap`
+/// says so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Trace {
     /// NVML's index of the GPU.
@@ -35,6 +37,7 @@ pub enum TraceMetric {
     PowerWatts,
     /// Time in which a kernel ran, 5 times a second (`NVML_GPU_UTILIZATION_SAMPLES`).
     GpuPercent,
-    /// Time in which device memory was read or written, 5 times a second (`NVML_MEMORY_UTILIZATION_SAMPLES`).
+    /// Time in which device memory was read or written, 5 times a second
+    /// (`NVML_MEMORY_UTILIZATION_SAMPLES`).
     MemoryPercent,
 }

@@ -15,12 +15,13 @@ pub(super) struct User {
 
 /// Runs `action` on this thread with the rights of `user`: its groups are none but its own.
 ///
-/// Only the effective ids change. A thread whose real or saved uid were the user's could be signaled by that user, and a
-/// signal that ends a thread ends its process.
+/// Only the effective ids change. A thread whose real or saved uid were the user's could be
+/// signaled by that user, and a signal that ends a thread ends its process.
 pub(super) fn run<T>(user: User, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let groups = getgroups()?;
     set_thread_groups(&[])?;
-    // From here on: where this is refused, as in containers without the capability, there is nothing to restore.
+    // From here on: where this is refused, as in containers without the capability, there is
+    // nothing to restore.
     let _restore = Restore(&groups);
     set_thread_res_gid(None, Gid::from_raw(user.gid), None)?;
     set_thread_res_uid(None, Uid::from_raw(user.uid), None)?;

@@ -1,4 +1,5 @@
-//! The owners that a process's cgroup path names: batch systems, Kubernetes, containers and systemd.
+//! The owners that a process's cgroup path names: batch systems, Kubernetes, containers and
+//! systemd.
 
 use crate::model::{BatchJob, Container, ContainerRuntime, Owner, Pod};
 
@@ -16,7 +17,8 @@ const RUNTIME_SERVICES: [&str; 9] = [
     "rke2-server.service",
 ];
 
-/// Fills in what `/proc/PID/cgroup` tells (cgroups(7)): one line per hierarchy, `id:controllers:path`.
+/// Fills in what `/proc/PID/cgroup` tells (cgroups(7)): one line per hierarchy,
+/// `id:controllers:path`.
 ///
 /// Of nested pods and containers, as in kind or Docker in Docker, the innermost one counts. The
 /// outer one serves as a machine and contains the programs of all its users.
@@ -52,8 +54,9 @@ fn components(path: &str) -> Vec<&str> {
         .collect()
 }
 
-/// `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2), `/slurm/uid_1000/job_42/step_batch` (v1). Slurm 26.05
-/// has the job's SLUID instead of `job_42` in v2, unless cgroup.conf(5) says `CgroupJobIdPaths=yes`.
+/// `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2),
+/// `/slurm/uid_1000/job_42/step_batch` (v1). Slurm 26.05 has the job's SLUID instead of `job_42` in
+/// v2, unless cgroup.conf(5) says `CgroupJobIdPaths=yes`.
 fn slurm(path: &[&str]) -> Option<BatchJob> {
     let below = path
         .iter()
@@ -222,7 +225,8 @@ fn unit(path: &[&str]) -> Option<String> {
     })
 }
 
-/// systemd writes odd characters as `\x2d` (systemd.unit(5), "String Escaping for Inclusion in Unit Names").
+/// systemd writes odd characters as `\x2d` (systemd.unit(5), "String Escaping for Inclusion in Unit
+/// Names").
 fn unescape(name: &str) -> String {
     let mut plain = String::new();
     let mut rest = name;
@@ -480,7 +484,8 @@ mod tests {
     fn pod_is_found_below_service_and_cgroup_root() {
         use ContainerRuntime::{Containerd, Crio, Docker, Unknown};
         for (text, runtime) in [
-            // containerd and CRI-O with the cgroupfs driver under a kubelet with the systemd driver.
+            // containerd and CRI-O with the cgroupfs driver under a kubelet with the systemd
+            // driver.
             (
                 format!(
                     "0::/system.slice/containerd.service/kubepods-besteffort-pod{SLICE_UID}.slice:cri-containerd:{ID}"

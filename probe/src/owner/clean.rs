@@ -1,7 +1,7 @@
 //! Texts that strangers choose, made short and printable before they go anywhere.
 //!
-//! A name with an escape sequence would be obeyed by a terminal, one with a line break would forge a line of `/metrics`,
-//! and one of megabytes would make a sample larger than clients accept.
+//! A name with an escape sequence would be obeyed by a terminal, one with a line break would forge
+//! a line of `/metrics`, and one of megabytes would make a sample larger than clients accept.
 
 use crate::untrusted::is_invisible;
 

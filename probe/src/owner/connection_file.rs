@@ -1,8 +1,9 @@
 //! Opening a file that a process names on its command line.
 //!
-//! The name is a stranger's: it can lead to a pipe without a writer, to a device that does something when it is opened,
-//! to an endless one, or to a file that only root may read. So it is opened below the process's own root and with its
-//! user's rights, nothing but a regular file is ever opened for reading, and no more of it is read than a limit.
+//! The name is a stranger's: it can lead to a pipe without a writer, to a device that does
+//! something when it is opened, to an endless one, or to a file that only root may read. So it is
+//! opened below the process's own root and with its user's rights, nothing but a regular file is
+//! ever opened for reading, and no more of it is read than a limit.
 
 use std::{
     fs::File,
@@ -23,8 +24,8 @@ use crate::bounded;
 /// Jupyter writes some hundred bytes.
 const LONGEST: usize = 64 << 10;
 
-/// Reads the file `path` below `root`, which only root may open of another user's process. `user` is whose rights to
-/// read with, where this process has those of root.
+/// Reads the file `path` below `root`, which only root may open of another user's process. `user`
+/// is whose rights to read with, where this process has those of root.
 pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result<Vec<u8>> {
     let read = || {
         let place = find(root, Path::new(path))?;
@@ -41,7 +42,8 @@ pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result
         bounded::read_from(File::from(file), LONGEST)
     };
     match user {
-        // On a thread of its own, since while it acts as the user, that user can change its priority, for good.
+        // On a thread of its own, since while it acts as the user, that user can change its
+        // priority, for good.
         Some(user) => thread::scope(|scope| {
             let reading = scope.spawn(|| as_user::run(user, read));
             reading

@@ -1,4 +1,5 @@
-//! Who asks for what is known of processes: one finder for all GPUs, so that each process is read once.
+//! Who asks for what is known of processes: one finder for all GPUs, so that each process is read
+//! once.
 
 use std::{
     collections::BTreeSet,
@@ -58,8 +59,9 @@ impl Resolver {
         Finder::new(root, commands).resolver()
     }
 
-    /// Fills in what is known of every process of one reading, and forgets those that are not in it. Waits for those
-    /// that were not in the reading before, but no longer than `patience`; what is not known by then is not read yet.
+    /// Fills in what is known of every process of one reading, and forgets those that are not in
+    /// it. Waits for those that were not in the reading before, but no longer than `patience`; what
+    /// is not known by then is not read yet.
     ///
     /// A process that ended since the driver listed it stays in the list, with its details unknown.
     pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {

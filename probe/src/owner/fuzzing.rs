@@ -12,8 +12,8 @@ pub fn cgroup(text: &str) -> Owner {
     owner
 }
 
-/// Both stages of looking for whose a process is, by the files below a folder that stands for `/proc`; `None` where
-/// there is no such process.
+/// Both stages of looking for whose a process is, by the files below a folder that stands for
+/// `/proc`; `None` where there is no such process.
 pub fn owner(proc: &Path, pid: u32) -> Option<Owner> {
     let reader = ProcessReader::new(proc.to_owned(), CommandLines::All);
     let basics = reader.basics(pid).ok()?;

@@ -1,7 +1,8 @@
 //! Which notebook a process belongs to.
 //!
-//! Every kernel, of whatever language, is started with the path of its connection file, `kernel-<id>.json`, among its
-//! arguments. Jupyter writes the notebook's path and the kernel's name into that file.
+//! Every kernel, of whatever language, is started with the path of its connection file,
+//! `kernel-<id>.json`, among its arguments. Jupyter writes the notebook's path and the kernel's
+//! name into that file.
 
 use std::io::{self, ErrorKind};
 
@@ -10,7 +11,8 @@ use serde::Deserialize;
 use super::clean;
 use crate::model::{Absence, Notebook};
 
-/// What Jupyter writes beside the ports and the key. A kernel started by other means lacks all of it.
+/// What Jupyter writes beside the ports and the key. A kernel started by other means lacks all of
+/// it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ConnectionFile {

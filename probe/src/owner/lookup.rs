@@ -13,7 +13,8 @@ use crate::{
     process_stat::{Birth, ProcessStat},
 };
 
-/// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
+/// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes
+/// must end.
 const MOST_ANCESTORS: usize = 16;
 
 /// Slurm's, which starts the processes of a job's step.
@@ -35,8 +36,8 @@ pub(super) struct OwnerQuery<'a> {
     pub(super) is_root: bool,
 }
 
-/// What its cgroup tells, which the kernel knows by itself, whatever the process does; not read yet where that is
-/// nothing.
+/// What its cgroup tells, which the kernel knows by itself, whatever the process does; not read yet
+/// where that is nothing.
 pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
     let mut owner = Owner::default();
     cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
@@ -77,7 +78,8 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         let Some(above) = proc_fs.read_stat(parent) else {
             break;
         };
-        // Reading what another user's process provides could take for ever, and would be held against this user.
+        // Reading what another user's process provides could take for ever, and would be held
+        // against this user.
         let its_user = proc_fs.user(parent);
         let is_alike = its_user.map(|user| user.uid) == user.map(|user| user.uid);
         let arguments = if is_alike {

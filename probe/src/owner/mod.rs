@@ -1,9 +1,11 @@
-//! Whose process a PID is: its name, command line, user and start, its notebook, job, pod, container and service.
+//! Whose process a PID is: its name, command line, user and start, its notebook, job, pod,
+//! container and service.
 //!
-//! Everything is read below one root, which is `/proc` but in tests. A process decides fields long that takes: its command
-//! line can lie in memory that another process has to provide, its files on a file system that does not answer. So it
-//! is read on threads of a [`Finder`] (`workers.rs`) in two stages, of which only the second can block, and whoever asks
-//! waits no longer than it wants to. What is not known by then is [`NotReadYet`](crate::model::Absence::NotReadYet).
+//! Everything is read below one root, which is `/proc` but in tests. A process decides fields long
+//! that takes: its command line can lie in memory that another process has to provide, its files on
+//! a file system that does not answer. So it is read on threads of a [`Finder`] (`workers.rs`) in
+//! two stages, of which only the second can block, and whoever asks waits no longer than it wants
+//! to. What is not known by then is [`NotReadYet`](crate::model::Absence::NotReadYet).
 
 mod as_user;
 mod cgroup;

@@ -25,8 +25,8 @@ const LARGEST_PID: u32 = 1 << 22;
 /// `/proc`, or a folder that looks like it.
 pub(super) struct ProcFs {
     root: PathBuf,
-    /// Whether every process of the machine can be seen: not from a container, nor by users to whom `/proc` shows their
-    /// own alone (`hidepid`).
+    /// Whether every process of the machine can be seen: not from a container, nor by users to whom
+    /// `/proc` shows their own alone (`hidepid`).
     sees_all: bool,
     /// Whether this PID namespace is known to be other than the machine's first.
     pub(super) is_in_namespace: bool,
@@ -105,8 +105,8 @@ impl ProcFs {
 
     /// The root of the file system of a process that was read before: a container's own.
     ///
-    /// The PID may be another process's by now, and that one's files nothing that the first may have read: so birth and
-    /// user are compared after the opening.
+    /// The PID may be another process's by now, and that one's files nothing that the first may
+    /// have read: so birth and user are compared after the opening.
     pub(super) fn open_root(
         &self,
         pid: u32,
@@ -128,8 +128,9 @@ impl ProcFs {
         }
     }
 
-    /// Whether all ids of a process, real, effective and saved, are this user's. A setuid or setgid program has rights
-    /// of its file's owner, but its arguments from whoever started it. False where that is not known.
+    /// Whether all ids of a process, real, effective and saved, are this user's. A setuid or setgid
+    /// program has rights of its file's owner, but its arguments from whoever started it. False
+    /// where that is not known.
     pub(super) fn is_only(&self, pid: u32, user: User) -> bool {
         let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
         [("Uid:", user.uid), ("Gid:", user.gid)]
@@ -219,8 +220,8 @@ pub fn children(root: &Path, pid: u32) -> Vec<u32> {
     threads.flatten().map(list).flat_map(pids).collect()
 }
 
-/// What was typed. A process that the workload runner started has that as its first argument; those behind it are the
-/// runner's own.
+/// What was typed. A process that the workload runner started has that as its first argument; those
+/// behind it are the runner's own.
 pub(super) fn command_line(arguments: &[String]) -> String {
     match arguments {
         [typed, own @ ..]
@@ -232,8 +233,8 @@ pub(super) fn command_line(arguments: &[String]) -> String {
     }
 }
 
-/// What an interpreter runs: the script's file name, or the module behind `-m`; `None` where the program is none, or
-/// runs something else.
+/// What an interpreter runs: the script's file name, or the module behind `-m`; `None` where the
+/// program is none, or runs something else.
 pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
     let interpreters = ["python", "julia", "node", "perl", "ruby", "Rscript"];
     if !interpreters
@@ -256,7 +257,8 @@ pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
     }
 }
 
-/// An option that takes nothing of what follows it: with its value behind `=`, or letters that are Python's switches.
+/// An option that takes nothing of what follows it: with its value behind `=`, or letters that are
+/// Python's switches.
 fn is_plain_option(program: &str, option: &str) -> bool {
     const SWITCHES: &str = "bBdEhiIOPqRsSuvVx";
     match option.strip_prefix("--") {

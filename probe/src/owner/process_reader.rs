@@ -17,7 +17,8 @@ use crate::{
     process_stat::ProcessStat,
 };
 
-/// What a process belongs to does not change, but for the name of its notebook. Finding out takes twenty files.
+/// What a process belongs to does not change, but for the name of its notebook. Finding out takes
+/// twenty files.
 const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
 
 pub(super) struct ProcessReader {
@@ -178,7 +179,8 @@ impl ProcessReader {
     }
 }
 
-/// The login name, or the number where there is none. A directory service may be asked for it, and not answer.
+/// The login name, or the number where there is none. A directory service may be asked for it, and
+/// not answer.
 pub fn user_name(uid: u32) -> String {
     let user = uzers::get_user_by_uid(uid);
     user.map_or_else(

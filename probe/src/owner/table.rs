@@ -45,7 +45,8 @@ struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessFields {
     All,
-    /// Name, user and start: copying the rest of thousands of processes takes longer than everything else.
+    /// Name, user and start: copying the rest of thousands of processes takes longer than
+    /// everything else.
     Brief,
 }
 
@@ -119,7 +120,8 @@ impl Table {
             Err(absence) => (None, Some(absence)),
         };
         entry.why_missing = why_missing;
-        // The PID may be another process's by now: it takes a kernel longer than this to come round to it again.
+        // The PID may be another process's by now: it takes a kernel longer than this to come round
+        // to it again.
         let birth = |basics: &Option<Basics>| basics.as_ref().map(|basics| basics.origin.birth);
         if birth(&entry.basics) != birth(&basics) {
             entry.details = None;

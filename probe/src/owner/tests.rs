@@ -40,7 +40,8 @@ fn process(pid: u32) -> Process {
     }
 }
 
-/// A `/proc` in which the command line of some processes is a pipe: whoever reads it waits until somebody writes.
+/// A `/proc` in which the command line of some processes is a pipe: whoever reads it waits until
+/// somebody writes.
 struct FakeProc(PathBuf);
 
 impl FakeProc {
@@ -209,7 +210,8 @@ fn a_process_that_does_not_answer_holds_up_its_own_user_and_nobody_else() {
         is_half_known(&now[0]) && is_half_known(&now[1]) && is_known(&now[2])
     });
 
-    // Newcomers of that user are told apart from those that are about to be known, so that nobody waits for them.
+    // Newcomers of that user are told apart from those that are about to be known, so that nobody
+    // waits for them.
     sleep(Duration::from_millis(600));
     proc.add(22, 71_000, true);
     let begun = Instant::now();

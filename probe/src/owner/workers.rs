@@ -1,8 +1,10 @@
-//! The threads that read processes: one for the first stage, which cannot block, and some for the second, which can.
+//! The threads that read processes: one for the first stage, which cannot block, and some for the
+//! second, which can.
 //!
-//! A second stage that takes longer than [`LIMIT`] has hung, as far as anybody can tell. Its thread cannot be ended, so
-//! it is left to itself and another takes its place. No more of the same user's processes are tried until it comes back,
-//! since they would hang, too, and a user has any number of them; everybody else's go on.
+//! A second stage that takes longer than [`LIMIT`] has hung, as far as anybody can tell. Its thread
+//! cannot be ended, so it is left to itself and another takes its place. No more of the same user's
+//! processes are tried until it comes back, since they would hang, too, and a user has any number
+//! of them; everybody else's go on.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -66,7 +68,8 @@ impl Running {
 }
 
 impl State {
-    /// Whether nothing more will be known of a process soon: everything is, or another of its user's hangs.
+    /// Whether nothing more will be known of a process soon: everything is, or another of its
+    /// user's hangs.
     pub(super) fn is_settled(&self, pid: u32) -> bool {
         let uid = self.table.uid(pid);
         let is_held_up = || {

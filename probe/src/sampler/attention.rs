@@ -1,4 +1,5 @@
-//! How much is read at a tick: all of it while somebody watches, else of what is dear only what history needs.
+//! How much is read at a tick: all of it while somebody watches, else of what is dear only what
+//! history needs.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -53,8 +54,8 @@ impl Steps {
         Self { length_ms, next: 0 }
     }
 
-    /// Whether the sample of now closes a step, as the first one does. One that may or may not be the last closes it: ticks
-    /// come a little late at times.
+    /// Whether the sample of now closes a step, as the first one does. One that may or may not be
+    /// the last closes it: ticks come a little late at times.
     pub(super) fn close(&mut self, interval: Duration) -> bool {
         self.close_at(now_ms(), interval)
     }
@@ -85,7 +86,8 @@ impl Steps {
 mod tests {
     use super::*;
 
-    /// Seconds of the ticks that close a step, of ticks every second that begin at `first_ms` and come up to 3 ms late.
+    /// Seconds of the ticks that close a step, of ticks every second that begin at `first_ms` and
+    /// come up to 3 ms late.
     fn closing(first_ms: u64) -> Vec<u64> {
         let mut steps = Steps::of_history();
         let ticks = (0..60).filter(|tick| {

@@ -13,8 +13,8 @@ pub(super) struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// Returns by how many milliseconds the clock was set since the last call, if it was. The time since the start of the
-    /// machine includes the time in which it was suspended.
+    /// Returns by how many milliseconds the clock was set since the last call, if it was. The time
+    /// since the start of the machine includes the time in which it was suspended.
     pub(super) fn update(&mut self, now_ms: u64) -> Option<i64> {
         let since_start = clock_gettime(ClockId::Boottime);
         self.compare(

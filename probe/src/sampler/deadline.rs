@@ -12,7 +12,8 @@ const QUIET: Duration = Duration::from_millis(150);
 const STARVED: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(50);
 
-/// How long the driver takes to open a GPU that it does not keep open, which it does at its first use.
+/// How long the driver takes to open a GPU that it does not keep open, which it does at its first
+/// use.
 pub const OPENING: Duration = Duration::from_secs(2);
 
 /// How long a one-shot command waits where no GPU answers, since it has nothing else to show.

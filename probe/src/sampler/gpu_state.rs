@@ -1,4 +1,5 @@
-//! The state of one GPU between ticks: its identity, its last readings, whether an answer is pending.
+//! The state of one GPU between ticks: its identity, its last readings, whether an answer is
+//! pending.
 
 use std::time::{Duration, Instant};
 
@@ -301,7 +302,8 @@ impl GpuState {
         }
     }
 
-    /// Says why it is not known who it is, where that is so; true where that is another reason than before.
+    /// Says why it is not known who it is, where that is so; true where that is another reason than
+    /// before.
     fn remains_unknown(&mut self, reason: &Absence) -> bool {
         let why = self.gpu.name.absence();
         let is_unknown = self.gpu.uuid.is_none() && self.gpu.pci_bus_id.value().is_none();
@@ -355,7 +357,8 @@ impl GpuState {
         )
     }
 
-    /// The GPU as the sample of this tick shows it, but for its conditions, and what happened to it since the last.
+    /// The GPU as the sample of this tick shows it, but for its conditions, and what happened to it
+    /// since the last.
     pub(super) fn compose(&mut self, interval: Duration) -> (GpuSample, Vec<EventKind>) {
         let mut sample = self.last.clone();
         // One interval without an answer, less what the threads' waking takes.
@@ -386,7 +389,8 @@ impl GpuState {
         (sample, events)
     }
 
-    /// Fills in its conditions, where `samples` are those of all GPUs, and returns which began and ended.
+    /// Fills in its conditions, where `samples` are those of all GPUs, and returns which began and
+    /// ended.
     pub(super) fn derive_conditions(
         &mut self,
         samples: &mut [GpuSample],

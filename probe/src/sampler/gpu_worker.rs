@@ -1,4 +1,5 @@
-//! What the thread of a GPU does at each tick: opens the GPU if it is not open, reads it, finds its processes' owners.
+//! What the thread of a GPU does at each tick: opens the GPU if it is not open, reads it, finds its
+//! processes' owners.
 
 use std::{
     mem,
@@ -21,7 +22,8 @@ use crate::{
     vendor::{Device, DeviceError, LatestAnswers, ReadDepth, Source},
 };
 
-/// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so often.
+/// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so
+/// often.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// How often what changes slowly is read.
@@ -30,15 +32,16 @@ const DETAILS_EVERY: Duration = Duration::from_secs(10);
 /// So many GPUs take turns in reading it.
 const DETAIL_SLOTS: u32 = 8;
 
-/// How long the first reading waits until it is known whose the processes are: a single look has no second, and a stream
-/// has nothing else to show yet.
+/// How long the first reading waits until it is known whose the processes are: a single look has no
+/// second, and a stream has nothing else to show yet.
 pub(super) const FIRST_OWNERS: Duration = Duration::from_millis(500);
 
 /// How long others wait for processes that have come since, at most; a fifth of a short interval.
 const OWNERS: Duration = Duration::from_millis(50);
 
-/// The tick at which the driver is asked all that only its vendor's own tools show: one of its own, so that the first
-/// sample does not wait for it. From then on what changes of that is asked with the details.
+/// The tick at which the driver is asked all that only its vendor's own tools show: one of its own,
+/// so that the first sample does not wait for it. From then on what changes of that is asked with
+/// the details.
 const ALL_AT: u32 = 2;
 
 /// One GPU, on its own thread.

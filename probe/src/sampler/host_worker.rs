@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{host::HostReader, model::HostSample, vendor::SourceError};
 
-/// The host's readings change slowly, whatever the GPUs' pace is. A tick that comes a little early counts.
+/// The host's readings change slowly, whatever the GPUs' pace is. A tick that comes a little early
+/// counts.
 const FRESH: Duration = Duration::from_millis(900);
 
 /// The host, read on its own thread.
@@ -36,13 +37,15 @@ enum State {
     Free,
     /// It was asked at this tick.
     Asked,
-    /// It owes the answer to an earlier tick, so that waiting for it would hold up the GPUs' readings.
+    /// It owes the answer to an earlier tick, so that waiting for it would hold up the GPUs'
+    /// readings.
     Late,
 }
 
 impl HostWorker {
-    /// Reads the host once, so that there is always a latest reading, and starts the thread. A host that hangs at this
-    /// first reading keeps everything from starting, which the supervisor notices.
+    /// Reads the host once, so that there is always a latest reading, and starts the thread. A host
+    /// that hangs at this first reading keeps everything from starting, which the supervisor
+    /// notices.
     pub(super) fn start(options: &Options) -> Result<Self, SourceError> {
         let mut reader = HostReader::new();
         let latest = reader.read();

@@ -1,6 +1,7 @@
 //! What was learned of each GPU, kept over restarts in a file.
 //!
-//! It is small, and worth no reading: a file that is broken, or on a disk that does not answer, is done without.
+//! It is small, and worth no reading: a file that is broken, or on a disk that does not answer, is
+//! done without.
 
 use std::{
     collections::BTreeMap,
@@ -58,7 +59,8 @@ struct Gpu {
 }
 
 impl Learned {
-    /// What the file has; and what is wrong with it, where it is no such file. There may be none yet.
+    /// What the file has; and what is wrong with it, where it is no such file. There may be none
+    /// yet.
     pub fn read(path: PathBuf) -> (Self, Option<String>) {
         let (sender, content) = mpsc::channel();
         let file = path.clone();

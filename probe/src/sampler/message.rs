@@ -9,8 +9,8 @@ use crate::{
 pub(super) enum Message {
     /// A GPU was asked, and this came of it.
     Answer { index: u32, outcome: Outcome },
-    /// A GPU was read for the first time, and the owners of its processes are looked up. `stays_open`: whether the driver
-    /// keeps it open when nobody uses it.
+    /// A GPU was read for the first time, and the owners of its processes are looked up.
+    /// `stays_open`: whether the driver keeps it open when nobody uses it.
     FirstRead { index: u32, stays_open: bool },
     /// A GPU was opened, or opened again.
     Opened { index: u32 },
@@ -52,6 +52,7 @@ pub(super) struct Readings {
 /// What the sampler asks a GPU's thread for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Query {
-    /// Read what changes slowly at once, whether or not it is time for that: the driver said that it has changed.
+    /// Read what changes slowly at once, whether or not it is time for that: the driver said that
+    /// it has changed.
     pub(super) details_now: bool,
 }

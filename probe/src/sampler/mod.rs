@@ -1,7 +1,8 @@
-//! When each thing is read: one thread per GPU and one for the host, a common tick, one sample per tick.
+//! When each thing is read: one thread per GPU and one for the host, a common tick, one sample per
+//! tick.
 //!
-//! A worker that does not answer in time holds up nobody: the sample goes out with that GPU's last readings, and from
-//! one interval on says that it hangs.
+//! A worker that does not answer in time holds up nobody: the sample goes out with that GPU's last
+//! readings, and from one interval on says that it hangs.
 
 mod attention;
 mod clock_watch;
@@ -46,7 +47,8 @@ use crate::{
 pub struct Options {
     /// Time between samples.
     pub interval: Arc<SharedInterval>,
-    /// Whether somebody watches. While nobody does, what is dear is read no more often than history needs it.
+    /// Whether somebody watches. While nobody does, what is dear is read no more often than history
+    /// needs it.
     pub watched: Arc<Watched>,
     /// Whose command lines may be shown.
     pub commands: CommandLines,
@@ -60,10 +62,11 @@ pub struct Options {
     pub depth: ReadDepth,
     /// Whether to read what changes slowly, too.
     pub details: bool,
-    /// Whether to wait for what the driver reports by itself, to drain its own buffers, and to find out how the GPUs
-    /// are linked: what a single look has no use for.
+    /// Whether to wait for what the driver reports by itself, to drain its own buffers, and to find
+    /// out how the GPUs are linked: what a single look has no use for.
     pub events: bool,
-    /// Where to put the driver's answers, call by call, for programs that do as its vendor's own tools do.
+    /// Where to put the driver's answers, call by call, for programs that do as its vendor's own
+    /// tools do.
     pub answers: Option<Arc<LatestAnswers>>,
     /// To whom schedulers have given the GPUs.
     pub allocations: Arc<Allocations>,
@@ -115,12 +118,15 @@ pub struct OneShot {
     pub details: Vec<GpuDetails>,
 }
 
-/// Hands an inventory, and then a sample per interval with what came before it, to `emit` until that breaks off.
+/// Hands an inventory, and then a sample per interval with what came before it, to `emit` until
+/// that breaks off.
 ///
-/// Threads that hang in the driver are left behind: they cannot be ended, and the process is expected to end soon.
+/// Threads that hang in the driver are left behind: they cannot be ended, and the process is
+/// expected to end soon.
 ///
 /// # Errors
-/// [`SourceError`] where there is no GPU to sample, or the driver was replaced underneath the library.
+/// [`SourceError`] where there is no GPU to sample, or the driver was replaced underneath the
+/// library.
 pub fn run(
     source: &Arc<dyn Source>,
     options: &Options,
@@ -142,7 +148,8 @@ pub fn run(
         let mut wait = ticker.until_next(Instant::now());
         while !options.interval.sleep(interval, wait) {
             interval = options.interval.get();
-            // Counted from the last sample: clients that change their mind all the time get no more samples than others.
+            // Counted from the last sample: clients that change their mind all the time get no more
+            // samples than others.
             let now = Instant::now();
             ticker = Ticker::after(sampled_at, interval, now);
             wait = ticker.until_next(now);

@@ -1,7 +1,7 @@
 //! Which of a GPU's processes a sample lists: as many as its frame has room for.
 //!
-//! Whoever may use a GPU can start thousands of processes on it, each with a command line as long as is shown. A sample
-//! that held all of them would be larger than clients accept.
+//! Whoever may use a GPU can start thousands of processes on it, each with a command line as long
+//! as is shown. A sample that held all of them would be larger than clients accept.
 
 use std::{cmp::Reverse, io};
 
@@ -21,9 +21,9 @@ pub(crate) fn budget(gpus: u32) -> usize {
     (ALL_BYTES / (gpus.max(1) as usize)).max(LEAST_BYTES)
 }
 
-/// The processes that fit into `budget`, in the order of their PIDs, and those that do not. The ones with the most
-/// memory are listed. `describe` fills in the texts of a process, one at a time, so that no more of them are in memory
-/// than are listed.
+/// The processes that fit into `budget`, in the order of their PIDs, and those that do not. The
+/// ones with the most memory are listed. `describe` fills in the texts of a process, one at a time,
+/// so that no more of them are in memory than are listed.
 pub(crate) fn fit(
     mut processes: Vec<Process>,
     budget: usize,

@@ -41,7 +41,8 @@ pub(super) struct Sampling {
     workers: Workers,
     states: Vec<GpuState>,
     links: Links,
-    /// Where a GPU that was opened is added to those whose events are reported; `None` where nobody wants them.
+    /// Where a GPU that was opened is added to those whose events are reported; `None` where nobody
+    /// wants them.
     opened: Option<Sender<u32>>,
     errors: ErrorFilter,
     host_rates: HostRates,
@@ -150,7 +151,8 @@ impl Sampling {
     /// One tick: everything that goes out, the sample last.
     ///
     /// # Errors
-    /// Where the driver is no longer the one that the library was loaded for, so that another process has to load it.
+    /// Where the driver is no longer the one that the library was loaded for, so that another
+    /// process has to load it.
     pub(super) fn tick(&mut self, interval: Duration) -> Result<Vec<Record>, SourceError> {
         // The first sample is what the workers answered when they were started.
         if self.seq > 0 {
@@ -322,7 +324,8 @@ impl Sampling {
                 }
             }
             Notice::PowerSource => self.add_event(gpu, EventKind::PowerSourceChanged, now_ms),
-            // The counters and the devices are what tells; they are read now rather than in some seconds.
+            // The counters and the devices are what tells; they are read now rather than in some
+            // seconds.
             Notice::EccCorrected | Notice::EccUncorrected | Notice::Partitions => {
                 self.states[gpu].request_details();
             }

@@ -32,7 +32,8 @@ impl SharedInterval {
         self.changed.notify_all();
     }
 
-    /// Sleeps for `wait`, or until the interval is no longer `known`; true where it was slept through.
+    /// Sleeps for `wait`, or until the interval is no longer `known`; true where it was slept
+    /// through.
     pub(super) fn sleep(&self, known: Duration, wait: Duration) -> bool {
         let interval = self.interval.lock().unwrap_or_else(PoisonError::into_inner);
         let woken = self

@@ -21,8 +21,8 @@ pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<
     })
 }
 
-/// Passes on what the driver reports. The GPUs that come through the channel are those that have been opened. It starts
-/// on its own thread, too, since the driver may hang in it.
+/// Passes on what the driver reports. The GPUs that come through the channel are those that have
+/// been opened. It starts on its own thread, too, since the driver may hang in it.
 pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -> Sender<u32> {
     let (opened, to_add) = mpsc::channel();
     let source = Arc::clone(source);

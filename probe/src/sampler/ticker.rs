@@ -29,8 +29,8 @@ impl Ticker {
         }
     }
 
-    /// How long to sleep until the next tick. Ticks that were slept through (a suspended machine, an overloaded one)
-    /// are left out rather than made up for.
+    /// How long to sleep until the next tick. Ticks that were slept through (a suspended machine,
+    /// an overloaded one) are left out rather than made up for.
     pub(super) fn until_next(&mut self, now: Instant) -> Duration {
         while self.next < now {
             let missed = (now - self.next).as_nanos() / self.interval.as_nanos().max(1) + 1;

@@ -113,8 +113,8 @@ impl Workers {
         self.messages.try_iter().collect()
     }
 
-    /// What comes until all that were asked at this tick have answered, or `patience` is over; sooner where those that
-    /// answer tell that the others would have.
+    /// What comes until all that were asked at this tick have answered, or `patience` is over;
+    /// sooner where those that answer tell that the others would have.
     pub(super) fn messages_until_answered(&mut self, patience: Duration) -> Vec<Message> {
         let mut deadline = Deadline::after(patience);
         // Read, and about to answer.

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use super::{OwnerUsage, PERIOD_MS, Period, UnheldUsage};
 use crate::model::{Job, JobKind};
 
-/// The most owners that are remembered, more than the jobs that a machine sees in months. Beyond that, the jobs that used
-/// least are added to their user, and then users to the owner that is not known. Of the parts of time, so many in all are
-/// remembered.
+/// The most owners that are remembered, more than the jobs that a machine sees in months. Beyond
+/// that, the jobs that used least are added to their user, and then users to the owner that is not
+/// known. Of the parts of time, so many in all are remembered.
 pub(super) const MOST_OWNERS: usize = 4096;
 
-/// The number of additional owners that are merged at a time, since finding the smallest means reading all of them.
+/// The number of additional owners that are merged at a time, since finding the smallest means
+/// reading all of them.
 pub(super) const SPARE_OWNERS: usize = 256;
 
 /// Who an owner is.
@@ -70,7 +71,8 @@ impl Accounts {
         taken
     }
 
-    /// What is remembered by parts of the time, the oldest first. What is fresh may make two of one.
+    /// What is remembered by parts of the time, the oldest first. What is fresh may make two of
+    /// one.
     pub(super) fn periods(&self) -> impl Iterator<Item = Period> {
         self.periods
             .iter()

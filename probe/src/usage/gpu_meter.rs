@@ -1,7 +1,8 @@
 //! One GPU's use from sample to sample.
 //!
-//! The board's energy counter is read every few seconds. In between, power tells how its growth is to be divided among the
-//! samples; where there is no counter, the integral of the power is the energy.
+//! The board's energy counter is read every few seconds. In between, power tells how its growth is
+//! to be divided among the samples; where there is no counter, the integral of the power is the
+//! energy.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +89,8 @@ impl GpuMeter {
         self.last = Some(now);
     }
 
-    /// The energy counter, and when it was read; `None` where that was long ago, or before what is watched now.
+    /// The energy counter, and when it was read; `None` where that was long ago, or before what is
+    /// watched now.
     fn counter_of(&self, gpu: &GpuSample) -> Option<(f64, u64)> {
         let reading = &gpu.power.energy_joules_total;
         let at_ms = reading.read_at_ms(gpu.at_ms);
@@ -100,7 +102,8 @@ impl GpuMeter {
             .map(|joules| (*joules, at_ms))
     }
 
-    /// Gives away what was used until now, where the counter tells how much that was, and it is known by whom.
+    /// Gives away what was used until now, where the counter tells how much that was, and it is
+    /// known by whom.
     fn close(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
         let seconds: f64 = self.steps.iter().map(|step| step.span.seconds()).sum();
         let is_known =

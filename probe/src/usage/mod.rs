@@ -1,11 +1,13 @@
 //! Who used how much: energy and GPU time by owner, from samples.
 //!
-//! An owner is a user and, where there is one, what their processes are of together: a notebook, batch job, pod, container
-//! or service. [`UsageMeter`] takes samples in their order, and knows neither where they come from nor what time it is.
+//! An owner is a user and, where there is one, what their processes are of together: a notebook,
+//! batch job, pod, container or service. [`UsageMeter`] takes samples in their order, and knows
+//! neither where they come from nor what time it is.
 //!
-//! Where processes of one owner alone hold a GPU, all that the board draws is theirs, what it draws at rest included, and
-//! exact. Where several do, nobody can tell whose a joule was: an owner has used between what the board drew beyond its idle
-//! power while nobody else's kernels ran, and all that it drew while they held it. [`Joules::estimate`] lies between.
+//! Where processes of one owner alone hold a GPU, all that the board draws is theirs, what it draws
+//! at rest included, and exact. Where several do, nobody can tell whose a joule was: an owner has
+//! used between what the board drew beyond its idle power while nobody else's kernels ran, and all
+//! that it drew while they held it. [`Joules::estimate`] lies between.
 
 mod accounts;
 pub mod cost;
@@ -28,24 +30,25 @@ use self::{
 };
 use crate::model::{GpuSample, Job, Sample};
 
-/// Time is divided into parts of this length to tell later who used how much when: into a quarter of an hour, of which the
-/// days of all time zones can be put together.
+/// Time is divided into parts of this length to tell later who used how much when: into a quarter
+/// of an hour, of which the days of all time zones can be put together.
 pub const PERIOD_MS: u64 = 15 * 60 * 1000;
 
 /// What was used since a moment, by whom.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// When the first sample was taken; 0 before there is one. Of a span of time, where what is answered begins: a quarter
-    /// of an hour, or where what is known does.
+    /// When the first sample was taken; 0 before there is one. Of a span of time, where what is
+    /// answered begins: a quarter of an hour, or where what is known does.
     pub since_ms: u64,
-    /// When the last one was. What happened in the seconds before it may be missing. Of a span of time, where what is
-    /// answered ends.
+    /// When the last one was. What happened in the seconds before it may be missing. Of a span of
+    /// time, where what is answered ends.
     pub at_ms: u64,
     /// By owner, who used the most energy first.
     pub owners: Vec<OwnerUsage>,
     /// What no listed process can have used.
     pub unheld: UnheldUsage,
-    /// Where a span of time was asked for, how far back usage is known, 0 where nothing is; else left out.
+    /// Where a span of time was asked for, how far back usage is known, 0 where nothing is; else
+    /// left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_ms: Option<u64>,
 }
@@ -85,8 +88,8 @@ pub struct Joules {
     pub least: f64,
     /// What it was at most.
     pub most: f64,
-    /// Split by SM share: what the board drew beyond its idle power by the share of each owner, the rest evenly. Where the
-    /// driver tells no shares, all of it evenly.
+    /// Split by SM share: what the board drew beyond its idle power by the share of each owner, the
+    /// rest evenly. Where the driver tells no shares, all of it evenly.
     pub estimate: f64,
 }
 
@@ -146,7 +149,8 @@ pub struct UsageMeter {
 }
 
 impl UsageMeter {
-    /// Takes in the next sample. A gap between two samples, as of a collector that was paused, is nobody's.
+    /// Takes in the next sample. A gap between two samples, as of a collector that was paused, is
+    /// nobody's.
     pub fn push(&mut self, sample: &Sample) {
         self.push_gpus(sample.at_ms, sample.interval_ms, &sample.gpus);
     }
@@ -173,7 +177,8 @@ impl UsageMeter {
         }
     }
 
-    /// Gives away what waits for the next reading of the energy counter, by power alone. There is no next sample.
+    /// Gives away what waits for the next reading of the energy counter, by power alone. There is
+    /// no next sample.
     pub fn end(&mut self) {
         self.gpus
             .values_mut()

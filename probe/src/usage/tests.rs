@@ -362,7 +362,8 @@ fn energy_that_power_told_before_a_stall_is_not_told_again_by_the_counter() {
     let ana = [of("ana", 7, 100.0)];
     for hangs in [true, false] {
         let mut timeline = Timeline::new();
-        // The counter is read in the 40th second, and not again before the driver stalls in the 44th.
+        // The counter is read in the 40th second, and not again before the driver stalls in the
+        // 44th.
         timeline.show(44, 300.0, &ana);
         let read = timeline.read.clone();
         if hangs {

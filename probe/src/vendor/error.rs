@@ -13,8 +13,8 @@ pub enum DeviceError {
     /// The system has switched it off to save power.
     #[error("GPU asleep")]
     Asleep,
-    /// The driver was unloaded or replaced underneath the library: nothing can be read until another process loads the
-    /// library anew.
+    /// The driver was unloaded or replaced underneath the library: nothing can be read until
+    /// another process loads the library anew.
     #[error("{cause}")]
     DriverReplaced {
         /// The code that the driver returns.

@@ -1,7 +1,7 @@
 //! Where readings come from.
 //!
-//! A [`Source`] knows how many GPUs there are; a [`Device`] is one of them, opened and read on a thread of its own,
-//! so that a slow or hung GPU holds up nobody else.
+//! A [`Source`] knows how many GPUs there are; a [`Device`] is one of them, opened and read on a
+//! thread of its own, so that a slow or hung GPU holds up nobody else.
 
 pub mod amd;
 mod answers;
@@ -59,8 +59,9 @@ pub trait Source: Send + Sync {
     /// [`DeviceError`] as the driver gives it.
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError>;
 
-    /// Whether the system has switched this GPU off to save power. It is called before [`open`](Self::open), which would
-    /// wake it, and asks the system, never the driver. `sys_root` is `/sys` but in tests.
+    /// Whether the system has switched this GPU off to save power. It is called before
+    /// [`open`](Self::open), which would wake it, and asks the system, never the driver. `sys_root`
+    /// is `/sys` but in tests.
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool;
 
     /// Returns the identity of a GPU that is not open, as far as the system has it without asking
@@ -79,8 +80,8 @@ pub trait Source: Send + Sync {
     /// cannot be read.
     fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>>;
 
-    /// How these GPUs are linked. It is called on a thread of its own, since it asks about two GPUs at once, of which
-    /// one may hang.
+    /// How these GPUs are linked. It is called on a thread of its own, since it asks about two GPUs
+    /// at once, of which one may hang.
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink>;
 }
 
@@ -89,19 +90,23 @@ pub trait Device {
     /// Who it is.
     fn identity(&mut self) -> Gpu;
 
-    /// Whether the driver keeps it open when nobody uses it. Where it does, GPUs are opened in milliseconds.
+    /// Whether the driver keeps it open when nobody uses it. Where it does, GPUs are opened in
+    /// milliseconds.
     fn stays_open(&mut self) -> bool {
         true
     }
 
-    /// Reads as much as `depth` says into `sample`, whose `index`, `uuid`, `at_ms` and `health` belong to the sampler.
+    /// Reads as much as `depth` says into `sample`, whose `index`, `uuid`, `at_ms` and `health`
+    /// belong to the sampler.
     ///
     /// # Errors
-    /// [`DeviceError::Lost`] where the whole GPU is gone. A single reading that fails is absent in the sample instead.
+    /// [`DeviceError::Lost`] where the whole GPU is gone. A single reading that fails is absent in
+    /// the sample instead.
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError>;
 
-    /// Reads what changes slowly into `details`, whose `index`, `uuid` and `at_ms` belong to the sampler. What of it is
-    /// dear may be older where the last [`read`](Self::read) was one that nobody watches.
+    /// Reads what changes slowly into `details`, whose `index`, `uuid` and `at_ms` belong to the
+    /// sampler. What of it is dear may be older where the last [`read`](Self::read) was one that
+    /// nobody watches.
     ///
     /// # Errors
     /// [`DeviceError::Lost`] where the whole GPU is gone.
@@ -117,8 +122,8 @@ pub trait Device {
         None
     }
 
-    /// Takes out of the driver's own buffers what has come since the last call. Their `index` and `uuid` are this
-    /// GPU's.
+    /// Takes out of the driver's own buffers what has come since the last call. Their `index` and
+    /// `uuid` are this GPU's.
     fn traces(&mut self) -> Vec<Trace>;
 
     /// Returns the errors that were found in the last readings, each once.
@@ -132,14 +137,15 @@ pub trait Device {
 pub enum ReadDepth {
     /// All of it.
     Full,
-    /// All of it, but what costs the driver much time only where history needs it, or a condition that could not be
-    /// told otherwise: nobody watches. What is not read is as it was read last, with its time.
+    /// All of it, but what costs the driver much time only where history needs it, or a condition
+    /// that could not be told otherwise: nobody watches. What is not read is as it was read last,
+    /// with its time.
     Unwatched {
         /// Whether this is the last sample of a step of history.
         closes_step: bool,
     },
-    /// Without what a one-shot command has no use for: rates, which need two readings, and energy and thermal margin,
-    /// which cost the driver more time than all the rest.
+    /// Without what a one-shot command has no use for: rates, which need two readings, and energy
+    /// and thermal margin, which cost the driver more time than all the rest.
     OneShot,
     /// The same with energy, for measuring a load.
     Metered,
@@ -150,7 +156,8 @@ pub trait Reporter: Send {
     /// Reports this GPU too, from now on. It has been opened, maybe again.
     fn add(&mut self, gpu: u32);
 
-    /// Blocks until there is something to report, and about a second at most: the GPU's index and what it is.
+    /// Blocks until there is something to report, and about a second at most: the GPU's index and
+    /// what it is.
     fn wait(&mut self) -> Option<(u32, Notice)>;
 }
 

@@ -1,7 +1,7 @@
 //! Alerts: the rules of the alert file, evaluated at every sample; [`routes`] are their endpoints.
 //!
-//! What fires and resolves is an event, what fires now is in hello and snapshot. Receivers are told by threads of their
-//! own, and nothing here waits for them.
+//! What fires and resolves is an event, what fires now is in hello and snapshot. Receivers are told
+//! by threads of their own, and nothing here waits for them.
 
 pub(crate) mod routes;
 mod told_file;
@@ -57,7 +57,8 @@ pub struct AlertSettings {
     pub problem: Option<String>,
     /// With which conditions are found.
     pub conditions: ConditionSettings,
-    /// Where they are read anew from; `None` for no rules. It changes, perhaps to the same, whenever they are to be.
+    /// Where they are read anew from; `None` for no rules. It changes, perhaps to the same,
+    /// whenever they are to be.
     pub file: watch::Receiver<Option<PathBuf>>,
 }
 
@@ -276,7 +277,8 @@ impl Alerts {
 }
 
 impl State {
-    /// Has written what is to outlive a restart, where that has changed. What finds the disk busy comes the next time.
+    /// Has written what is to outlive a restart, where that has changed. What finds the disk busy
+    /// comes the next time.
     fn save(&mut self) {
         let Some((file, written)) = &mut self.file else {
             return;
@@ -294,7 +296,8 @@ impl State {
     }
 }
 
-/// Evaluates the rules and reads them anew when asked to; keeps in this directory who was told. Never ends.
+/// Evaluates the rules and reads them anew when asked to; keeps in this directory who was told.
+/// Never ends.
 pub(crate) async fn run(alerts: Arc<Alerts>, data_folder: Option<PathBuf>) {
     let mut file = alerts.file.clone();
     if let Some(folder) = data_folder {

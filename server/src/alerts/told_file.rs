@@ -1,6 +1,8 @@
-//! What outlives a restart of the server: a file in the data directory that says which alerts fire and who was told.
+//! What outlives a restart of the server: a file in the data directory that says which alerts fire
+//! and who was told.
 //!
-//! A thread writes it, so that nothing waits for the disk; a reader finds the old or the new file, never a part.
+//! A thread writes it, so that nothing waits for the disk; a reader finds the old or the new file,
+//! never a part.
 
 use std::{
     fs::File,
@@ -48,8 +50,8 @@ pub(super) struct ToldFile {
 }
 
 impl ToldFile {
-    /// Opens the file of this folder, which is made where there is none, with what it says of this machine. It waits for the
-    /// disk.
+    /// Opens the file of this folder, which is made where there is none, with what it says of this
+    /// machine. It waits for the disk.
     ///
     /// # Errors
     /// Where nothing can be written there.

@@ -44,8 +44,8 @@ pub(super) enum Refusal {
     Busy,
 }
 
-/// Before everything else, for all but the server's own user. Whoever has a valid token or session has a share of their own,
-/// so that nobody at the same address can use it up.
+/// Before everything else, for all but the server's own user. Whoever has a valid token or session
+/// has a share of their own, so that nobody at the same address can use it up.
 pub(crate) async fn limit(
     State(doors): State<Arc<Doors>>,
     request: Request,
@@ -138,7 +138,8 @@ impl Doors {
             .admit(Requester::Client(counted(peer)), self.request_rate(), now)
     }
 
-    /// Returns who shows this: in `Authorization`, which is wrong or right, by a session, or by a certificate.
+    /// Returns who shows this: in `Authorization`, which is wrong or right, by a session, or by a
+    /// certificate.
     pub(super) async fn identify(
         &self,
         arrival: &Arrival,
@@ -186,8 +187,9 @@ impl Doors {
             .map(|scope| Identity { scope, ..identity })
     }
 
-    /// Returns whose token or password this is. Tokens have at least 128 bits, so that nobody guesses one: they are compared
-    /// however many were wrong. Of passwords, only so many are checked.
+    /// Returns whose token or password this is. Tokens have at least 128 bits, so that nobody
+    /// guesses one: they are compared however many were wrong. Of passwords, only so many are
+    /// checked.
     pub(super) async fn verify(
         &self,
         arrival: &Arrival,
@@ -231,7 +233,8 @@ impl Doors {
             let turn = self.passwords.turn().await.map_err(|_| Refusal::Busy)?;
             // Another request with the same may have been first.
             if !self.passwords.knows(&guess) {
-                // Counted before the answer: clients that send many at a time, or do not wait for it, have guessed, too.
+                // Counted before the answer: clients that send many at a time, or do not wait for
+                // it, have guessed, too.
                 for (guesser, rate) in &guessers {
                     self.guesses
                         .admit(*guesser, *rate, Instant::now())
@@ -268,8 +271,8 @@ impl Doors {
     }
 }
 
-/// Returns what a wrong password for this user is counted by. A name that no user has is counted as well, so that the limit
-/// does not tell which names there are.
+/// Returns what a wrong password for this user is counted by. A name that no user has is counted as
+/// well, so that the limit does not tell which names there are.
 fn guessers(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
     let client = counted(arrival.peer);
     let user = Some(Digest::new(&[b"user", user.as_bytes()]));

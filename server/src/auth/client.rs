@@ -21,7 +21,8 @@ const MOST_NAMES: usize = 1024;
 
 static NAMES: UserNames = UserNames(Mutex::new(BTreeMap::new()));
 
-/// Names of users by their IDs. A directory service that does not answer would block a thread for each request.
+/// Names of users by their IDs. A directory service that does not answer would block a thread for
+/// each request.
 struct UserNames(Mutex<BTreeMap<u32, (Instant, String)>>);
 
 impl UserNames {

@@ -1,4 +1,5 @@
-//! Keyed hashes of secrets. The server keeps these and not the secrets themselves, and compares nothing else.
+//! Keyed hashes of secrets. The server keeps these and not the secrets themselves, and compares
+//! nothing else.
 
 use std::sync::LazyLock;
 

@@ -47,7 +47,8 @@ impl Proof {
 }
 
 impl Identity {
-    /// Returns a digest of what was shown, by which requests are counted. A session counts as what it was begun with.
+    /// Returns a digest of what was shown, by which requests are counted. A session counts as what
+    /// it was begun with.
     pub(super) fn digest(&self) -> Digest {
         match self.proof.origin() {
             Proof::Token(digest) => *digest,

@@ -1,4 +1,5 @@
-//! For how long a client may read: somebody may sign out, or their token, password or certificate count no more.
+//! For how long a client may read: somebody may sign out, or their token, password or certificate
+//! count no more.
 
 use std::{sync::Arc, time::Duration};
 
@@ -55,8 +56,8 @@ impl Leave {
         }
     }
 
-    /// One on the port has to come again where it is reached by other addresses now: by its own it may not be let in any
-    /// more, and who is a proxy's connection has no user.
+    /// One on the port has to come again where it is reached by other addresses now: by its own it
+    /// may not be let in any more, and who is a proxy's connection has no user.
     fn why(&self) -> Option<&'static str> {
         let may_read = match &self.identity {
             Some(identity) => self.doors.scope_of(&identity.proof) >= Some(Scope::Read),

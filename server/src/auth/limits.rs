@@ -11,14 +11,15 @@ pub(super) const GUESSES_FOR_USER: Rate = Rate {
     spacing: Duration::from_secs(6),
 };
 
-/// Wrong passwords from one address, for whatever users. Each takes a tenth of a second of computing.
+/// Wrong passwords from one address, for whatever users. Each takes a tenth of a second of
+/// computing.
 pub(super) const GUESSES: Rate = Rate {
     burst: 60,
     spacing: Duration::from_secs(1),
 };
 
-/// Wrong passwords through one proxy, for whatever users. Where clients can also reach the port themselves, they can make
-/// up the addresses that a proxy would report.
+/// Wrong passwords through one proxy, for whatever users. Where clients can also reach the port
+/// themselves, they can make up the addresses that a proxy would report.
 pub(super) const GUESSES_BY_PROXY: Rate = Rate {
     burst: 300,
     spacing: Duration::from_millis(300),
@@ -30,7 +31,8 @@ pub(super) const REQUESTS_BY_PROXY: Rate = Rate {
     spacing: Duration::from_millis(1),
 };
 
-/// Encrypted connections from one address. Each takes up to a millisecond of computing, and none shows a token before.
+/// Encrypted connections from one address. Each takes up to a millisecond of computing, and none
+/// shows a token before.
 pub(super) const HANDSHAKES: Rate = Rate {
     burst: 2000,
     spacing: Duration::from_millis(2),

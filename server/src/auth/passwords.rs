@@ -1,5 +1,5 @@
-//! Passwords of the web configuration. bcrypt takes a tenth of a second by design: off the event loop, one at a time, and
-//! not again for one that was right.
+//! Passwords of the web configuration. bcrypt takes a tenth of a second by design: off the event
+//! loop, one at a time, and not again for one that was right.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -85,7 +85,8 @@ impl Passwords {
         turn.map_err(|_| Busy)?.map(Turn).map_err(|_| Busy)
     }
 
-    /// Whether it is this user's. For a user who does not exist, it takes the same time as for one who does.
+    /// Whether it is this user's. For a user who does not exist, it takes the same time as for one
+    /// who does.
     ///
     /// # Errors
     /// [`Busy`] where the server is about to end.
@@ -100,7 +101,8 @@ impl Passwords {
             hash,
             is_of_user,
         } = guess;
-        // The turn lasts as long as the computing, also where the client that asked has gone meanwhile.
+        // The turn lasts as long as the computing, also where the client that asked has gone
+        // meanwhile.
         let verify = move || {
             (
                 bcrypt::verify(password, &hash).unwrap_or(false),
@@ -120,8 +122,8 @@ impl Passwords {
     }
 }
 
-/// Some user's hash, always the same one for the same name: hashes may cost differently, and a name that is none must not
-/// be known by that.
+/// Some user's hash, always the same one for the same name: hashes may cost differently, and a name
+/// that is none must not be known by that.
 fn stand_in<'a>(users: &'a Users, user: &str) -> Option<&'a String> {
     let number = Digest::new(&[b"name", user.as_bytes()]).number();
     users.values().nth(number.checked_rem(users.len())?)

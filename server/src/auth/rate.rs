@@ -6,7 +6,8 @@ use tokio::time::Instant;
 
 use crate::lock;
 
-/// So many clients are counted apart. More of them within seconds is an attack, and all are made to wait then.
+/// So many clients are counted apart. More of them within seconds is an attack, and all are made to
+/// wait then.
 const MOST_CLIENTS: usize = 100_000;
 
 /// How many there may be at once, and after which time another; any number where that is none.
@@ -19,8 +20,8 @@ pub(crate) struct Rate {
 /// Counts by client.
 #[derive(Debug)]
 pub(crate) struct RatePerClient<K> {
-    /// When what each has done would have been done, had it come one by one. One whose moment is past has done nothing
-    /// that counts any more.
+    /// When what each has done would have been done, had it come one by one. One whose moment is
+    /// past has done nothing that counts any more.
     even: Mutex<HashMap<K, Instant>>,
 }
 

@@ -26,8 +26,9 @@ pub(crate) const SESSION: &str = "/api/v1/session";
 const ALL: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
 
 impl Scope {
-    /// What a request needs; `None` for what everybody gets: the page without a value in it, where to sign in, and whether
-    /// the server is alive. A new path below `/api/` needs the most until it stands here.
+    /// What a request needs; `None` for what everybody gets: the page without a value in it, where
+    /// to sign in, and whether the server is alive. A new path below `/api/` needs the most until
+    /// it stands here.
     pub(crate) fn required(method: &Method, path: &str) -> Option<Self> {
         let is_reading = method == Method::GET || method == Method::HEAD;
         match path {

@@ -1,4 +1,5 @@
-//! Sessions of the page: who has signed in gets a random value in a cookie, and the token leaves the browser.
+//! Sessions of the page: who has signed in gets a random value in a cookie, and the token leaves
+//! the browser.
 //!
 //! They are in memory, and end with the server.
 

@@ -39,8 +39,8 @@ pub(super) async fn connection(
     Handshake { web, doors, peer }: Handshake,
 ) {
     let Some(tls) = web.tls.as_ref() else { return };
-    // Each handshake costs a millisecond of computing. A connection that is idle costs none, and uses up nothing of what
-    // others at the same address may open.
+    // Each handshake costs a millisecond of computing. A connection that is idle costs none, and
+    // uses up nothing of what others at the same address may open.
     if !has_spoken(&socket, &slot, &mut stopped).await || doors.admit_handshake(peer).is_err() {
         return;
     }

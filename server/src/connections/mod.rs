@@ -1,5 +1,6 @@
-//! Connections over HTTP/1.1: how they are accepted, how long they may take, and how many there may be ([`slots`]).
-//! [`encryption`] is what stands before the first request where there is TLS, [`arrival`] what is known of a connection.
+//! Connections over HTTP/1.1: how they are accepted, how long they may take, and how many there may
+//! be ([`slots`]). [`encryption`] is what stands before the first request where there is TLS,
+//! [`arrival`] what is known of a connection.
 
 mod arrival;
 mod encryption;
@@ -27,7 +28,8 @@ pub(crate) use self::{
 };
 use crate::{auth::Doors, listen::Listener, live::Live};
 
-/// How long a client may take for the head of a request, and how long a connection may wait for the next one.
+/// How long a client may take for the head of a request, and how long a connection may wait for the
+/// next one.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client may take nothing of what is sent to it.
@@ -60,9 +62,9 @@ fn client_address(socket: &Socket) -> Option<SocketAddr> {
 
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
-/// Serves what comes in until `stopped`, and then until the last connection has ended. Behind a proxy, the user who
-/// connects to the port is the proxy's: the limits do not take them for who asks, nor do the routes, which ask for each
-/// request whether there is a proxy.
+/// Serves what comes in until `stopped`, and then until the last connection has ended. Behind a
+/// proxy, the user who connects to the port is the proxy's: the limits do not take them for who
+/// asks, nor do the routes, which ask for each request whether there is a proxy.
 pub(crate) async fn serve(
     listener: Listener,
     live: watch::Receiver<Live>,
@@ -255,7 +257,8 @@ mod tests {
             }
             .fixed();
             let server = tokio::spawn(serve(listener, live, doors, router, table, stopped));
-            // Who is refused is so before a request, and what the server has not read resets the connection.
+            // Who is refused is so before a request, and what the server has not read resets the
+            // connection.
             if !behind_proxy {
                 client
                     .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")

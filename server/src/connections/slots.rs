@@ -1,10 +1,12 @@
 //! How many connections there are, whose they are, and which gives way when there are too many.
 //!
-//! A connection that waits for a request costs its client nothing, so it must not cost others their slot: where the
-//! limit of all connections or of one user is reached, the one that has waited longest makes room for the new one.
+//! A connection that waits for a request costs its client nothing, so it must not cost others their
+//! slot: where the limit of all connections or of one user is reached, the one that has waited
+//! longest makes room for the new one.
 //!
-//! Connections in use make no room, and a user of rootless containers has thousands of user ids, each of which counts as
-//! a user. So some slots can only be taken by the server's own user and root.
+//! Connections in use make no room, and a user of rootless containers has thousands of user ids,
+//! each of which counts as a user. So some slots can only be taken by the server's own user and
+//! root.
 
 use std::{
     collections::HashMap,
@@ -20,7 +22,8 @@ use crate::{
     peer::{Who, is_own_user},
 };
 
-/// File descriptors that connections leave to the rest of the server: a restart of the collector, runs, its own files.
+/// File descriptors that connections leave to the rest of the server: a restart of the collector,
+/// runs, its own files.
 const RESERVED_DESCRIPTORS: u64 = 64;
 
 /// What a system without a limit of file descriptors gets.
@@ -56,8 +59,8 @@ struct Connection {
 }
 
 impl ConnectionTable {
-    /// As many as the limit of file descriptors allows, three quarters of them for one user, and seven eighths for all
-    /// users but the server's own and root.
+    /// As many as the limit of file descriptors allows, three quarters of them for one user, and
+    /// seven eighths for all users but the server's own and root.
     pub(crate) fn new() -> Arc<Self> {
         let limit = getrlimit(Resource::Nofile)
             .current
@@ -76,7 +79,8 @@ impl ConnectionTable {
         })
     }
 
-    /// A slot for one more connection; `None` where all slots are taken by connections that are in use.
+    /// A slot for one more connection; `None` where all slots are taken by connections that are in
+    /// use.
     pub(crate) fn admit(self: &Arc<Self>, who: Who) -> Option<Arc<ConnectionSlot>> {
         let mut open = self.lock();
         if open
@@ -133,8 +137,8 @@ impl ConnectionTable {
 }
 
 impl OpenConnections {
-    /// Ends the connection, of those that may have to, that has waited longest, those first that never asked for
-    /// anything. False where none waits.
+    /// Ends the connection, of those that may have to, that has waited longest, those first that
+    /// never asked for anything. False where none waits.
     fn evict(&mut self, may: impl Fn(&Connection) -> bool) -> bool {
         let waiting = self
             .connections
@@ -176,7 +180,8 @@ impl ConnectionSlot {
         self.evicted.notified().await;
     }
 
-    /// Goes on for this connection beside what answers its requests; the server ends when it has ended.
+    /// Goes on for this connection beside what answers its requests; the server ends when it has
+    /// ended.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.table.tasks.spawn(task);
     }

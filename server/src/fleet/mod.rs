@@ -1,7 +1,7 @@
 //! Many machines at once: what a [`FleetReader`](gpumon_fleet::FleetReader) tells, over HTTP.
 //!
-//! [`routes`] are the endpoints, [`owners`] is who of those that hold GPUs is told to whom, [`nodes`] all there is of one
-//! node, and [`hosts`] those that are read over ssh.
+//! [`routes`] are the endpoints, [`owners`] is who of those that hold GPUs is told to whom,
+//! [`nodes`] all there is of one node, and [`hosts`] those that are read over ssh.
 
 pub mod hosts;
 pub mod nodes;

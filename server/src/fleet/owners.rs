@@ -1,4 +1,5 @@
-//! Who of those that hold GPUs is told to whom: all of them to everybody, unless the server shows each user their own alone.
+//! Who of those that hold GPUs is told to whom: all of them to everybody, unless the server shows
+//! each user their own alone.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -37,7 +38,8 @@ pub(super) fn of_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
     Cow::Owned(shown)
 }
 
-/// The same as a client of this view may know it. What nobody held, and the sum of energies, are nobody's.
+/// The same as a client of this view may know it. What nobody held, and the sum of energies, are
+/// nobody's.
 pub(super) fn of_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetUsage> {
     let View::Own(user) = view else {
         return Cow::Borrowed(usage);

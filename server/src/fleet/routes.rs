@@ -35,8 +35,8 @@ const USUAL_HISTORY_S: u64 = 3600;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetQuery {
-    /// Whether to answer with what was read last, however old, instead of waiting: its state is `outdated` without a problem
-    /// while it is read anew.
+    /// Whether to answer with what was read last, however old, instead of waiting: its state is
+    /// `outdated` without a problem while it is read anew.
     #[serde(default)]
     at_once: bool,
 }

@@ -11,7 +11,8 @@ use crate::frame::HolderHistory;
 /// So many are remembered of a GPU, those that held the most; a chart names fewer.
 const MOST: usize = 16;
 
-/// Tells holders apart, as the page does: a notebook with all that its kernel has started, or another process.
+/// Tells holders apart, as the page does: a notebook with all that its kernel has started, or
+/// another process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Kernel(String),
@@ -84,9 +85,10 @@ impl Holders {
         }
     }
 
-    /// Forgets the holders with the least memory, known or new, as long as there are more than [`MOST`]. Of equal ones,
-    /// the oldest goes first. A new one gets its column only afterwards: with hundreds of short-lived processes a second,
-    /// columns that are dropped at once fragment the heap.
+    /// Forgets the holders with the least memory, known or new, as long as there are more than
+    /// [`MOST`]. Of equal ones, the oldest goes first. A new one gets its column only afterwards:
+    /// with hundreds of short-lived processes a second, columns that are dropped at once fragment
+    /// the heap.
     fn make_room(
         &mut self,
         new: &mut Vec<(Key, &Process, f64)>,

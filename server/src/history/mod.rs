@@ -25,7 +25,8 @@ pub(crate) use self::{jobs::jobs, span::span, usage::usage};
 /// How far back samples are kept as they came.
 pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;
 
-/// What has been written stays in memory for so long, so that who is just reading the disk misses nothing.
+/// What has been written stays in memory for so long, so that who is just reading the disk misses
+/// nothing.
 const OVERLAP_MS: u64 = 30_000;
 
 /// So long after the end of ten seconds, their last sample has come.
@@ -42,7 +43,8 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Takes in a sample. `used` is asked, once in ten seconds, for what has become known of who used how much.
+    /// Takes in a sample. `used` is asked, once in ten seconds, for what has become known of who
+    /// used how much.
     pub(crate) fn push(&mut self, sample: &Sample, used: impl FnOnce() -> Vec<Period>) {
         self.recent.push(sample);
         if let Some(bucket) = self.buckets.push(sample) {
@@ -57,8 +59,8 @@ impl Past {
         }
     }
 
-    /// Keeps its values. What else it has is remembered elsewhere, in smaller numbers: conditions and jobs in
-    /// [`Buckets`], usage in the usage meter.
+    /// Keeps its values. What else it has is remembered elsewhere, in smaller numbers: conditions
+    /// and jobs in [`Buckets`], usage in the usage meter.
     fn keep(&mut self, bucket: Bucket, usage: Vec<Period>) {
         let written_ms = self.writer.as_ref().map_or(0, |writer| {
             writer.add_bucket(Bucket {

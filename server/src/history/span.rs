@@ -15,7 +15,8 @@ use gpumon_probe::model::Event;
 use super::Past;
 use crate::lock;
 
-/// What is asked for. It reads the disk; meanwhile nothing waits for it. `events` are those that are in memory.
+/// What is asked for. It reads the disk; meanwhile nothing waits for it. `events` are those that
+/// are in memory.
 pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event>) -> HistorySpan {
     let writer = lock::read(past).writer.clone();
     let (disk, mut problem) = disk(writer.as_ref());

@@ -8,8 +8,8 @@ use gpumon_probe::usage::{Usage, UsageMeter};
 use super::Past;
 use crate::lock;
 
-/// In the quarters of an hour that the span touches, as far as they are known. It reads the disk; meanwhile nothing waits
-/// for it.
+/// In the quarters of an hour that the span touches, as far as they are known. It reads the disk;
+/// meanwhile nothing waits for it.
 pub(crate) fn usage(past: &RwLock<Past>, meter: &RwLock<UsageMeter>, span: &Range<u64>) -> Usage {
     let writer = lock::read(past).writer.clone();
     let memory = Remembered::of(&lock::read(meter));

@@ -8,12 +8,13 @@ use tokio::{sync::watch, time::timeout};
 use super::Hub;
 use crate::{driver_answers::Answers, frame::CollectorState};
 
-/// How long the collector may take to send the driver's answers, which it does without a call of the driver.
+/// How long the collector may take to send the driver's answers, which it does without a call of
+/// the driver.
 const ANSWERS_TIMEOUT: Duration = Duration::from_millis(250);
 
 impl Hub {
-    /// Waits until the driver's answers are known as of the newest sample, unless the collector does not send them in
-    /// time.
+    /// Waits until the driver's answers are known as of the newest sample, unless the collector
+    /// does not send them in time.
     pub(crate) async fn update_answers(&self) {
         let newest = self.samples.borrow().number;
         let mut known = self.known_answers.subscribe();

@@ -1,4 +1,5 @@
-//! Recent events. Those of processes and cells are many, and marks can be: they must not push out the others.
+//! Recent events. Those of processes and cells are many, and marks can be: they must not push out
+//! the others.
 
 use std::collections::VecDeque;
 
@@ -7,8 +8,9 @@ use gpumon_probe::model::{Event, EventKind};
 /// So many events are remembered for clients to come.
 const EVENTS: usize = 256;
 
-/// So many processes' starts and ends between two samples are passed on, of all GPUs together. The collector limits those
-/// of each GPU, but with many GPUs even slightly slow clients would miss what is queued with them.
+/// So many processes' starts and ends between two samples are passed on, of all GPUs together. The
+/// collector limits those of each GPU, but with many GPUs even slightly slow clients would miss
+/// what is queued with them.
 pub(super) const PROCESS_EVENTS: usize = 64;
 
 /// So many marks are among them.
@@ -93,8 +95,8 @@ impl EventLog {
     }
 }
 
-/// The oldest; that of the processes and cells, where those have most of the places: whoever starts many of them must not make the
-/// Xids of yesterday be forgotten.
+/// The oldest; that of the processes and cells, where those have most of the places: whoever starts
+/// many of them must not make the Xids of yesterday be forgotten.
 fn least_important(events: &VecDeque<Event>) -> usize {
     let is_frequent =
         |event: &&Event| is_of_process(event) || matches!(event.what, EventKind::Cell(_));

@@ -27,8 +27,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Forgets all, and takes in these lines in its place: a recording is played from another moment. Every client gets a
-    /// hello. A line that is not a record is left out.
+    /// Forgets all, and takes in these lines in its place: a recording is played from another
+    /// moment. Every client gets a hello. A line that is not a record is left out.
     pub(crate) fn rewind(&self, lines: &[String]) {
         *lock::write(&self.history) = Past::default();
         *lock::write(&self.usage) = UsageMeter::default();

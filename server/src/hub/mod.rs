@@ -1,7 +1,8 @@
 //! What the collector said last, and the way from there to every client.
 //!
-//! A sample is encoded once, by the collector; its line is shared by all clients. Samples go through a `watch`, where
-//! the newest wins for a client that is slow; everything else goes through a `broadcast`, where each one counts.
+//! A sample is encoded once, by the collector; its line is shared by all clients. Samples go
+//! through a `watch`, where the newest wins for a client that is slow; everything else goes through
+//! a `broadcast`, where each one counts.
 
 mod driver_answers;
 mod event_log;
@@ -30,7 +31,8 @@ pub(crate) use self::{
 };
 use crate::{frame::ServerFrame, history::Past, lock, stream::TextFrame, view::View};
 
-/// This many events and states may queue up for a slow client before it is told that it missed some.
+/// This many events and states may queue up for a slow client before it is told that it missed
+/// some.
 const NOTICES: usize = 256;
 
 /// So many traces may queue up for a slow client that asked for them.
@@ -48,9 +50,11 @@ pub(crate) struct Hub {
     usage: RwLock<UsageMeter>,
     /// The use of the GPUs by kernels of notebooks.
     kernels: RwLock<KernelMeter>,
-    /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
+    /// Counts what has been taken in, so that whoever has read something knows whether there is
+    /// something newer.
     change_count: AtomicU64,
-    /// Counts changes of the collector's state, of what is there, and Xids: what metrics must not tell late.
+    /// Counts changes of the collector's state, of what is there, and Xids: what metrics must not
+    /// tell late.
     state_change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
     /// Counts samples and notices, so that a client waits for one thing alone.

@@ -136,8 +136,8 @@ impl Hub {
         ))
     }
 
-    /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
-    /// come again by themselves.
+    /// What holds now of that which is told only when it changes, for a client that may have missed
+    /// a change. Details come again by themselves.
     pub(crate) fn current_state(&self, view: &View) -> Vec<TextFrame> {
         let (collector, inventory, firing) = self.read(|state| {
             (

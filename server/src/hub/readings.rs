@@ -19,7 +19,8 @@ pub(crate) struct KnownReadings {
 }
 
 impl Hub {
-    /// What is known at this moment, as alert rules see it. A collector that is replaced at once leaves no gap.
+    /// What is known at this moment, as alert rules see it. A collector that is replaced at once
+    /// leaves no gap.
     pub(crate) fn readings(&self, now_ms: u64) -> KnownReadings {
         self.read(|state| {
             let interval_ms = state

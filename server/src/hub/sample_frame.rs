@@ -20,7 +20,8 @@ use crate::{frame::ServerFrame, lock, stream::TextFrame, view::View};
 /// A sample as it travels.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleFrame {
-    /// Counts the samples that went through this hub, so that a client's gap can be told in numbers.
+    /// Counts the samples that went through this hub, so that a client's gap can be told in
+    /// numbers.
     pub(crate) number: u64,
     /// When it came.
     pub(crate) at: Instant,
@@ -58,8 +59,8 @@ impl SampleFrame {
         }
     }
 
-    /// As a client of this view gets it. It is written once for all of them, off the event loop, since one of a machine
-    /// with many processes is a megabyte.
+    /// As a client of this view gets it. It is written once for all of them, off the event loop,
+    /// since one of a machine with many processes is a megabyte.
     ///
     /// # Errors
     /// Where writing it fails.

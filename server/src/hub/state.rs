@@ -78,8 +78,8 @@ impl State {
         firing
     }
 
-    /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
-    /// of the others stay until new ones come.
+    /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell
+    /// nothing any more; those of the others stay until new ones come.
     pub(super) fn set_inventory(&mut self, inventory: Inventory, line: TextFrame) {
         self.details.retain(|index, details| {
             let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Between attempts at a server that is not there, which cost next to nothing, and at one that cannot be joined.
+/// Between attempts at a server that is not there, which cost next to nothing, and at one that
+/// cannot be joined.
 const ABSENT: Duration = Duration::from_secs(5);
 const REFUSED: Duration = Duration::from_mins(1);
 
-/// After a server was left, the time until it is joined again doubles from the shorter to the longer.
+/// After a server was left, the time until it is joined again doubles from the shorter to the
+/// longer.
 const SHORTEST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_mins(5);
 

@@ -12,7 +12,8 @@ use tokio_tungstenite::{
 
 use crate::frame::{ClientFrame, CollectorState, Hello};
 
-/// How long it may take until the first frame is there: a service that its socket starts has to start, too.
+/// How long it may take until the first frame is there: a service that its socket starts has to
+/// start, too.
 const FIRST_FRAME: Duration = Duration::from_secs(5);
 
 /// It sends something every five seconds.

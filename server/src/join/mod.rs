@@ -1,10 +1,13 @@
-//! One probe per machine: the server of the system, whose readings this one shows while it is there.
+//! One probe per machine: the server of the system, whose readings this one shows while it is
+//! there.
 //!
-//! - [`attempts`] says when it is tried to join it, so that a server that comes and goes is not followed each time.
-//! - [`client`] is the connection, [`relay`] what becomes of each frame; [`ask`] asks for more of the past.
+//! - [`attempts`] says when it is tried to join it, so that a server that comes and goes is not
+//!   followed each time.
+//! - [`client`] is the connection, [`relay`] what becomes of each frame; [`ask`] asks for more of
+//!   the past.
 //!
-//! What is another user's stays there: this server gets what that one tells any user. Of its own user's processes it tells
-//! what it finds out itself, as its own collector would.
+//! What is another user's stays there: this server gets what that one tells any user. Of its own
+//! user's processes it tells what it finds out itself, as its own collector would.
 
 pub(crate) mod ask;
 mod attempts;
@@ -39,7 +42,8 @@ const STEADY: Duration = Duration::from_mins(1);
 pub struct JoinSettings {
     /// The socket that it serves every user at.
     pub socket: PathBuf,
-    /// Where this user's own processes are looked up: `/proc`, or the host's where that is mounted in a container.
+    /// Where this user's own processes are looked up: `/proc`, or the host's where that is mounted
+    /// in a container.
     pub proc_root: PathBuf,
 }
 
@@ -80,8 +84,9 @@ impl Join {
         }
     }
 
-    /// Shows what that server tells, for as long as it does. It returns when it is time for a collector of this server's
-    /// own: at once where there is no such server, or where it was tried lately.
+    /// Shows what that server tells, for as long as it does. It returns when it is time for a
+    /// collector of this server's own: at once where there is no such server, or where it was tried
+    /// lately.
     pub(crate) async fn follow(&mut self, hub: &Arc<Hub>) {
         if !self.attempts.is_due() {
             return;
@@ -130,7 +135,8 @@ impl Join {
         }
     }
 
-    /// A server that is not there is none to speak of; one that is there and cannot be joined is, once.
+    /// A server that is not there is none to speak of; one that is there and cannot be joined is,
+    /// once.
     async fn connect(&mut self) -> Option<Connection> {
         let refusal = match Connection::open(&self.settings.socket).await {
             Ok(connection) => {

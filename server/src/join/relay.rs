@@ -126,8 +126,8 @@ impl Join {
         Ok(())
     }
 
-    /// A record with what this user may know of their own processes, and its text where that is another now. Off the event
-    /// loop: processes decide how long reading them takes.
+    /// A record with what this user may know of their own processes, and its text where that is
+    /// another now. Off the event loop: processes decide how long reading them takes.
     async fn described(&mut self, record: Record) -> Result<(Record, Option<String>), Left> {
         let is_about_processes = match &record {
             Record::Sample(sample) => sample.gpus.iter().any(|gpu| {

@@ -46,8 +46,8 @@ fn of_container(container: &ContainerResources) -> impl Iterator<Item = String> 
     by_plugin.chain(claims.filter_map(of_claim))
 }
 
-/// NVIDIA's plugin tells UUIDs, with `::N` behind them where several share a device; that of Google's clusters device
-/// files, as `nvidia0`, or `nvidia0/vgpu1` of a shared one.
+/// NVIDIA's plugin tells UUIDs, with `::N` behind them where several share a device; that of
+/// Google's clusters device files, as `nvidia0`, or `nvidia0/vgpu1` of a shared one.
 fn of_plugin(devices: &ContainerDevices) -> impl Iterator<Item = String> {
     let is_nvidia = devices.resource_name.starts_with("nvidia.com/");
     let ids = devices
@@ -69,7 +69,8 @@ fn of_plugin(devices: &ContainerDevices) -> impl Iterator<Item = String> {
     })
 }
 
-/// A GPU is `gpu-N` there. A MIG device is named by its place on the GPU, of which nothing here knows.
+/// A GPU is `gpu-N` there. A MIG device is named by its place on the GPU, of which nothing here
+/// knows.
 fn of_claim(claim: &ClaimResource) -> Option<String> {
     by_minor(
         claim

@@ -1,7 +1,8 @@
 //! The kubelet's API for pod resources: gRPC on a unix socket.
 //!
-//! Messages are those of `k8s.io/kubelet/pkg/apis/podresources/v1`, as far as they are read. One call without an argument
-//! needs of gRPC a head of five bytes and the status behind the answer; HTTP/2 is hyper's.
+//! Messages are those of `k8s.io/kubelet/pkg/apis/podresources/v1`, as far as they are read. One
+//! call without an argument needs of gRPC a head of five bytes and the status behind the answer;
+//! HTTP/2 is hyper's.
 
 use std::{io, path::Path, time::Duration};
 
@@ -21,7 +22,8 @@ const LONGEST: usize = 16 << 20;
 const LIST: &str = "http://kubelet/v1.PodResourcesLister/List";
 const NO_ARGUMENT: &[u8] = &[0; HEAD];
 
-/// Whether the message is compressed, which it is not where nobody offers to understand that; and its length.
+/// Whether the message is compressed, which it is not where nobody offers to understand that; and
+/// its length.
 const HEAD: usize = 5;
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,7 +1,9 @@
-//! The same under the names, labels and units of dcgm-exporter, so that its dashboards and alerts work.
+//! The same under the names, labels and units of dcgm-exporter, so that its dashboards and alerts
+//! work.
 //!
-//! The catalogue has the names; [`NOT_AVAILABLE`] are those that it lacks. An Xid is told for as long as it is the matter,
-//! also of a GPU that is lost. Where the kubelet tells who holds a device, its series say so, as dcgm-exporter's do.
+//! The catalogue has the names; [`NOT_AVAILABLE`] are those that it lacks. An Xid is told for as
+//! long as it is the matter, also of a GPU that is lost. Where the kubelet tells who holds a
+//! device, its series say so, as dcgm-exporter's do.
 
 use gpumon_probe::model::{
     Allocation, GpuSample, MigSample,
@@ -127,7 +129,8 @@ fn each<S>(
     }
 }
 
-/// What is told of MIG devices where there are any, and of the whole GPU otherwise, so that sums are right.
+/// What is told of MIG devices where there are any, and of the whole GPU otherwise, so that sums
+/// are right.
 fn by_instance(
     family: &mut Family<'_>,
     gpu: &GpuSample,
@@ -189,7 +192,8 @@ impl DeviceLabels {
     }
 }
 
-/// What all have in common who hold a device: where several pods share one, its readings are no single pod's.
+/// What all have in common who hold a device: where several pods share one, its readings are no
+/// single pod's.
 fn holder(allocated_to: &[Allocation]) -> Labels {
     let holders = allocated_to.iter().filter_map(|holder| match holder {
         Allocation::Kubernetes {

@@ -1,4 +1,5 @@
-//! What the catalogue of fields has a name for: of GPUs, of their MIG devices, and of the machine around them.
+//! What the catalogue of fields has a name for: of GPUs, of their MIG devices, and of the machine
+//! around them.
 
 use gpumon_probe::model::{
     ThrottleReason,

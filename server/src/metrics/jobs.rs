@@ -9,7 +9,8 @@ use super::{
     text::{Kind::Gauge, Labels, Page},
 };
 
-/// At most so many jobs of one GPU are told: more are those of a program that starts others without end.
+/// At most so many jobs of one GPU are told: more are those of a program that starts others without
+/// end.
 const MOST: usize = 64;
 
 /// So many digits of a container's id are enough to tell it from others, as `docker ps` shows them.

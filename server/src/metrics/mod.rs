@@ -1,11 +1,15 @@
-//! `/metrics`: what is known now, for Prometheus. It is written from memory, and never waits for the driver.
+//! `/metrics`: what is known now, for Prometheus. It is written from memory, and never waits for
+//! the driver.
 //!
-//! - [`negotiate`] chooses the format, [`text`] writes it; [`shared`] has one page for all who ask, and has it ready.
+//! - [`negotiate`] chooses the format, [`text`] writes it; [`shared`] has one page for all who ask,
+//!   and has it ready.
 //! - [`scrape`] is what may be told of which GPU.
-//! - [`health`], [`fields`], [`details`], [`jobs`], [`owners`] and [`processes`] are gpumon's own names, in base units.
+//! - [`health`], [`fields`], [`details`], [`jobs`], [`owners`] and [`processes`] are gpumon's own
+//!   names, in base units.
 //! - [`dcgm`] are the names of dcgm-exporter, for its dashboards.
 //!
-//! What is absent is left out. What a GPU showed before it hung, or a collector before it ended, is not told again.
+//! What is absent is left out. What a GPU showed before it hung, or a collector before it ended, is
+//! not told again.
 
 mod dcgm;
 mod details;
@@ -129,7 +133,8 @@ pub(crate) async fn dcgm_49(
     .await
 }
 
-/// Answers with one of few pages: none has the paths of notebooks or command lines, or is made for one user alone.
+/// Answers with one of few pages: none has the paths of notebooks or command lines, or is made for
+/// one user alone.
 async fn answer(
     app: &AppState,
     headers: &HeaderMap,
@@ -187,7 +192,8 @@ async fn answer(
     answer
 }
 
-/// Writes what is scraped regularly ahead, with each sample, so that no scraper waits for that. Never ends.
+/// Writes what is scraped regularly ahead, with each sample, so that no scraper waits for that.
+/// Never ends.
 pub(crate) async fn keep_ready(app: &AppState) {
     let mut samples = app.hub.samples();
     while samples.changed().await.is_ok() {

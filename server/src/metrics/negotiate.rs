@@ -4,7 +4,8 @@ use axum::http::{HeaderMap, header};
 
 use super::text::Format;
 
-/// `OpenMetrics` for who asks for it by name and likes it as well as the text format, as Prometheus does.
+/// `OpenMetrics` for who asks for it by name and likes it as well as the text format, as Prometheus
+/// does.
 pub(super) fn format(headers: &HeaderMap) -> Format {
     let values = headers
         .get_all(header::ACCEPT)

@@ -1,4 +1,5 @@
-//! Processes on the GPUs, for those who asked for them: every process makes new series, so they are few.
+//! Processes on the GPUs, for those who asked for them: every process makes new series, so they are
+//! few.
 
 use gpumon_probe::model::Process;
 

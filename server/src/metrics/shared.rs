@@ -1,4 +1,5 @@
-//! Pages that are written once for all who ask, since they do not differ by reader, and ahead for those who ask regularly.
+//! Pages that are written once for all who ask, since they do not differ by reader, and ahead for
+//! those who ask regularly.
 
 use std::{
     collections::HashMap,
@@ -30,7 +31,8 @@ struct Kept {
 }
 
 impl SharedPages {
-    /// A copy of the page, made by `write` unless there is one that is fresh. It waits for whoever makes one.
+    /// A copy of the page, made by `write` unless there is one that is fresh. It waits for whoever
+    /// makes one.
     pub(super) fn get(
         &self,
         key: PageKey,

@@ -1,7 +1,8 @@
-//! Prometheus' text format (version 0.0.4) and `OpenMetrics` 1.0: families of series, each with its help and type.
+//! Prometheus' text format (version 0.0.4) and `OpenMetrics` 1.0: families of series, each with its
+//! help and type.
 //!
-//! Written by hand, since the client library for Rust appends `_total` to every counter, and the names of dcgm-exporter
-//! have no such ending.
+//! Written by hand, since the client library for Rust appends `_total` to every counter, and the
+//! names of dcgm-exporter have no such ending.
 
 use std::fmt::Write;
 
@@ -9,7 +10,8 @@ use gpumon_probe::model::fields;
 
 use super::scrape::yes;
 
-/// In which units names end. One that ends in `_per_second` has another unit than one that ends in `_second`.
+/// In which units names end. One that ends in `_per_second` has another unit than one that ends in
+/// `_second`.
 const UNITS: [&str; 8] = [
     "bytes_per_second",
     "bytes",
@@ -70,12 +72,14 @@ impl From<fields::Kind> for Kind {
 pub(super) struct Page {
     text: String,
     format: Format,
-    /// Name, type and help of every family, also of those without a series; the reference page lists them.
+    /// Name, type and help of every family, also of those without a series; the reference page
+    /// lists them.
     #[cfg(test)]
     pub(super) families: Vec<(String, &'static str, String)>,
 }
 
-/// One family of a page. Its head is written with its first series, so that one without any leaves no trace.
+/// One family of a page. Its head is written with its first series, so that one without any leaves
+/// no trace.
 pub(super) struct Family<'a> {
     page: &'a mut String,
     format: Format,
@@ -243,8 +247,8 @@ fn push_label(text: &mut String, start: usize, (name, value): Label<'_>) {
     text.push('"');
 }
 
-/// Backslashes and line ends would end the text too early, in a label quotation marks as well. Other control characters
-/// have no business in a text that people read in a terminal, too.
+/// Backslashes and line ends would end the text too early, in a label quotation marks as well.
+/// Other control characters have no business in a text that people read in a terminal, too.
 fn escaped(text: &str, quoted: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

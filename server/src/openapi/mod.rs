@@ -1,7 +1,8 @@
 //! `GET /api/v1/openapi.json`: every operation of the API, and the types of its JSON.
 //!
-//! A test makes the document of [`table`] and of the types, since what makes it would be as much code as a tenth of
-//! gpumon's; the program has it compressed. `docs/reference/api.md` is made of the document, and `gpumon schema` reads it.
+//! A test makes the document of [`table`] and of the types, since what makes it would be as much
+//! code as a tenth of gpumon's; the program has it compressed. `docs/reference/api.md` is made of
+//! the document, and `gpumon schema` reads it.
 
 #[cfg(test)]
 mod operation;
@@ -52,7 +53,8 @@ pub(crate) async fn openapi(
     .await
 }
 
-/// The document. Its `/components/schemas` are all types of gpumon's JSON, records of `gpumon collect` among them.
+/// The document. Its `/components/schemas` are all types of gpumon's JSON, records of `gpumon
+/// collect` among them.
 ///
 /// # Panics
 /// Never: the build has compressed it.

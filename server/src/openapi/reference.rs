@@ -1,5 +1,5 @@
-//! `openapi.json` and `docs/reference/api.md`, which are compared with what the code makes, or written where
-//! `GPUMON_UPDATE_TYPES` is set.
+//! `openapi.json` and `docs/reference/api.md`, which are compared with what the code makes, or
+//! written where `GPUMON_UPDATE_TYPES` is set.
 
 use std::{collections::BTreeSet, env, fs, path::Path};
 

@@ -135,8 +135,8 @@ fn bound(schema: &mut Value) {
     }
 }
 
-/// Gives what stands at a path below a kind of object the words of the catalogue; where it comes from, which the types'
-/// own documentation tells, becomes its comment.
+/// Gives what stands at a path below a kind of object the words of the catalogue; where it comes
+/// from, which the types' own documentation tells, becomes its comment.
 fn describe(kinds: &mut Value, kind: &str, path: &str, help: &str) {
     let (first, rest) = path
         .split_once('.')

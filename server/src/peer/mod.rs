@@ -1,7 +1,8 @@
 //! Who is at the other end of a connection, what they may see and whether they may change anything.
 //!
-//! On a unix socket the kernel tells whose program it is (`SO_PEERCRED`). For a TCP connection from this machine,
-//! [`socket_owner`] asks the kernel, or, where it does not answer, [`tcp_table`] is searched.
+//! On a unix socket the kernel tells whose program it is (`SO_PEERCRED`). For a TCP connection from
+//! this machine, [`socket_owner`] asks the kernel, or, where it does not answer, [`tcp_table`] is
+//! searched.
 
 mod socket_owner;
 mod tcp_table;
@@ -43,21 +44,24 @@ pub(crate) enum Who {
     Unknown,
 }
 
-/// Finds out how the owners of connections are looked up, so that the first connection does not have to.
+/// Finds out how the owners of connections are looked up, so that the first connection does not
+/// have to.
 pub(crate) fn prepare() {
     socket_owner::is_available();
 }
 
-/// Returns `true` for a connection between two programs of this machine: from a loopback address, or from the address that
-/// it arrived at. Both mean the same address where a program does not choose another.
+/// Returns `true` for a connection between two programs of this machine: from a loopback address,
+/// or from the address that it arrived at. Both mean the same address where a program does not
+/// choose another.
 fn is_local(client: SocketAddr, server: SocketAddr) -> bool {
     let (client, server) = (client.ip().to_canonical(), server.ip().to_canonical());
     client.is_loopback() || client == server
 }
 
 impl Peer {
-    /// Returns who has opened a TCP connection. This is for the loop that accepts connections: it reads no file, and asks
-    /// the kernel about connections from this machine alone, which takes 10 us.
+    /// Returns who has opened a TCP connection. This is for the loop that accepts connections: it
+    /// reads no file, and asks the kernel about connections from this machine alone, which takes 10
+    /// us.
     pub(crate) fn of_port(client: SocketAddr, server: Option<SocketAddr>) -> Self {
         let local =
             server.filter(|server| is_local(client, *server) && socket_owner::is_available());
@@ -67,8 +71,9 @@ impl Peer {
         }
     }
 
-    /// Returns the same with the user, also where the kernel does not answer questions about single connections and its
-    /// table has to be searched. This is for connections that have been admitted and have sent something.
+    /// Returns the same with the user, also where the kernel does not answer questions about single
+    /// connections and its table has to be searched. This is for connections that have been
+    /// admitted and have sent something.
     pub(crate) async fn searched(
         self,
         client: Option<SocketAddr>,
@@ -101,8 +106,8 @@ impl Peer {
         }
     }
 
-    /// Returns the client of a reverse proxy that has connected to the port: without a user, and with the address that the
-    /// proxy has reported, if it has reported one.
+    /// Returns the client of a reverse proxy that has connected to the port: without a user, and
+    /// with the address that the proxy has reported, if it has reported one.
     pub(crate) fn behind_proxy(self, forwarded: Option<IpAddr>) -> Self {
         match self {
             Self::Port { ip, .. } => Self::Port {
@@ -113,8 +118,8 @@ impl Peer {
         }
     }
 
-    /// Returns the same for what is shown of another machine, where users of this one are nobody. The server's own user is
-    /// the one who reads there.
+    /// Returns the same for what is shown of another machine, where users of this one are nobody.
+    /// The server's own user is the one who reads there.
     pub(crate) fn of_other_machine(self) -> Self {
         match self {
             _ if self.is_own() => self,

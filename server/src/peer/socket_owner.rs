@@ -1,7 +1,7 @@
 //! Whose program is at the other end of a TCP connection on this machine.
 //!
-//! Both ends are sockets of this machine, so the kernel knows the user of the other one. `sock_diag(7)` looks up one
-//! connection in about 10 us. A sandbox or an old kernel may lack it.
+//! Both ends are sockets of this machine, so the kernel knows the user of the other one.
+//! `sock_diag(7)` looks up one connection in about 10 us. A sandbox or an old kernel may lack it.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
@@ -21,8 +21,9 @@ const LONGEST_ANSWER: usize = 4096;
 /// Any instance of the connection (`INET_DIAG_NOCOOKIE`).
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 
-/// Whether the kernel has found a connection of this process. Its answer "not found" also means that it has no
-/// `sock_diag` for TCP, so that one connection that is there has to show the difference.
+/// Whether the kernel has found a connection of this process. Its answer "not found" also means
+/// that it has no `sock_diag` for TCP, so that one connection that is there has to show the
+/// difference.
 static IS_AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
     let loopback = [
         (Ipv4Addr::LOCALHOST, 0).into(),
@@ -45,8 +46,8 @@ pub(super) fn is_available() -> bool {
     *IS_AVAILABLE
 }
 
-/// Returns the user whose program has the end `client` of a connection to `server`; `None` where the kernel does not tell,
-/// as for an end that its program has closed.
+/// Returns the user whose program has the end `client` of a connection to `server`; `None` where
+/// the kernel does not tell, as for an end that its program has closed.
 pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     let (client, server) = (canonical(client), canonical(server));
     let exchange = || -> std::io::Result<Vec<u8>> {
@@ -137,7 +138,8 @@ mod tests {
                 "{connect}"
             );
             drop(stream);
-            // A process that another test has just started may still have it, up to its own program.
+            // A process that another test has just started may still have it, up to its own
+            // program.
             let end = Instant::now() + Duration::from_secs(20);
             while uid_of(client, server).is_some() && Instant::now() < end {
                 thread::sleep(Duration::from_millis(5));

@@ -29,7 +29,8 @@ fn mapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// An end that its program has closed belongs to nobody, and stands there as if it were root's: without an inode.
+/// An end that its program has closed belongs to nobody, and stands there as if it were root's:
+/// without an inode.
 fn find(table: &str, client: SocketAddr, server: SocketAddr) -> Option<u32> {
     const ESTABLISHED: &str = "01";
     let (client, server) = (written(client), written(server));

@@ -154,7 +154,8 @@ impl Stage {
         }
     }
 
-    /// Every client learns from the inventory that what it gets is a recording, and how that is played.
+    /// Every client learns from the inventory that what it gets is a recording, and how that is
+    /// played.
     fn tell_playback(&mut self) {
         let playback = self.playback();
         if self.told == Some(playback) {

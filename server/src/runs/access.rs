@@ -1,4 +1,5 @@
-//! Who may start and stop runs, set marks and steer a replay: the server's own user and root, and everybody where they were allowed to.
+//! Who may start and stop runs, set marks and steer a replay: the server's own user and root, and
+//! everybody where they were allowed to.
 
 use axum::{
     Extension,
@@ -11,7 +12,8 @@ use rustix::process::geteuid;
 
 use crate::{app::AppState, auth::Client, peer::Peer};
 
-/// A page of another origin cannot send this header without the server's leave, which it never gets.
+/// A page of another origin cannot send this header without the server's leave, which it never
+/// gets.
 pub(crate) const HEADER: &str = "x-gpumon";
 const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run, sets a mark or steers a replay, which no \
                               page of another origin can do\n";

@@ -1,4 +1,5 @@
-//! `POST /api/v1/runs/announced`: a run that goes on in a terminal, whose lines are the body, as they come.
+//! `POST /api/v1/runs/announced`: a run that goes on in a terminal, whose lines are the body, as
+//! they come.
 
 use std::sync::Arc;
 
@@ -65,7 +66,8 @@ fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_fit)
 }
 
-/// Ends its run when it goes: also where the connection broke, and nobody asks this handler to go on.
+/// Ends its run when it goes: also where the connection broke, and nobody asks this handler to go
+/// on.
 struct Announcement {
     runs: Arc<Runs>,
     name: String,

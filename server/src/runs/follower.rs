@@ -31,7 +31,8 @@ impl Follower {
         }
     }
 
-    /// Waits until a run has changed, and gives each that has as a frame. Whoever stops waiting loses nothing.
+    /// Waits until a run has changed, and gives each that has as a frame. Whoever stops waiting
+    /// loses nothing.
     pub(crate) async fn next(&mut self) -> Vec<TextFrame> {
         sleep_until(self.not_before).await;
         // The sender lives as long as the runs do, and those as long as this.

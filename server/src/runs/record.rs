@@ -12,7 +12,8 @@ use super::{
 const DEVICES: usize = 64;
 /// Results and sentences that are kept of one run.
 const ITEMS: usize = 512;
-/// Steps that become events: more than any catalogue has, and fewer than would push out all else that happened.
+/// Steps that become events: more than any catalogue has, and fewer than would push out all else
+/// that happened.
 const STEP_EVENTS: usize = 64;
 
 #[derive(Debug)]

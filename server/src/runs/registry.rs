@@ -215,7 +215,8 @@ impl Runs {
         Some(entry.record.state.clone())
     }
 
-    /// Waits until no process works for this server, for so long at most: it is stopped when the server is.
+    /// Waits until no process works for this server, for so long at most: it is stopped when the
+    /// server is.
     pub(crate) async fn wait_for_end(&self, at_most: Duration) {
         let is_working = || {
             self.lock()

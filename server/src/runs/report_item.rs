@@ -1,6 +1,7 @@
 //! Reports of the process that works, as clients see them.
 //!
-//! A terminal announces what it likes: what is taken over is cut to a size and has no control characters.
+//! A terminal announces what it likes: what is taken over is cut to a size and has no control
+//! characters.
 
 use gpumon_probe::model::Absence;
 use gpumon_workload::protocol::{

@@ -23,7 +23,8 @@ pub struct RunState {
     pub started_ms: u64,
     /// When it ended; `null` while it goes on.
     pub ended_ms: Option<u64>,
-    /// The time in seconds that was asked for: of load, or for memory to be held; `null` where none was.
+    /// The time in seconds that was asked for: of load, or for memory to be held; `null` where none
+    /// was.
     pub seconds: Option<f64>,
     /// On what it works.
     pub devices: Vec<RunDevice>,
@@ -41,7 +42,8 @@ pub struct RunState {
     pub newest: Option<RunItem>,
     /// The exit code of the worker process; `null` while it runs, or if it has none.
     pub code: Option<u8>,
-    /// Why it failed, in words for people; `null` where it did not, or where one of its items says so.
+    /// Why it failed, in words for people; `null` where it did not, or where one of its items says
+    /// so.
     pub error: Option<String>,
 }
 
@@ -59,7 +61,8 @@ pub struct RunDetails {
 /// Something on which a run works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RunDevice {
-    /// NVML's index of the GPU; `null` for a CPU, and for a GPU that is not among those that are read.
+    /// NVML's index of the GPU; `null` for a CPU, and for a GPU that is not among those that are
+    /// read.
     pub index: Option<u32>,
     /// As `NVIDIA H200`.
     pub name: String,

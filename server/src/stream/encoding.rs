@@ -1,8 +1,9 @@
 //! How a client gets its frames: as they are, or compressed (`?encoding=deflate-raw`).
 //!
-//! A compressed connection is one raw deflate stream (RFC 1951), each binary message of which is a frame and a line feed,
-//! and refers to nothing before it: so it is compressed once for all clients, and none needs to have got the one before.
-//! Proxies pass that on, while most of them do not negotiate the WebSocket's own compression.
+//! A compressed connection is one raw deflate stream (RFC 1951), each binary message of which is a
+//! frame and a line feed, and refers to nothing before it: so it is compressed once for all
+//! clients, and none needs to have got the one before. Proxies pass that on, while most of them do
+//! not negotiate the WebSocket's own compression.
 
 use std::{io::Write, mem};
 
@@ -69,7 +70,8 @@ fn stored(text: &[u8]) -> Vec<u8> {
 
 fn deflated(text: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::with_capacity(text.len() / 4), LEVEL);
-    // A vector takes everything. What is flushed ends at a byte; what dropping the encoder adds would end the stream.
+    // A vector takes everything. What is flushed ends at a byte; what dropping the encoder adds
+    // would end the stream.
     let _ = encoder
         .write_all(text)
         .and_then(|()| encoder.write_all(b"\n"))

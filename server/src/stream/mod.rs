@@ -60,8 +60,8 @@ pub(crate) enum CacheKey {
         view: View,
         encoding: Encoding,
     },
-    /// The history of these metrics after this change. Each user has its own copy, so that a slow client uses no other
-    /// user's quota.
+    /// The history of these metrics after this change. Each user has its own copy, so that a slow
+    /// client uses no other user's quota.
     History {
         who: Who,
         change: u64,
@@ -116,7 +116,8 @@ pub(crate) async fn upgrade(
             return;
         };
         let socket = ClientSocket::new(upgraded, encoding).await;
-        // The one way to end is that the client has gone or the server stops; neither is an error to report.
+        // The one way to end is that the client has gone or the server stops; neither is an error
+        // to report.
         let view = View::of(&asker, app.show_processes).await;
         let _ = Client::new(socket, app, &asker, leave, view, busy)
             .serve()
@@ -213,8 +214,8 @@ impl Client {
         }
     }
 
-    /// A sample that has come goes out behind the notices, so that it never overtakes the inventory or the event that came
-    /// before it.
+    /// A sample that has come goes out behind the notices, so that it never overtakes the inventory
+    /// or the event that came before it.
     async fn forward_changes(
         &mut self,
         notices: &mut broadcast::Receiver<Notice>,
@@ -230,7 +231,8 @@ impl Client {
         }
     }
 
-    /// What there is, and behind it the clock, since a hello that others get, too, may be a little old.
+    /// What there is, and behind it the clock, since a hello that others get, too, may be a little
+    /// old.
     async fn send_hello(&mut self) -> Result<(), Disconnected> {
         let (hub, view, encoding) = (
             Arc::clone(&self.app.hub),
@@ -412,7 +414,8 @@ impl Client {
     }
 }
 
-/// The notices that have queued up. Where the client has missed some, what holds now comes last, behind what may be older.
+/// The notices that have queued up. Where the client has missed some, what holds now comes last,
+/// behind what may be older.
 fn queued_notices(
     notices: &mut broadcast::Receiver<Notice>,
     hub: &Hub,

@@ -1,6 +1,8 @@
-//! One client's WebSocket: what comes is read by tungstenite, what goes is written from bytes that all clients share.
+//! One client's WebSocket: what comes is read by tungstenite, what goes is written from bytes that
+//! all clients share.
 //!
-//! tungstenite copies each frame into a buffer of the connection's own, which stays as large as the largest frame was.
+//! tungstenite copies each frame into a buffer of the connection's own, which stays as large as the
+//! largest frame was.
 
 use std::time::Duration;
 
@@ -48,7 +50,8 @@ pub(crate) struct ClientSocket {
     pub(crate) encoding: Encoding,
 }
 
-/// The answer to a client that asks for a WebSocket, and the connection that becomes one when it is sent.
+/// The answer to a client that asks for a WebSocket, and the connection that becomes one when it is
+/// sent.
 ///
 /// # Errors
 /// What is wrong with a request that asks for none.

@@ -20,8 +20,8 @@ const EIGHT_BYTES: u8 = 127;
 /// A longer text is compressed off the event loop.
 const LONG: usize = 16 * 1024;
 
-/// A text with its head, shared by all clients that it is sent to. What a server sends is not masked, so that the bytes
-/// are the same for each.
+/// A text with its head, shared by all clients that it is sent to. What a server sends is not
+/// masked, so that the bytes are the same for each.
 #[derive(Debug, Clone)]
 pub(crate) struct TextFrame(Arc<Encoded>);
 

@@ -106,7 +106,8 @@ impl ClientCertificates {
         }))
     }
 
-    /// The name of who has this certificate, which has been verified; `None` where it is none of those that are allowed.
+    /// The name of who has this certificate, which has been verified; `None` where it is none of
+    /// those that are allowed.
     pub(crate) fn name_of(&self, certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
         let certificate = Certificate::from_der(certificate).ok()?;
         let names = alternative_names(&certificate);

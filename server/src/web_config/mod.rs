@@ -1,6 +1,8 @@
-//! The web configuration (`--web-config`): the file by which Prometheus' own exporters get TLS and passwords.
+//! The web configuration (`--web-config`): the file by which Prometheus' own exporters get TLS and
+//! passwords.
 //!
-//! - [`file`] is what can be written, [`tls`] and [`client_certificates`] what it means for connections.
+//! - [`file`] is what can be written, [`tls`] and [`client_certificates`] what it means for
+//!   connections.
 //!
 //! What has no effect here is refused, but for `http2`.
 

@@ -79,8 +79,8 @@ pub(crate) fn typescript() -> String {
     text
 }
 
-/// The schema of JupyterLab's settings, with the names of all charts to choose from. A field whose name is that of a chart
-/// has its id for one.
+/// The schema of JupyterLab's settings, with the names of all charts to choose from. A field whose
+/// name is that of a chart has its id for one.
 pub(crate) fn settings_schema(schema: &str) -> String {
     let (head, charts) = schema.split_once("\"charts\": {").unwrap();
     let (before, names) = charts.split_once("\"examples\": [").unwrap();

@@ -147,7 +147,8 @@ const DIRECTIONS: [&str; 4] = ["ttx", "trx", "dtx", "drx"];
 /// The first metric of context switches.
 const SWITCHES_BEGIN: u32 = 170;
 
-/// Context switches: cycles that passed, active cycles, requests, cycles per request, share of active cycles.
+/// Context switches: cycles that passed, active cycles, requests, cycles per request, share of
+/// active cycles.
 const SWITCHES: [(&str, &str, usize); 5] = [
     ("elp", "GPM:#", 16),
     ("act", "GPM:#", 10),

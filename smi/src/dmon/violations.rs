@@ -37,7 +37,8 @@ impl Violations {
         }
     }
 
-    /// Percent of the time since an earlier count in which power was the limit; 0 where there is no earlier count.
+    /// Percent of the time since an earlier count in which power was the limit; 0 where there is no
+    /// earlier count.
     pub(super) fn power_percent(self, before: Option<Self>) -> Option<i128> {
         let now = self.power?;
         let Some(before) = before.and_then(|before| before.power) else {

@@ -226,7 +226,8 @@ fn part_number(at: &Cursor<'_>) -> String {
     }
 }
 
-/// A number of the platform information, which boards before Blackwell do not have and are not asked for.
+/// A number of the platform information, which boards before Blackwell do not have and are not
+/// asked for.
 fn platform(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.number(Q::Architecture, 0) {
         Ok(architecture) if architecture <= HOPPER => Err(ABSENT.to_owned()),
@@ -253,7 +254,8 @@ const fn place(title: &'static str, tag: &'static str, number: &'static [i128]) 
     .about(number)
 }
 
-/// A number of the last flush. Before the first one since the driver was loaded there is nothing to tell.
+/// A number of the last flush. Before the first one since the driver was loaded there is nothing to
+/// tell.
 fn flush(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.ask(Q::LastBbxFlush) {
         Err(Code::NOT_READY) => Err(ABSENT.to_owned()),

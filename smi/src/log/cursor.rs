@@ -28,7 +28,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A place below this one, with the numbers of a group or a row behind those of the places above it.
+    /// A place below this one, with the numbers of a group or a row behind those of the places
+    /// above it.
     pub(super) fn below(&self, numbers: &[i128]) -> Cursor<'a> {
         Cursor {
             device: self.device,

@@ -1,6 +1,8 @@
-//! Fields that drivers have had under two numbers: those from 251 on were given new ones by driver 580.82.
+//! Fields that drivers have had under two numbers: those from 251 on were given new ones by driver
+//! 580.82.
 //!
-//! The tables have the new numbers. An older driver has other fields under them, so that it must not be asked by these.
+//! The tables have the new numbers. An older driver has other fields under them, so that it must
+//! not be asked by these.
 
 use crate::release::Release;
 

@@ -46,8 +46,9 @@ pub(super) struct Block {
     pub(super) items: String,
 }
 
-/// Writes those items of a GPU that are wanted. Queries that wait are asked from the start on threads of their own, and
-/// the items that need them are written last, so that a block takes little longer than the longest of them.
+/// Writes those items of a GPU that are wanted. Queries that wait are asked from the start on
+/// threads of their own, and the items that need them are written last, so that a block takes
+/// little longer than the longest of them.
 pub(super) fn block(
     context: &Context<'_>,
     gpu: u32,

@@ -1,7 +1,7 @@
 //! The definitions: what stands in the log, under which title and in which element.
 //!
-//! A definition does not depend on the output format. The text, the XML and the DTD are three readings of the same tables, so that
-//! a new line is one entry in one of them.
+//! A definition does not depend on the output format. The text, the XML and the DTD are three
+//! readings of the same tables, so that a new line is one entry in one of them.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -27,8 +27,8 @@ pub(super) struct Item {
     pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
     /// The text sets it one step to the right of its neighbors. The XML does not.
     pub(super) deeper: bool,
-    /// Numbers that its values are about, added to [`Cursor::nth`]: the definitions of two groups that differ in a number
-    /// are the same table.
+    /// Numbers that its values are about, added to [`Cursor::nth`]: the definitions of two groups
+    /// that differ in a number are the same table.
     pub(super) about: &'static [i128],
     /// The section of `-d` that shows it.
     pub(super) section: Option<Section>,
@@ -93,11 +93,11 @@ pub(super) struct List {
 }
 
 pub(super) enum Layout {
-    /// A heading, and all rows below it. The text sets the values into this column, and writes `None` where there is no
-    /// row; the XML leaves the element empty.
+    /// A heading, and all rows below it. The text sets the values into this column, and writes
+    /// `None` where there is no row; the XML leaves the element empty.
     Under(usize),
-    /// A heading for each row, and none without. The XML writes the rows at the depth of their list, and `None` where
-    /// there is none.
+    /// A heading for each row, and none without. The XML writes the rows at the depth of their
+    /// list, and `None` where there is none.
     Headed,
 }
 

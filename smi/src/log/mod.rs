@@ -1,9 +1,9 @@
 //! `-q`: all readings of a GPU, as text and as XML.
 //!
-//! The readings stand in tables, a file for each subject ([`item`] says what a table can hold, [`gpu`] puts them in
-//! order). [`text`](mod@text), [`xml`](mod@xml) and [`dtd`](mod@dtd) read the same tables, so that a new line is one
-//! entry. Each GPU's block is made on a thread of its own, and asks each query once, and none whose answer it does
-//! not show.
+//! The readings stand in tables, a file for each subject ([`item`] says what a table can hold,
+//! [`gpu`] puts them in order). [`text`](mod@text), [`xml`](mod@xml) and [`dtd`](mod@dtd) read the
+//! same tables, so that a new line is one entry. Each GPU's block is made on a thread of its own,
+//! and asks each query once, and none whose answer it does not show.
 
 mod board;
 mod clocks;

@@ -1,4 +1,5 @@
-//! Power smoothing and workload power profiles: what data centers set so that many GPUs do not step together.
+//! Power smoothing and workload power profiles: what data centers set so that many GPUs do not step
+//! together.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 

@@ -1,4 +1,5 @@
-//! What the driver keeps of the last seconds, summed up. The text alone has it, and only where `-d` asks for it.
+//! What the driver keeps of the last seconds, summed up. The text alone has it, and only where `-d`
+//! asks for it.
 
 use gpumon_probe::{
     stat::{Stat, Window},

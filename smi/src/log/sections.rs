@@ -26,8 +26,8 @@ pub(crate) fn section_words() -> impl Iterator<Item = &'static str> {
     Section::ALL.iter().map(|section| section.0)
 }
 
-/// Reads what stands behind `-d`: words in either case, with commas and nothing else between them. Nothing at all is an
-/// empty set, of which only the GPUs' headings are shown.
+/// Reads what stands behind `-d`: words in either case, with commas and nothing else between them.
+/// Nothing at all is an empty set, of which only the GPUs' headings are shown.
 pub(crate) fn parse_sections(text: &str) -> Result<Vec<Section>, Refusal> {
     let find = |typed: &str| {
         let section = Section::ALL

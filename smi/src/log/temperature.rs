@@ -1,4 +1,5 @@
-//! Temperatures and their limits. Newer boards give limits as degrees that are left, older ones as degrees.
+//! Temperatures and their limits. Newer boards give limits as degrees that are left, older ones as
+//! degrees.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 

@@ -55,7 +55,8 @@ const DEPRECATED: [(&str, &str); 4] = [
     ("-r", "Warning: Resetting counters is deprecated!\n\n"),
 ];
 
-/// The first release that tells why a GPU has no links, where an older one leaves the GPU out, and that writes Nvlink.
+/// The first release that tells why a GPU has no links, where an older one leaves the GPU out, and
+/// that writes Nvlink.
 const REWORDED: Release = Release(590, 0);
 
 pub(super) fn run(

@@ -2,7 +2,8 @@
 
 use super::links::Links;
 
-/// `NVML_FI_DEV_NVLINK_GET_POWER_STATE`: 0 fast, 1 low power; `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD` in its unit.
+/// `NVML_FI_DEV_NVLINK_GET_POWER_STATE`: 0 fast, 1 low power;
+/// `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD` in its unit.
 const STATE: u32 = 167;
 const THRESHOLD: u32 = 168;
 
@@ -14,7 +15,8 @@ const UNITS: u32 = 224;
 /// `NVML_NVLINK_LOW_POWER_THRESHOLD_MIN` and `_MAX`, where a GPU does not tell its own.
 const DEFAULT_RANGE: (i128, i128) = (1, 0x1FFF);
 
-/// The state of each link, and how long it has to be idle for that; `None` where the GPU has no such state.
+/// The state of each link, and how long it has to be idle for that; `None` where the GPU has no
+/// such state.
 pub(super) fn low_power(links: &Links<'_>) -> Option<String> {
     let chosen = links.chosen()?;
     links.field(STATE, *chosen.first()?)?;

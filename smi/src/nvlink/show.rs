@@ -91,7 +91,8 @@ pub(super) fn all(
         );
     }
     if switches.has("-gLWidth") {
-        // Blackwell and what followed have links of several widths; which one is set, NVML does not tell.
+        // Blackwell and what followed have links of several widths; which one is set, NVML does not
+        // tell.
         let architecture = links
             .ask(Query::Architecture)
             .and_then(|answer| answer.at(0));

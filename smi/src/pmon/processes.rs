@@ -35,8 +35,8 @@ pub(super) struct Process {
 /// count.
 pub(super) type Shares = [i128; 6];
 
-/// The processes of a GPU in the order of their PIDs, and the time stamp of the newest sample. Samples that were seen
-/// before `since` are not asked for again.
+/// The processes of a GPU in the order of their PIDs, and the time stamp of the newest sample.
+/// Samples that were seen before `since` are not asked for again.
 pub(super) fn of(context: &Context<'_>, gpu: u32, wants: Wants, since: u64) -> (Vec<Process>, u64) {
     let mut found: BTreeMap<u32, (i128, i128)> = BTreeMap::new();
     let running = running(|query| context.ask(gpu, query)).unwrap_or_default();
@@ -106,7 +106,8 @@ fn utilization(
     (newest_of, newest)
 }
 
-/// 0 where no memory of the GPU is protected, and so none of any process. How much each has is not told one by one.
+/// 0 where no memory of the GPU is protected, and so none of any process. How much each has is not
+/// told one by one.
 fn nothing_protected(context: &Context<'_>, gpu: u32) -> Option<i128> {
     let used = context.ask(gpu, Query::ProtectedMemory).ok()?.at(2)?;
     (used == 0).then_some(0)

@@ -1,4 +1,5 @@
-//! `--query-accounted-apps`: what processes have used up since accounting was turned on. Without it there is no row.
+//! `--query-accounted-apps`: what processes have used up since accounting was turned on. Without it
+//! there is no row.
 
 use gpumon_probe::vendor::nvml::query::Query;
 
@@ -26,7 +27,8 @@ These are the fields:",
         )],
         common::SECTIONS,
         &[fields(&[
-            // The accounts of a virtual GPU's guest are kept apart, and no other process has such a number.
+            // The accounts of a virtual GPU's guest are kept apart, and no other process has such a
+            // number.
             row_field(
                 "vgpu_instance",
                 |_| Err(Absent::not_available()),

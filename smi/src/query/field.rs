@@ -12,8 +12,8 @@ use crate::release::Release;
 pub(super) struct Field {
     /// `name`, `name or alias`, and behind that the unit in brackets, in which values are counted.
     spec: &'static str,
-    /// What it means, for the help. It has no empty line: programs that read the help take what stands in quotation
-    /// marks below an empty line for a name.
+    /// What it means, for the help. It has no empty line: programs that read the help take what
+    /// stands in quotation marks below an empty line for a name.
     pub(super) about: &'static str,
     value: Source,
     since: Release,

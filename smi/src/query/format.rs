@@ -24,7 +24,8 @@ pub(crate) fn modifiers() -> impl Iterator<Item = &'static str> {
 }
 
 impl Format {
-    /// Modifiers in any order. CSV is all that there is, so that it need not be named; empty ones are passed over.
+    /// Modifiers in any order. CSV is all that there is, so that it need not be named; empty ones
+    /// are passed over.
     pub(super) fn parse(modifiers: &str) -> Result<Self, Refusal> {
         let mut format = Self {
             header: true,

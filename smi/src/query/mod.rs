@@ -1,7 +1,7 @@
 //! The selective queries, `--query-gpu` and its siblings: chosen fields as comma-separated values.
 //!
-//! A field is one entry in the table of its subject: its names, its unit, what it means and how its cell is read. What
-//! can be asked, the header, the rows and the help all come from these tables.
+//! A field is one entry in the table of its subject: its names, its unit, what it means and how its
+//! cell is read. What can be asked, the header, the rows and the help all come from these tables.
 
 mod accounted;
 mod cell;
@@ -90,8 +90,9 @@ pub(crate) struct Request {
     format: Format,
 }
 
-/// Reads what stands behind `--query-...=` and `--format=`. Without a format it is CSV, with everything. Fields of all
-/// releases are known here: which one runs is told by the driver, which is not opened for what is wrong anyway.
+/// Reads what stands behind `--query-...=` and `--format=`. Without a format it is CSV, with
+/// everything. Fields of all releases are known here: which one runs is told by the driver, which
+/// is not opened for what is wrong anyway.
 pub(crate) fn parse(
     query: QueryKind,
     fields: &str,
@@ -130,7 +131,8 @@ impl Request {
         self.table.check(&self.chosen, release)
     }
 
-    /// The line above the rows, to be printed once, with its end of line; `None` where `noheader` was asked for.
+    /// The line above the rows, to be printed once, with its end of line; `None` where `noheader`
+    /// was asked for.
     pub(crate) fn header(&self) -> Option<String> {
         self.format
             .header

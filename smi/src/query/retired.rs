@@ -1,5 +1,5 @@
-//! `--query-retired-pages`: pages of memory that were taken out of use, single-bit errors first. A board that has no
-//! such pages says so in one row for each cause.
+//! `--query-retired-pages`: pages of memory that were taken out of use, single-bit errors first. A
+//! board that has no such pages says so in one row for each cause.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Timestamp;

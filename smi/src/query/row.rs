@@ -5,8 +5,8 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, SystemQuery};
 use super::cell::Cell;
 use crate::{Context, cache::Cache};
 
-/// A GPU while its rows are written: whatever was asked about it is remembered, so that cells and rows that need the
-/// same answer cost one call.
+/// A GPU while its rows are written: whatever was asked about it is remembered, so that cells and
+/// rows that need the same answer cost one call.
 pub(super) struct Gpu<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) index: u32,

@@ -1,5 +1,5 @@
-//! `--query-supported-clocks`: every pair of a memory and a graphics clock that a GPU can be set to, the fastest memory
-//! first.
+//! `--query-supported-clocks`: every pair of a memory and a graphics clock that a GPU can be set
+//! to, the fastest memory first.
 
 use gpumon_probe::vendor::nvml::query::Query;
 

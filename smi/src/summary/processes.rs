@@ -55,7 +55,8 @@ fn process_line(gpu: u32, process: &Process, name: &str) -> String {
     )
 }
 
-/// A process's name belongs to whoever started it: it can hold anything, and must not steer the terminal.
+/// A process's name belongs to whoever started it: it can hold anything, and must not steer the
+/// terminal.
 fn name(context: &Context<'_>, pid: u32) -> String {
     match context.system(SystemQuery::ProcessName(pid)) {
         Ok(value) => value.text().unwrap_or("-").replace(char::is_control, "?"),

@@ -1,5 +1,5 @@
-//! Every return code of every query that a form makes: what it reads is absent in nvidia-smi's words, and nothing else
-//! changes.
+//! Every return code of every query that a form makes: what it reads is absent in nvidia-smi's
+//! words, and nothing else changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -75,8 +75,9 @@ impl QueryBackend for Failing<'_> {
     }
 }
 
-/// Returns one code of each kind for the query of this number. For the board that has most, and without the XML, which
-/// has the values of the text, the other codes are added: all in `make test-full`, and else one in eight in turn.
+/// Returns one code of each kind for the query of this number. For the board that has most, and
+/// without the XML, which has the values of the text, the other codes are added: all in `make
+/// test-full`, and else one in eight in turn.
 fn codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
     const KINDS: [u32; 9] = [2, 3, 4, 6, 13, 15, 16, 26, 999];
     let has_all = std::env::var_os("GPUMON_TEST_FULL").is_some();
@@ -93,9 +94,9 @@ fn is_absent(value: &str, code: Code) -> bool {
     ABSENT.contains(&value) || value.contains(plain(code)) || value == bracketed(code)
 }
 
-/// Whether other readings take the place of what is absent: of a driver whose layout is not known, of a board whose
-/// generation, limits or reasons are not known, and of a process that is now in one list of two. A corrupted inforom is
-/// itself a reading.
+/// Whether other readings take the place of what is absent: of a driver whose layout is not known,
+/// of a board whose generation, limits or reasons are not known, and of a process that is now in
+/// one list of two. A corrupted inforom is itself a reading.
 fn is_other_reading(call: Call, code: Code) -> bool {
     let Call::About(_, query) = call else {
         return call == Call::System(SystemQuery::DriverVersion);

@@ -7,7 +7,8 @@ use gpumon_probe::vendor::nvml::query::{Query, Subject};
 use super::{Topology, level, sysfs::Device};
 
 /// The number of links, `NVML_FI_DEV_NVLINK_LINK_COUNT`; of those that lead to a switch,
-/// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT`; and whether one is up, `NVML_FI_DEV_NVLINK_GET_STATE`.
+/// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT`; and whether one is up,
+/// `NVML_FI_DEV_NVLINK_GET_STATE`.
 const LINKS: u32 = 91;
 const SWITCH_LINKS: u32 = 147;
 const STATE: u32 = 165;
@@ -196,9 +197,10 @@ fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> S
         .to_owned()
 }
 
-/// How many links that are up lead from one GPU to the other: straight, or through the switches that both are connected
-/// to. nvidia-smi 580 asks each GPU how many of its links are connected with a switch, in which those that are down do
-/// not count, and the GPU with fewer of them limits the pair.
+/// How many links that are up lead from one GPU to the other: straight, or through the switches
+/// that both are connected to. nvidia-smi 580 asks each GPU how many of its links are connected
+/// with a switch, in which those that are down do not count, and the GPU with fewer of them limits
+/// the pair.
 fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
     let leads_there = |remote: &str| {
         other

@@ -46,7 +46,8 @@ fn table(driver: &ScriptedBackend, root: &Path, matrix: Matrix) -> String {
     )
 }
 
-/// A machine with two sockets: a GPU and two network cards below the first, a GPU and a disk below the second.
+/// A machine with two sockets: a GPU and two network cards below the first, a GPU and a disk below
+/// the second.
 fn machine() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let place = |link: &str, device: &str, node: u32| {

@@ -1,4 +1,7 @@
-/** Lines over time on a canvas, on a wall clock; drawn anew only where somebody would see the difference. */
+/**
+ * Lines over time on a canvas, on a wall clock; drawn anew only where somebody would see the
+ * difference.
+ */
 
 import type { ChartContent, PlotArea } from './content';
 import { frameSignature, isVisibleChange, type FrameSignature } from './frame-diff';
@@ -60,7 +63,10 @@ export class Chart {
       : ((area.to_ms - area.from_ms) / (area.right - area.left)) * area.px;
   }
 
-  /** The value under a point of the screen, and how much a pixel is; `null` where the chart is not drawn. */
+  /**
+   * The value under a point of the screen, and how much a pixel is; `null` where the chart is not
+   * drawn.
+   */
   valueAt(clientY: number): { value: number; pixel: number } | null {
     const area = this.plotArea();
     if (area === null || this.content === null) {

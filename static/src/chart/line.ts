@@ -9,13 +9,17 @@ export interface Scales {
   y: (value: number) => number;
 }
 
-/** Nobody sees that a line is so far beside its sample: painting takes as long as the corners are many. */
+/**
+ * Nobody sees that a line is so far beside its sample: painting takes as long as the corners are
+ * many.
+ */
 const INVISIBLE_PX = 0.3;
 
 /**
- * Adds the line through `values` from place `begin` up to `end`. Samples that fall on one column of the screen become
- * one stroke from the lowest to the highest, so that a spike is never lost. A hole, which is NaN, ends the stroke.
- * With `baseline`, each stroke is closed down to it, to be filled.
+ * Adds the line through `values` from place `begin` up to `end`. Samples that fall on one column of
+ * the screen become one stroke from the lowest to the highest, so that a spike is never lost. A
+ * hole, which is NaN, ends the stroke. With `baseline`, each stroke is closed down to it, to be
+ * filled.
  */
 export function addLine(
   path: Path,
@@ -61,7 +65,10 @@ export function addLine(
   stroke.end(baseline);
 }
 
-/** A line without holes. A point is left out while a straight line from the last corner passes by it (swinging door). */
+/**
+ * A line without holes. A point is left out while a straight line from the last corner passes by it
+ * (swinging door).
+ */
 class Stroke {
   private begun = NaN;
   /** The last corner. */

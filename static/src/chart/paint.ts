@@ -79,7 +79,10 @@ function paintGrid(ctx: Surface, area: PlotArea, content: ChartContent): void {
   }
 }
 
-/** The line of a limit; its number stands where those of the axis do, and its name where the line leaves room. */
+/**
+ * The line of a limit; its number stands where those of the axis do, and its name where the line
+ * leaves room.
+ */
 function paintLimit(ctx: Surface, area: PlotArea, content: ChartContent, y: number): void {
   const { limit, limitName, axis, style } = content;
   const { px } = area;
@@ -186,13 +189,19 @@ function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: Char
   }
 }
 
-/** The places of the samples to draw: one beyond each edge, so that lines come from and go to where they should. */
+/**
+ * The places of the samples to draw: one beyond each edge, so that lines come from and go to where
+ * they should.
+ */
 function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, end: number] {
   const begin = Math.max(0, firstAfter(times_ms, area.from_ms) - 1);
   return [begin, Math.min(times_ms.length, firstAfter(times_ms, area.to_ms) + 1)];
 }
 
-/** Each line upon those before it. What is not known of one adds nothing; where nothing is known, there is a hole. */
+/**
+ * Each line upon those before it. What is not known of one adds nothing; where nothing is known,
+ * there is a hole.
+ */
 function stacked(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;
   return stack.map(({ values, ...look }) => {
@@ -233,7 +242,10 @@ function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartCo
   const { px } = area;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'top';
-  /** Where the last name in each row ends: names of bands that overlap stand below each other, or are left out. */
+  /**
+   * Where the last name in each row ends: names of bands that overlap stand below each other, or
+   * are left out.
+   */
   const ends = Array<number>(LABEL_ROWS).fill(-Infinity);
   for (const { from_ms, to_ms, color, label } of bands) {
     const [x, width] = extentOf(area, from_ms, to_ms);

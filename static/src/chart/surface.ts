@@ -1,4 +1,6 @@
-/** What a chart is drawn upon: a canvas, or a picture of lines and letters as `svg.ts` makes one. */
+/**
+ * What a chart is drawn upon: a canvas, or a picture of lines and letters as `svg.ts` makes one.
+ */
 export type Surface = Pick<
   CanvasRenderingContext2D,
   | 'fillStyle'

@@ -30,7 +30,10 @@ export function valueTicks(min: number, max: number, most: number, base = 1): nu
   return ticks;
 }
 
-/** Round numbers around `low` and `high`, a few steps apart, so that an axis does not change with every sample. */
+/**
+ * Round numbers around `low` and `high`, a few steps apart, so that an axis does not change with
+ * every sample.
+ */
 export function roundRange(low: number, high: number, base = 1): [floor: number, ceiling: number] {
   const least = Math.max(high - low, Math.abs(high) * 1e-3, base * 1e-3);
   const step = roundUp(least / 4, base);
@@ -38,7 +41,10 @@ export function roundRange(low: number, high: number, base = 1): [floor: number,
   return [floor, Math.max(floor + step, Math.ceil(high / step) * step)];
 }
 
-/** The largest of few round numbers that `value` does not pass, so that an axis does not change with every sample. */
+/**
+ * The largest of few round numbers that `value` does not pass, so that an axis does not change with
+ * every sample.
+ */
 export function roundUp(value: number, base = 1): number {
   const power = 10 ** Math.floor(Math.log10(value / base));
   return ([1, 2, 5].find((factor) => factor * power * base >= value) ?? 10) * power * base;
@@ -58,7 +64,10 @@ export function timeTicks(
   return { step_ms, times_ms };
 }
 
-/** What a tick is called whose neighbors are `step_ms` away: seconds, minutes, or the day that begins there. */
+/**
+ * What a tick is called whose neighbors are `step_ms` away: seconds, minutes, or the day that
+ * begins there.
+ */
 export function timeTickText(at_ms: number, step_ms: number): string {
   if (step_ms >= DAY_MS || (step_ms >= MINUTE_MS && isMidnight(at_ms))) {
     return dayOfMonth(at_ms);
@@ -86,7 +95,10 @@ function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   return times_ms;
 }
 
-/** Hours and days as clocks and calendars on the wall have them, also where a day has 23 or 25 hours. */
+/**
+ * Hours and days as clocks and calendars on the wall have them, also where a day has 23 or 25
+ * hours.
+ */
 function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   const from = new Date(from_ms);
   const step_days = Math.max(1, step_ms / DAY_MS);

@@ -1,4 +1,6 @@
-/** The server's clock as a client can know it, since the two machines may disagree about the time. */
+/**
+ * The server's clock as a client can know it, since the two machines may disagree about the time.
+ */
 export class ServerClock {
   private offset_ms = 0;
   private pinned_ms: number | null = null;
@@ -14,7 +16,10 @@ export class ServerClock {
     }
   }
 
-  /** Stands still at this time: that of a recording, which may be played at any speed. `null` lets it go. */
+  /**
+   * Stands still at this time: that of a recording, which may be played at any speed. `null` lets
+   * it go.
+   */
   pin(at_ms: number | null): void {
     this.pinned_ms = at_ms;
   }

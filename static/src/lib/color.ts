@@ -1,6 +1,9 @@
 /** Colors as computed styles give them. */
 
-/** Perceived lightness from 0 (black) to 1 (white) of `rgb(...)` or `rgba(...)`; `null` where it is see-through. */
+/**
+ * Perceived lightness from 0 (black) to 1 (white) of `rgb(...)` or `rgba(...)`; `null` where it is
+ * see-through.
+ */
 function lightness(css: string): number | null {
   const parts = /^rgba?\(([^)]+)\)$/
     .exec(css.trim())?.[1]

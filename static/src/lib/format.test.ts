@@ -3,7 +3,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import * as format from './format';
 import { chooseUnits } from './units';
 
-/** The space between number and unit does not break; tests are easier to read with an ordinary one. */
+/**
+ * The space between number and unit does not break; tests are easier to read with an ordinary one.
+ */
 function plain(text: string): string {
   return text.replaceAll('\u00a0', ' ');
 }

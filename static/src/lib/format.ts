@@ -78,14 +78,20 @@ export function formatDecimal(value: number, digits: number): string {
   return format.format(value);
 }
 
-/** Three significant digits, and no more than two after the point: `0.41`, `4.81`, `61.0`, `140`, `1,980`. */
+/**
+ * Three significant digits, and no more than two after the point: `0.41`, `4.81`, `61.0`, `140`,
+ * `1,980`.
+ */
 export function significant(value: number): string {
   const size = Math.abs(value);
   const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
   return formatDecimal(value, digits);
 }
 
-/** The marks of an axis, all with one unit and as many decimals as their distance needs: `0.0 GB/s`, `0.5 GB/s`. */
+/**
+ * The marks of an axis, all with one unit and as many decimals as their distance needs: `0.0 GB/s`,
+ * `0.5 GB/s`.
+ */
 export function axisTicks(values: readonly number[], scale: number, unit: string): string[] {
   const [first = 0, second = first] = values;
   const step = Math.abs(second - first || first) / scale;
@@ -115,7 +121,10 @@ export function memorySize(bytes: number): string {
   return withUnit(memoryNumber(bytes), units().memory);
 }
 
-/** What stands behind the number of memory in use: `/ 140 GiB`, or the unit alone where the total is not known. */
+/**
+ * What stands behind the number of memory in use: `/ 140 GiB`, or the unit alone where the total is
+ * not known.
+ */
 export function memoryTotal(bytes: number | null): string {
   return bytes === null ? units().memory : `/ ${memorySize(bytes)}`;
 }
@@ -191,7 +200,10 @@ export function bytesPerSecond(value: number): string {
   return withUnit(value === 0 ? '0' : significant(value / scale), unit);
 }
 
-/** How long, in the largest fitting unit: `7 s`, `26 min`, `2 h 14 min`, `6 d 2 h`, and `1 h` to the minute. */
+/**
+ * How long, in the largest fitting unit: `7 s`, `26 min`, `2 h 14 min`, `6 d 2 h`, and `1 h` to the
+ * minute.
+ */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) {
@@ -212,7 +224,9 @@ function withRest(value: number, unit: string, rest: number, restUnit: string): 
   return rest === 0 ? withUnit(value, unit) : withUnit(`${value}${SPACE}${unit} ${rest}`, restUnit);
 }
 
-/** How long something took, to three digits: `80 ms`, `12.4 s`; from two minutes on as a duration. */
+/**
+ * How long something took, to three digits: `80 ms`, `12.4 s`; from two minutes on as a duration.
+ */
 export function precise(ms: number): string {
   if (ms < 999.5) {
     return withUnit(Math.round(ms), 'ms');

@@ -163,7 +163,9 @@ describe('drawing', () => {
   });
 });
 
-/** From now on a drawing takes so long. The clock of fake timers stands still while something runs. */
+/**
+ * From now on a drawing takes so long. The clock of fake timers stands still while something runs.
+ */
 function takes(ms: number): void {
   draw.mockImplementation(() => {
     taken_ms += ms;

@@ -12,7 +12,10 @@ const MIN_INTERVAL_MS = 240;
 const MAX_LOAD = 1 / 50;
 /** Once a second is always allowed. */
 const MAX_INTERVAL_MS = 900;
-/** Where updates come this often, what is drawn is an update that has just come, not one that has waited. */
+/**
+ * Where updates come this often, what is drawn is an update that has just come, not one that has
+ * waited.
+ */
 const OFTEN_MS = 150;
 /** Views of a page hear of the same update one after another. */
 const SAME_MS = 20;
@@ -24,7 +27,10 @@ class Page {
   readonly loops = new Set<FrameLoop>();
   private requested = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  /** When a live update was drawn last. What somebody did, or a clock that went on, is no reason to put off the next. */
+  /**
+   * When a live update was drawn last. What somebody did, or a clock that went on, is no reason to
+   * put off the next.
+   */
   private live_ms = -Infinity;
   /** When an update came last, and how long after the one before. */
   private came_ms = -Infinity;
@@ -111,7 +117,10 @@ export class FrameLoop {
     }
   }
 
-  /** There is something new: drawn with the next frame, unless the last drawing of such is but a moment ago. */
+  /**
+   * There is something new: drawn with the next frame, unless the last drawing of such is but a
+   * moment ago.
+   */
   invalidateThrottled(): void {
     this.dirty = true;
     if (page.loops.has(this)) {

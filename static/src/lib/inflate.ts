@@ -1,4 +1,7 @@
-/** Texts that come compressed: lines of one raw deflate stream (RFC 1951), in chunks that end at the end of a line. */
+/**
+ * Texts that come compressed: lines of one raw deflate stream (RFC 1951), in chunks that end at the
+ * end of a line.
+ */
 
 /** What this browser can read. */
 export const ENCODING = canInflate() ? 'deflate-raw' : 'text';

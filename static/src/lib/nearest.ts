@@ -1,6 +1,9 @@
 /** What somebody may have meant by a word with a slip. */
 
-/** The one of `words` that takes the fewest insertions, deletions and replacements; `null` where there are none. */
+/**
+ * The one of `words` that takes the fewest insertions, deletions and replacements; `null` where
+ * there are none.
+ */
 export function nearest(word: string, words: readonly string[]): string | null {
   let best: { word: string; distance: number } | null = null;
   for (const other of words) {

@@ -2,7 +2,10 @@
 
 import { units } from './units';
 
-/** Like `make`, which is called again only where an argument or the units are others than the last time. */
+/**
+ * Like `make`, which is called again only where an argument or the units are others than the last
+ * time.
+ */
 export function remembered<Args extends readonly unknown[], Result>(
   make: (...args: Args) => Result,
 ): (...args: Args) => Result {

@@ -1,4 +1,7 @@
-/** Where elements are on the screen. Without a layout, as in a test, they have no width and are not on it. */
+/**
+ * Where elements are on the screen. Without a layout, as in a test, they have no width and are not
+ * on it.
+ */
 
 /** Receives an element's width, at first and whenever it changes. Returns what ends that. */
 export function observeWidth(element: Element, listener: (width_px: number) => void): () => void {

@@ -39,7 +39,10 @@ const TICK_MS = 1000;
 const SUSPENDED_MS = 10_000;
 const OPEN = 1;
 
-/** The wait before attempt `attempt` (from 0): doubles up to 15 s, and spreads so that clients do not come all at once. */
+/**
+ * The wait before attempt `attempt` (from 0): doubles up to 15 s, and spreads so that clients do
+ * not come all at once.
+ */
 export function backoffMs(attempt: number, random: () => number): number {
   const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
   return longest * (0.5 + 0.5 * random());
@@ -150,7 +153,9 @@ export class ReconnectingSocket {
     });
   }
 
-  /** Drops the socket without waiting for its close event, which takes minutes on a dead connection. */
+  /**
+   * Drops the socket without waiting for its close event, which takes minutes on a dead connection.
+   */
   private drop(): void {
     const socket = this.socket;
     this.socket = null;

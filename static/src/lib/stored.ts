@@ -1,6 +1,6 @@
 /**
- * A choice that outlives the page. Storage may be forbidden, as in a private window, or full; it then lasts as long as the
- * page.
+ * A choice that outlives the page. Storage may be forbidden, as in a private window, or full; it
+ * then lasts as long as the page.
  */
 
 export class Stored {

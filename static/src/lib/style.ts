@@ -1,6 +1,9 @@
 const adopted = new Set<string>();
 
-/** Has the document use a style sheet, once, and in a way that a strict content security policy allows. */
+/**
+ * Has the document use a style sheet, once, and in a way that a strict content security policy
+ * allows.
+ */
 export function adoptStyle(text: string): void {
   if (!adopted.has(text) && 'adoptedStyleSheets' in document) {
     adopted.add(text);

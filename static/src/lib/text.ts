@@ -1,8 +1,8 @@
 /** Text that strangers chose: process names, command lines, host names. */
 
 /**
- * Control characters, and those that show nothing or change the direction of other text. The rule is that of
- * `probe/src/untrusted.rs`; `tests/invisible-characters.json` has the cases of both.
+ * Control characters, and those that show nothing or change the direction of other text. The rule
+ * is that of `probe/src/untrusted.rs`; `tests/invisible-characters.json` has the cases of both.
  */
 const UNPRINTABLE =
   /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb\u{1d159}]/gu;
@@ -20,7 +20,9 @@ export function sentences(messages: readonly (string | null)[]): string {
   );
 }
 
-/** Shortens a name to `limit` characters: keeps its start, where folders differ, and the file name. */
+/**
+ * Shortens a name to `limit` characters: keeps its start, where folders differ, and the file name.
+ */
 export function shortened(name: string, limit: number): string {
   const start = Math.floor((limit - 1) / 3);
   return name.length > limit ? `${name.slice(0, start)}…${name.slice(start + 1 - limit)}` : name;

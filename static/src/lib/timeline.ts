@@ -1,4 +1,7 @@
-/** Many series on one time axis, oldest first, of bounded length. A hole in time is a hole in every series. */
+/**
+ * Many series on one time axis, oldest first, of bounded length. A hole in time is a hole in every
+ * series.
+ */
 
 /** A value for each of some times; `null` where there was none. */
 export type Column = readonly (number | null)[];
@@ -24,7 +27,10 @@ export interface Extremes {
 /** The room that a series has at first; it grows as it is needed. */
 const INITIAL_CAPACITY = 256;
 
-/** Keeps the newest `capacity` moments. What it hands out is for charts to read at once: the next moment may move it. */
+/**
+ * Keeps the newest `capacity` moments. What it hands out is for charts to read at once: the next
+ * moment may move it.
+ */
 export class Timeline implements SeriesSource {
   /** Counts the times that more became known of the past than the newest moment. */
   revision = 0;
@@ -48,8 +54,8 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Adds one moment. Where it comes more than `gap_ms` after the newest, a hole goes between them; where it is not
-   * newer than the newest, it is left out.
+   * Adds one moment. Where it comes more than `gap_ms` after the newest, a hole goes between them;
+   * where it is not newer than the newest, it is left out.
    */
   push(at_ms: number, moment: ReadonlyMap<string, number | null>, gap_ms: number): void {
     const newest = this.times_ms.at(-1);
@@ -65,9 +71,9 @@ export class Timeline implements SeriesSource {
   }
 
   /**
-   * Fills in what was missed. Two moments within `same_ms` are one; of those that are known here, only what is not
-   * known yet is taken, from the nearest within `near_ms`. The first ones can be means of some time each: so many, whose
-   * neighbors may be so far from them.
+   * Fills in what was missed. Two moments within `same_ms` are one; of those that are known here,
+   * only what is not known yet is taken, from the nearest within `near_ms`. The first ones can be
+   * means of some time each: so many, whose neighbors may be so far from them.
    */
   merge(
     times_ms: readonly number[],
@@ -168,7 +174,10 @@ export class Timeline implements SeriesSource {
     return values;
   }
 
-  /** Grows by halves up to what may be kept, and then forgets a tenth at a time, so that little is moved. */
+  /**
+   * Grows by halves up to what may be kept, and then forgets a tenth at a time, so that little is
+   * moved.
+   */
   private ensureCapacity(): void {
     if (this.length < this.allocated) {
       return;
@@ -205,7 +214,10 @@ export function firstAfter(times_ms: ArrayLike<number>, at_ms: number): number {
   return low;
 }
 
-/** The place of the time nearest to `at_ms`, no further from it than `within_ms`; -1 where there is none. */
+/**
+ * The place of the time nearest to `at_ms`, no further from it than `within_ms`; -1 where there is
+ * none.
+ */
 export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: number): number {
   const after = firstAfter(times_ms, at_ms);
   const distance = (index: number): number => Math.abs((times_ms[index] ?? Infinity) - at_ms);
@@ -213,7 +225,10 @@ export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: n
   return distance(index) <= within_ms ? index : -1;
 }
 
-/** Whether no two neighbors of these times, from the last before `from_ms` to the first after `to_ms`, are further apart than `gap_ms`. */
+/**
+ * Whether no two neighbors of these times, from the last before `from_ms` to the first after
+ * `to_ms`, are further apart than `gap_ms`.
+ */
 export function isUnbroken(
   times_ms: ArrayLike<number>,
   from_ms: number,

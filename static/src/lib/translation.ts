@@ -1,15 +1,24 @@
-/** The view's texts in the user's language: English, unless the embedding application sets a translator. */
+/**
+ * The view's texts in the user's language: English, unless the embedding application sets a
+ * translator.
+ */
 
-/** The part of JupyterLab's translation bundles that is used: `%1` stands for the first of `args`. */
+/**
+ * The part of JupyterLab's translation bundles that is used: `%1` stands for the first of `args`.
+ */
 export interface Translator {
   __: (text: string, ...args: unknown[]) => string;
-  /** One text for one thing, another for several; `%1` stands for `n`, and `%2` for the first of `args`. */
+  /**
+   * One text for one thing, another for several; `%1` stands for `n`, and `%2` for the first of
+   * `args`.
+   */
   _n: (one: string, several: string, n: number, ...args: unknown[]) => string;
 }
 
 /**
- * Every text for people goes through this when it is shown, since the language is not known while modules are loaded.
- * What stands in the call is a whole literal: that is how translators are given the list of texts.
+ * Every text for people goes through this when it is shown, since the language is not known while
+ * modules are loaded. What stands in the call is a whole literal: that is how translators are given
+ * the list of texts.
  */
 export let trans: Translator = {
   __: filled,

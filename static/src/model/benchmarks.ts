@@ -1,4 +1,7 @@
-/** What can be run: a few presets that answer common questions, then everything else that the server has. */
+/**
+ * What can be run: a few presets that answer common questions, then everything else that the server
+ * has.
+ */
 
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';

@@ -13,7 +13,10 @@ export interface CellExecution {
   cellId: string;
   /** The notebook's file name. */
   notebook: string;
-  /** The notebook's path when the cell ran; `null` for executions that the server remembers, by the file name alone. */
+  /**
+   * The notebook's path when the cell ran; `null` for executions that the server remembers, by the
+   * file name alone.
+   */
   path: string | null;
   /** As the notebook counts them; `null` where the kernel does not. */
   count: number | null;
@@ -40,8 +43,8 @@ export class CellLog {
   private storage: Pick<Storage, 'getItem' | 'setItem'> | null = null;
 
   /**
-   * Takes in what was stored there, and stores each execution that ends: a page that is loaded anew knows them. A browser
-   * may forbid even to ask for the storage.
+   * Takes in what was stored there, and stores each execution that ends: a page that is loaded anew
+   * knows them. A browser may forbid even to ask for the storage.
    */
   keepIn(storageOf: () => Pick<Storage, 'getItem' | 'setItem'>): void {
     if (this.storage !== null) {
@@ -95,7 +98,10 @@ export class CellLog {
   }
 }
 
-/** What others have run, or this page before it was loaded anew, as the server remembers it; without code. */
+/**
+ * What others have run, or this page before it was loaded anew, as the server remembers it; without
+ * code.
+ */
 export function recorded(events: readonly Event[], own: readonly CellExecution[]): CellExecution[] {
   const identity = (kernelId: string, started_ms: number): string =>
     `${kernelId} ${Math.round(started_ms)}`;
@@ -112,8 +118,8 @@ export function recorded(events: readonly Event[], own: readonly CellExecution[]
 }
 
 /**
- * Returns the name of each execution's notebook, told apart from the others and from notebooks with these paths. A kernel
- * that still runs has the path that its notebook has now.
+ * Returns the name of each execution's notebook, told apart from the others and from notebooks with
+ * these paths. A kernel that still runs has the path that its notebook has now.
  */
 export function notebookNamer(
   executions: readonly CellExecution[],
@@ -137,7 +143,10 @@ export function notebookNamer(
     plainText(names.get(pathOrName(execution)) ?? execution.notebook, LONGEST_NOTEBOOK);
 }
 
-/** What an execution is called: `[3] model.fit(data)`, the first line of its code that says something. */
+/**
+ * What an execution is called: `[3] model.fit(data)`, the first line of its code that says
+ * something.
+ */
 export function executionName(execution: CellExecution): string {
   const [line = ''] = tellingCode(execution).split('\n');
   return plainText(`${executionLabel(execution.count)} ${line}`.trim(), LONGEST_NAME);

@@ -5,8 +5,8 @@ import type { CellExecution } from './cell-log';
 import { answerOf, OWN_HEADERS, type Request } from './request';
 
 /**
- * Has the server tell it to everybody, and keep it in its history. A server that does not let this client do so, or does
- * not know how, keeps none.
+ * Has the server tell it to everybody, and keep it in its history. A server that does not let this
+ * client do so, or does not know how, keeps none.
  */
 export async function record(execution: CellExecution, request: Request): Promise<void> {
   const { notebook, kernelId, cellId, count, cost } = execution;

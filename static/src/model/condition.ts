@@ -24,7 +24,10 @@ export function severityLevel(severity: Severity): Level {
 
 const RANKS: readonly Level[] = ['critical', 'warning', 'notice', 'none'];
 
-/** What reduces the clocks as it should, which comes and goes and has a place of its own; `null` where nothing does. */
+/**
+ * What reduces the clocks as it should, which comes and goes and has a place of its own; `null`
+ * where nothing does.
+ */
 export function describeThrottling(
   gpu: GpuSample | null,
   now_ms: number,
@@ -45,8 +48,8 @@ function isOrdinaryThrottling(
 }
 
 /**
- * A GPU's conditions, the worst first, then the oldest; without the forecast and ordinary throttling, which are shown for
- * themselves.
+ * A GPU's conditions, the worst first, then the oldest; without the forecast and ordinary
+ * throttling, which are shown for themselves.
  */
 export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
   const processes = valueOf(gpu?.processes) ?? [];
@@ -105,7 +108,9 @@ function describeSince(condition: Condition, now_ms: number): string {
   );
 }
 
-/** A condition is the same as long as it began at the same time; of Xids there is one for each code. */
+/**
+ * A condition is the same as long as it began at the same time; of Xids there is one for each code.
+ */
 function keyOf(condition: Condition): string {
   const kind = condition.condition === 'xid' ? `xid ${condition.code}` : condition.condition;
   return `${kind} ${condition.since_ms}`;

@@ -21,8 +21,8 @@ type NameOf = (pid: number) => string;
 const NAMED_MOST = 3;
 
 /**
- * A condition in a sentence; the server's own where only a newer server knows its kind. Processes are named by
- * `processes`, those that are gone by their PIDs.
+ * A condition in a sentence; the server's own where only a newer server knows its kind. Processes
+ * are named by `processes`, those that are gone by their PIDs.
  */
 export function describeCondition(condition: Condition, processes: readonly ProcessRef[]): string {
   const nameOf = (pid: number): string => describeProcess(pid, condition.since_ms, processes);

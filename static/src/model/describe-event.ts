@@ -11,7 +11,10 @@ import type { Level } from './describe';
 import { wordsOf } from './vendor-words';
 import { xidOf } from './xid';
 
-/** What happened, and what to do about it or more of it; `more` is empty where there is nothing to add. */
+/**
+ * What happened, and what to do about it or more of it; `more` is empty where there is nothing to
+ * add.
+ */
 interface EventDescription {
   text: string;
   more: string;

@@ -125,15 +125,19 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
       );
 }
 
-/** Of two samples the one nearer to the failure: a kernel that has failed may give memory back at once. */
+/**
+ * Of two samples the one nearer to the failure: a kernel that has failed may give memory back at
+ * once.
+ */
 export function fullerSample(before: Sample | null, after: Sample, kernelId: string): Sample {
   const bytes = (sample: Sample): number => shareOf(sample, kernelId).bytes ?? 0;
   return before !== null && bytes(before) > bytes(after) ? before : after;
 }
 
 /**
- * The GPU that was full; `null` where there may be several. The number that an error tells is no help, since a kernel
- * counts only the GPUs that it may see. Of one that is divided, others' parts explain nothing.
+ * The GPU that was full; `null` where there may be several. The number that an error tells is no
+ * help, since a kernel counts only the GPUs that it may see. Of one that is divided, others' parts
+ * explain nothing.
  */
 function gpuOf(
   error: OomError,

@@ -33,7 +33,10 @@ export const COLUMNS = table((): Record<Column, string> => ({
   result: trans.__('Result'),
 }));
 
-/** Tells what can be compared: the same work, on numbers of the same type and a device of the same name. */
+/**
+ * Tells what can be compared: the same work, on numbers of the same type and a device of the same
+ * name.
+ */
 export function resultKey({ id, dtype, device }: RunResult): string {
   return [id, dtype, device].join('\n');
 }

@@ -72,7 +72,10 @@ export function shareOf({ step, steps, share }: RunState): number | null {
     : Math.min(1, (step.number + (share ?? 0)) / steps);
 }
 
-/** Until one step is over, nobody knows how long the others take; of one alone, until it has done so much. */
+/**
+ * Until one step is over, nobody knows how long the others take; of one alone, until it has done so
+ * much.
+ */
 const LEAST_SHARE = 0.05;
 
 /** How much longer it will go on, in ms; `null` where nobody knows. */

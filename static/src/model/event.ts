@@ -34,7 +34,10 @@ const RESOLVED: readonly Event['what'][] = ['condition_ended', 'alert_resolved',
 /** An Xid and the condition that it raises come within this time of each other. */
 const SAME_MS = 5000;
 
-/** The newest hundred. Events of processes and cells, steps of runs and marks are frequent, and are dropped before an Xid is. */
+/**
+ * The newest hundred. Events of processes and cells, steps of runs and marks are frequent, and are
+ * dropped before an Xid is.
+ */
 export function keepEvents(events: readonly Event[]): Event[] {
   const marks = withoutOldest(events, events.filter(isMark).length - MARKS_KEPT, isMark);
   const rest = withoutOldest(marks, marks.length - KEPT, isFrequent);
@@ -62,7 +65,10 @@ export function withEvent(events: readonly Event[], event: Event): Event[] {
   return keepEvents([...events.slice(0, place), event, ...events.slice(place)]);
 }
 
-/** The lines of the list, the newest first. `sample` names the processes that are still there, their own events the others. */
+/**
+ * The lines of the list, the newest first. `sample` names the processes that are still there, their
+ * own events the others.
+ */
 export function eventRows(
   events: readonly Event[],
   withProcesses: boolean,

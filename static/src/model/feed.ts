@@ -15,7 +15,10 @@ export { loadXids } from './xid';
 export interface FeedOptions {
   /** Makes a connection to the server's stream. */
   openSocket: () => SocketLike;
-  /** Asks the server something else over HTTP; `path` is as `api/v1/runs`. Without it, nothing can be run. */
+  /**
+   * Asks the server something else over HTTP; `path` is as `api/v1/runs`. Without it, nothing can
+   * be run.
+   */
   request?: (path: string, init?: RequestInit) => Promise<Response>;
   /** Whether the server only tells: nothing can be run there, nor marked. */
   readOnly?: boolean;
@@ -35,7 +38,10 @@ export type FeedListener = (frame: ServerFrame | null) => void;
 export interface SubscriptionOptions {
   /** Where no subscription is active, the server sends nothing. */
   active: boolean;
-  /** Interval between samples; `null` for the server's default. The shortest of all subscriptions is requested. */
+  /**
+   * Interval between samples; `null` for the server's default. The shortest of all subscriptions is
+   * requested.
+   */
   interval_ms: number | null;
   /** Metrics to keep besides those of an overview, by their names in history. */
   metrics: readonly string[];
@@ -66,7 +72,10 @@ export class Feed {
   readonly store = new Store();
   private readonly subscriptions = new Map<FeedListener, SubscriptionOptions>();
   private socket: ReconnectingSocket | null = null;
-  /** Whether the server has answered on this connection: a proxy accepts one before it has reached a server. */
+  /**
+   * Whether the server has answered on this connection: a proxy accepts one before it has reached a
+   * server.
+   */
   private helloReceived = false;
   private diagnosisTimer: ReturnType<typeof setTimeout> | undefined;
   /** Whether the server was last asked to send samples. */

@@ -86,7 +86,9 @@ export function commonName(gpus: readonly GpuState[]): string | null {
   return first !== undefined && gpus.every(({ name }) => name === first.name) ? first.name : null;
 }
 
-/** The name of a GPU's series: the UUID outlives a change of index, and stands in until it is known. */
+/**
+ * The name of a GPU's series: the UUID outlives a change of index, and stands in until it is known.
+ */
 export function seriesKey(gpu: { index: number; uuid: string | null }, metric: string): string {
   return `${gpu.uuid ?? `index ${gpu.index}`} ${metric}`;
 }

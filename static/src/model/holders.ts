@@ -1,4 +1,7 @@
-/** Who holds a GPU: notebooks with all that their kernels have started, and processes of nobody's notebook. */
+/**
+ * Who holds a GPU: notebooks with all that their kernels have started, and processes of nobody's
+ * notebook.
+ */
 
 import { DASH } from '../lib/format';
 import { grouped } from '../lib/grouped';
@@ -182,7 +185,10 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
     : { text: DASH, reason: describeAbsence(absence) };
 }
 
-/** Why a GPU's processes cannot be listed. The card of a lost GPU explains it, so that they need no line of their own. */
+/**
+ * Why a GPU's processes cannot be listed. The card of a lost GPU explains it, so that they need no
+ * line of their own.
+ */
 function unreadable(gpu: GpuState): string | null {
   const absence = gpu.now?.health.state === 'ok' ? absenceOf(gpu.now.processes) : null;
   return absence === null ? null : describeAbsence(absence);
@@ -268,7 +274,10 @@ function rowOf(
   };
 }
 
-/** The sum of what is known; it is as old as the oldest part. Where nothing is known, the reason of the first. */
+/**
+ * The sum of what is known; it is as old as the oldest part. Where nothing is known, the reason of
+ * the first.
+ */
 function together(readings: readonly Reading<number>[]): Reading<number> {
   const known = readings.filter((reading) => valueOf(reading) !== null);
   const [first] = known.length > 0 ? known : readings;

@@ -26,7 +26,10 @@ export interface Forecast {
   growers: Grower[];
 }
 
-/** When the memory of a GPU will be full, of which `rows` are the holders; `null` where not within `horizon_ms`. */
+/**
+ * When the memory of a GPU will be full, of which `rows` are the holders; `null` where not within
+ * `horizon_ms`.
+ */
 export function forecastOf(
   gpu: GpuState,
   rows: readonly HolderRow[],
@@ -62,7 +65,10 @@ export function describeForecast(
   };
 }
 
-/** When memory will be full, with those of `growers`, the fastest first, that most of the growth is due to. */
+/**
+ * When memory will be full, with those of `growers`, the fastest first, that most of the growth is
+ * due to.
+ */
 export function describeFilling(
   left_ms: number,
   bytes_per_second: number,

@@ -1,4 +1,7 @@
-/** Warnings that a GPU's memory runs out: from when it is foreseen until it is over, for GPUs that notebooks hold. */
+/**
+ * Warnings that a GPU's memory runs out: from when it is foreseen until it is over, for GPUs that
+ * notebooks hold.
+ */
 
 import { memoryAmount } from '../lib/format';
 import { shortened } from '../lib/text';
@@ -17,7 +20,10 @@ export interface MemoryWarning {
   /** What is foreseen, and below it who holds what; no longer than a notification may be. */
   text: string;
   urgent: boolean;
-  /** The notebook of this place with which something can be done: the one that grows fastest, else the largest. */
+  /**
+   * The notebook of this place with which something can be done: the one that grows fastest, else
+   * the largest.
+   */
   kernelId: string;
 }
 
@@ -46,7 +52,10 @@ export class MemoryWarnings {
     return [...this.warnings.values()];
   }
 
-  /** What is to be told of a GPU now. Memory that is nearly full is no news, unless it was seen to come. */
+  /**
+   * What is to be told of a GPU now. Memory that is nearly full is no news, unless it was seen to
+   * come.
+   */
   private warningOf(
     gpu: GpuState,
     rows: readonly HolderRow[],

@@ -73,7 +73,8 @@ export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segm
     }
   };
   for (const row of rows) {
-    // The driver reads processes and the total one after the other, so their sum may be a little too large.
+    // The driver reads processes and the total one after the other, so their sum may be a little
+    // too large.
     const bytes = Math.min(heldBytes(row), left);
     add(row.key, row.slot, row.name, bytes);
     left -= bytes;

@@ -29,7 +29,10 @@ export interface Metric<S = GpuSample> {
   /** Its name in history frames: the path in the sample. */
   id: string;
   label: () => string;
-  /** The chart that it is a line of, and what it is called there; `null` where it has one only on request. */
+  /**
+   * The chart that it is a line of, and what it is called there; `null` where it has one only on
+   * request.
+   */
   chart: string | null;
   line: () => string;
   unit: Unit;
@@ -85,7 +88,10 @@ export function isNearLimit(
   return taken !== null && taken * 100 >= limit * (near_percent ?? Infinity);
 }
 
-/** What a GPU's values should stay below, as a line across their chart; its name where the number does not tell. */
+/**
+ * What a GPU's values should stay below, as a line across their chart; its name where the number
+ * does not tell.
+ */
 export function limitLineOf(
   metric: Metric,
   gpu: GpuState,

@@ -21,7 +21,10 @@ export function notebookName(process: Process, names?: ReadonlyMap<string, strin
   return path === null ? null : plainText((names ?? notebookNames([path])).get(path) ?? path, 120);
 }
 
-/** The job, pod, container or service it runs in, the most telling of them; `null` where there is none. */
+/**
+ * The job, pod, container or service it runs in, the most telling of them; `null` where there is
+ * none.
+ */
 export function runsIn(process: Process): string | null {
   const { slurm, pbs, lsf, pod, container, unit } = valueOf(process.owner) ?? {};
   const text =

@@ -1,4 +1,6 @@
-/** Two runs side by side: what both measured, by workload and type of numbers, on whatever devices. */
+/**
+ * Two runs side by side: what both measured, by workload and type of numbers, on whatever devices.
+ */
 
 import type { RunResult } from '../wire';
 

@@ -12,13 +12,19 @@ export class RunHistory {
   /** How many items of a run were there when all of them were asked for. */
   private readonly requested = new Map<string, number>();
 
-  /** `fetch` asks for a run with all that came of it, `null` where that fails; `onChange` is called when it has come. */
+  /**
+   * `fetch` asks for a run with all that came of it, `null` where that fails; `onChange` is called
+   * when it has come.
+   */
   constructor(
     private readonly fetch: (run: string) => Promise<RunDetails | null>,
     private readonly onChange: () => void,
   ) {}
 
-  /** Takes over how the runs are now. Where more came of one than its frames have told, that is asked for. */
+  /**
+   * Takes over how the runs are now. Where more came of one than its frames have told, that is
+   * asked for.
+   */
   update(runs: Iterable<RunState>): void {
     this.runs = [...runs].sort((a, b) => b.started_ms - a.started_ms);
     for (const { run, items, newest } of this.runs) {

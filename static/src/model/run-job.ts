@@ -16,7 +16,10 @@ export interface RunTarget {
 const HOLD_S = 10;
 export const BURN_S = 60;
 
-/** Where something can run: CUDA counts GPUs in an order of its own, so they are named by their UUIDs. */
+/**
+ * Where something can run: CUDA counts GPUs in an order of its own, so they are named by their
+ * UUIDs.
+ */
 export function targetsOf(gpus: readonly GpuState[]): RunTarget[] {
   const targets: RunTarget[] = gpus.flatMap(({ index, name, uuid }) =>
     uuid === null
@@ -36,7 +39,9 @@ export function runsOn({ onCpu }: Benchmark, { where }: RunTarget): boolean {
   return onCpu || where.backend === 'cuda';
 }
 
-/** The job, as the server takes it; `null` for a kind that only a newer page knows how to ask for. */
+/**
+ * The job, as the server takes it; `null` for a kind that only a newer page knows how to ask for.
+ */
 export function jobOf({ kind, ids }: Benchmark, { where }: RunTarget): object | null {
   switch (kind) {
     case 'bench':

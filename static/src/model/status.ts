@@ -123,7 +123,10 @@ function sentence(message: string | null): string | null {
   return message === null ? null : message.charAt(0).toUpperCase() + message.slice(1);
 }
 
-/** What stands in place of, or above, the GPUs where something has to be explained; `null` where nothing has. */
+/**
+ * What stands in place of, or above, the GPUs where something has to be explained; `null` where
+ * nothing has.
+ */
 export function noticeOf(
   store: Store,
   status: Status,
@@ -185,7 +188,8 @@ function pauseNotice(collector: CollectorStatus | null): Diagnosis {
       ? trans.__('To resume, run:')
       : trans.__('Resumes automatically at %1. To resume now, run:', hourAndMinute(end_ms));
   const command = collector?.joined === undefined ? 'gpumon resume' : 'sudo gpumon resume';
-  // A collector that is stuck in the driver holds the GPUs still. The message says so, and begins in another way.
+  // A collector that is stuck in the driver holds the GPUs still. The message says so, and begins
+  // in another way.
   if (message !== null && !message.startsWith('paused: ')) {
     return { title: trans.__('Paused'), message: `${sentence(message) ?? ''}. ${end}`, command };
   }

@@ -43,16 +43,22 @@ export interface FormerHolder {
   seen_ms: number;
 }
 
-/** More than the longest span of the view at the fastest rate; at one sample per second, 100 min. */
+/**
+ * More than the longest span of the view at the fastest rate; at one sample per second, 100 min.
+ */
 const CAPACITY = 6000;
-/** What the driver itself records in a little more than the longest span of a chart, every 20 ms. */
+/**
+ * What the driver itself records in a little more than the longest span of a chart, every 20 ms.
+ */
 const TRACE_CAPACITY = 20_000;
 const TRACE_GAP_MS = 1000;
 /** Less than half of the time between two moments of a server's history. */
 const SAME_MS = 400;
 /** A little more than half of it. */
 const NEAR_MS = 600;
-/** Means of ten seconds, each in their middle, that an earlier server has left: no gap is shorter. */
+/**
+ * Means of ten seconds, each in their middle, that an earlier server has left: no gap is shorter.
+ */
 const MEANS_REACH_MS = 15_000;
 
 export class Store {
@@ -64,7 +70,10 @@ export class Store {
   readonly cells = new CellLog();
   /** The colors of those who hold GPUs, the same in every view. */
   readonly slots = new ColorSlots();
-  /** What the driver itself recorded of the power of each GPU, by its key; for those who asked for it. */
+  /**
+   * What the driver itself recorded of the power of each GPU, by its key; for those who asked for
+   * it.
+   */
   readonly traces = new Map<string, Timeline>();
   phase: SocketPhase = { phase: 'connecting', attempt: 0 };
   diagnosis: Diagnosis | null = null;
@@ -146,7 +155,9 @@ export class Store {
     }
   }
 
-  /** Keeps these metrics, too, from now on; returns all, where there are more than an overview has. */
+  /**
+   * Keeps these metrics, too, from now on; returns all, where there are more than an overview has.
+   */
   trackMetrics(metrics: readonly string[]): string[] {
     this.more = new Set([...this.more, ...metrics]);
     this.kept = ALL_GPU_METRICS.filter(({ id }) => OVERVIEW.includes(id) || this.more.has(id));
@@ -233,7 +244,8 @@ export class Store {
     const values = new Map<string, number | null>();
     for (const gpu of sample.gpus) {
       for (const metric of this.kept) {
-        // What a GPU that does not answer last said is shown as a number, but is no part of the line.
+        // What a GPU that does not answer last said is shown as a number, but is no part of the
+        // line.
         const value = gpu.health.state === 'ok' ? valueOf(metric.read(gpu)) : null;
         values.set(seriesKey(gpu, metric.id), value);
       }

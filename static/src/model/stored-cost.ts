@@ -10,7 +10,10 @@ export const METADATA_KEY = 'gpumon';
  */
 export const EXECUTION_KEY = 'execution';
 
-/** Thirty years, eight pebibytes, and what a power station gives in a week: whatever is more is no cost. */
+/**
+ * Thirty years, eight pebibytes, and what a power station gives in a week: whatever is more is no
+ * cost.
+ */
 const LONGEST_S = 1e9;
 const MOST_BYTES = 2 ** 53;
 const MOST_JOULES = 1e15;
@@ -20,7 +23,8 @@ const MOST_U32 = 2 ** 32 - 1;
 
 /**
  * Identifies the last run of a cell by what the cell records. `execution` is the value of
- * `EXECUTION_KEY` in its metadata. `tests/stored-cost-runs.json` has cases of how runs are compared.
+ * `EXECUTION_KEY` in its metadata. `tests/stored-cost-runs.json` has cases of how runs are
+ * compared.
  */
 export function runOf(source: string, execution_count: number | null, execution: unknown): CellRun {
   const { 'iopub.execute_input': started } = Object(execution) as Record<string, unknown>;
@@ -41,8 +45,8 @@ export function isOfRun({ run }: StoredCost, other: CellRun): boolean {
 }
 
 /**
- * What a notebook says that a cell took. Its metadata come from anywhere: what is not a cost of this version is `null`,
- * and names are made fit to be shown.
+ * What a notebook says that a cell took. Its metadata come from anywhere: what is not a cost of
+ * this version is `null`, and names are made fit to be shown.
  */
 export function readStoredCost(metadata: unknown): StoredCost | null {
   const { version, shared, gpus, run, ...numbers } = Object(metadata) as Record<

@@ -10,7 +10,10 @@ import { commonName, seriesKey, type GpuState } from './gpu';
 import { isUnified } from './memory';
 import { valueOf } from './reading';
 
-/** A GPU that was busier than this within the last ten seconds is at work; one that waits for data meanwhile, too. */
+/**
+ * A GPU that was busier than this within the last ten seconds is at work; one that waits for data
+ * meanwhile, too.
+ */
 const BUSY_PERCENT = 5;
 const BUSY_MS = 10_000;
 

@@ -5,7 +5,9 @@ import type { Diagnosis } from '../model/store';
 
 const TIMEOUT_MS = 5000;
 
-/** Returns why the server of a fleet cannot open the node that this page shows; `null` if it can. */
+/**
+ * Returns why the server of a fleet cannot open the node that this page shows; `null` if it can.
+ */
 export async function diagnoseNode(request: Request): Promise<Diagnosis | null> {
   const response = await request('api/v1/session', { signal: AbortSignal.timeout(TIMEOUT_MS) });
   if (response.ok || response.status === 401) {

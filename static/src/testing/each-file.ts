@@ -1,4 +1,6 @@
-/** What each file of tests starts with: fresh modules, an empty page, and time for a busy machine. */
+/**
+ * What each file of tests starts with: fresh modules, an empty page, and time for a busy machine.
+ */
 
 import { vi } from 'vitest';
 

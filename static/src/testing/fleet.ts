@@ -1,4 +1,6 @@
-/** A made-up fleet, the same on every machine: thousands of GPUs with their owners, faults and past. */
+/**
+ * A made-up fleet, the same on every machine: thousands of GPUs with their owners, faults and past.
+ */
 
 import { NO_SUMS } from '../model/fleet/columns';
 import type {

@@ -1,4 +1,7 @@
-/** Frames for tests: a machine with H200s, on which everything is readable unless a test says otherwise. */
+/**
+ * Frames for tests: a machine with H200s, on which everything is readable unless a test says
+ * otherwise.
+ */
 
 import type {
   Activity,

@@ -1,4 +1,7 @@
-/** A language that nobody speaks: English with an accent on each letter, so that a text shows that was untranslated. */
+/**
+ * A language that nobody speaks: English with an accent on each letter, so that a text shows that
+ * was untranslated.
+ */
 
 import type { Translator } from '../lib/translation';
 
@@ -25,7 +28,10 @@ export function pseudoTranslator({ __: one, _n: many }: Translator): Translator 
   };
 }
 
-/** All that somebody can read or hear of `root`, also what is hidden just now. It runs in a browser, too. */
+/**
+ * All that somebody can read or hear of `root`, also what is hidden just now. It runs in a browser,
+ * too.
+ */
 export function textsOf(root: Element): string[] {
   const texts: string[] = [];
   for (const element of [root, ...root.querySelectorAll('*')]) {

@@ -1,4 +1,6 @@
-/** Hands something to the clipboard, or to a file where a page may not use it, as over plain HTTP. */
+/**
+ * Hands something to the clipboard, or to a file where a page may not use it, as over plain HTTP.
+ */
 
 import { download } from '../lib/download';
 import { trans } from '../lib/translation';

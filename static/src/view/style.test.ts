@@ -124,7 +124,10 @@ it('a button in the status is as tall as its text', () => {
   expect(px('head.css', '\\.gpumon-status > \\.gpumon-retry', 'margin-block')).toBe(-around);
 });
 
-/** The colors of texts, what is behind them, and where both are defined: the page's in light and dark. */
+/**
+ * The colors of texts, what is behind them, and where both are defined: the page's in light and
+ * dark.
+ */
 const THEMES = [...textOf('../page/page.css').matchAll(/\{([^}]*--gpumon-muted: #[^}]*)\}/g)].map(
   ([, body = '']) => body,
 );

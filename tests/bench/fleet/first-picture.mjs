@@ -1,9 +1,12 @@
-// Opens the page of a fleet in Chromium, and prints the milliseconds until the map is there, until it is that of now, where
-// nobody has looked for a while, and from a letter in the filter to the picture.
+// Opens the page of a fleet in Chromium, and prints the milliseconds until the map is there, until
+// it is that of now, where nobody has looked for a while, and from a letter in the filter to the
+// picture.
 //
 //     node tests/bench/fleet/first-picture.mjs http://127.0.0.1:9725/ [FOLDER for screenshots]
 
-/* global document, Event, HTMLCanvasElement, performance, requestAnimationFrame, setTimeout, window */
+/*
+ * global document, Event, HTMLCanvasElement, performance, requestAnimationFrame, setTimeout, window
+ */
 
 import { chromium } from 'playwright-core';
 

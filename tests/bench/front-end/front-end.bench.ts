@@ -1,10 +1,11 @@
 /**
- * What gpumon costs a browser and Jupyter, beside NVDashboard, over the fake library with an H200's latencies.
+ * What gpumon costs a browser and Jupyter, beside NVDashboard, over the fake library with an H200's
+ * latencies.
  *
  *     npm run bench --workspace tests/browser [-- -t NAME]
  *
- * `GPUMON_BENCH_SECONDS` says how long to look at what goes on all the time. Only a real GPU can tell what the driver
- * does meanwhile, and only a real screen how smooth it is to the eye.
+ * `GPUMON_BENCH_SECONDS` says how long to look at what goes on all the time. Only a real GPU can
+ * tell what the driver does meanwhile, and only a real screen how smooth it is to the eye.
  */
 
 import { afterAll, beforeAll, describe, it } from 'vitest';

@@ -1,4 +1,6 @@
-/** GPUs of the fake library that answer as slowly as real ones, with processes that really exist. */
+/**
+ * GPUs of the fake library that answer as slowly as real ones, with processes that really exist.
+ */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,7 +12,10 @@ const H200 = readFileSync(new URL('../h200.toml', import.meta.url), 'utf8');
 /** A driver that answers at once, since it tells nothing of PCIe, which takes it 20 ms a call. */
 export const AT_ONCE = '[returns]\nnvmlDeviceGetMaxPcieLinkGeneration = 3\n';
 const PROCESSES_PER_GPU = 2;
-/** Power and use go up and down, so that each sample changes what is written, and each chart has a form. */
+/**
+ * Power and use go up and down, so that each sample changes what is written, and each chart has a
+ * form.
+ */
 const SWING_S = 10;
 const SWINGS = 360;
 

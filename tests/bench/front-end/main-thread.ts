@@ -22,7 +22,10 @@ export interface Cost {
   updates: number;
 }
 
-/** The cost of an open page from now on; where `GPUMON_BENCH_PROFILE` is set, a profile is written as well. */
+/**
+ * The cost of an open page from now on; where `GPUMON_BENCH_PROFILE` is set, a profile is written
+ * as well.
+ */
 export async function costOf(
   lab: OpenLab,
   browser: Browser,

@@ -1,4 +1,7 @@
-/** Listens to what a page is told of GPUs, and asks gpumon for samples as often as is to be measured. */
+/**
+ * Listens to what a page is told of GPUs, and asks gpumon for samples as often as is to be
+ * measured.
+ */
 
 /** What the tap has heard. The peer's messages count as samples. */
 export interface Tapped {

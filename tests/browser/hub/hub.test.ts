@@ -80,7 +80,10 @@ const it = base
   .extend('ana', ({ people }) => people.ana)
   .extend('ben', ({ people }) => people.ben);
 
-/** What the server of `user` answers to a page that is open, which asks with all that its browser knows. */
+/**
+ * What the server of `user` answers to a page that is open, which asks with all that its browser
+ * knows.
+ */
 const asks = (page: Page, method: string, url: string): Promise<{ status: number; text: string }> =>
   page.evaluate(
     async ([method, url]) => {

@@ -63,7 +63,10 @@ export class JupyterHub {
     return `${this.url}user/${user}/`;
   }
 
-  /** Logs a user in, and opens a page of the user's own server, which is started where it does not run. */
+  /**
+   * Logs a user in, and opens a page of the user's own server, which is started where it does not
+   * run.
+   */
   async open(page: Page, user: User, where: string): Promise<void> {
     await page.goto(
       `${this.url}hub/login?next=${encodeURIComponent(`/hub/spawn/${user}?next=/user/${user}/${where}`)}`,

@@ -1,6 +1,9 @@
 /** What kernels run on a real GPU, and what they say of it themselves. */
 
-/** Makes a context, and reckons what it takes besides the framework's own memory. Everything is told as JSON. */
+/**
+ * Makes a context, and reckons what it takes besides the framework's own memory. Everything is told
+ * as JSON.
+ */
 const BEGIN = `
 import json, os, time
 import pynvml

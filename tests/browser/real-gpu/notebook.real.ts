@@ -1,5 +1,6 @@
 /**
- * A notebook's cells on a real GPU: the line below each, beside what the framework and the GPU's own counter say.
+ * A notebook's cells on a real GPU: the line below each, beside what the framework and the GPU's
+ * own counter say.
  *
  *     npm run real-gpu --workspace tests/browser
  *
@@ -67,7 +68,9 @@ describe('a notebook on a real GPU', () => {
     await output.waitFor();
     return JSON.parse((await output.innerText()).trim()) as Record<string, number>;
   };
-  /** A part of the line below a cell that has ended, in bytes or joules, once it changes no more. */
+  /**
+   * A part of the line below a cell that has ended, in bytes or joules, once it changes no more.
+   */
   const shown = async (index: number, what: 'peak' | 'energy'): Promise<number> => {
     await cell(index).locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
     // The driver's records of the last two seconds are still to come.

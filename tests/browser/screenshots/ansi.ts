@@ -8,7 +8,10 @@ export interface Span {
 const WEIGHTS: Record<number, string> = { 1: 'bold', 2: 'dim', 4: 'underlined' };
 const COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 
-/** Understands bold, dim, underlined and the eight colors of the foreground; fails at anything else, so that no picture lies. */
+/**
+ * Understands bold, dim, underlined and the eight colors of the foreground; fails at anything else,
+ * so that no picture lies.
+ */
 export function spansOf(printed: string): Span[] {
   const spans: Span[] = [];
   let classes: string[] = [];

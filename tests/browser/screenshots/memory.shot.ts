@@ -1,4 +1,7 @@
-/** Memory that runs out: the explanation below a cell that failed, and the notification before it happens again. */
+/**
+ * Memory that runs out: the explanation below a cell that failed, and the notification before it
+ * happens again.
+ */
 
 import { it } from 'vitest';
 

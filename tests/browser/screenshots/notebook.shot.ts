@@ -9,7 +9,10 @@ import { View } from '../src/view';
 import { saveImage } from './images';
 import { held, startNotebooks } from './notebooks';
 
-/** Nothing here computes: what the GPU does is the fake library's script, and this waits for its end. */
+/**
+ * Nothing here computes: what the GPU does is the fake library's script, and this waits for its
+ * end.
+ */
 const CODE = [
   'import time\n\ndef train(epochs):\n    for _ in range(epochs):\n        time.sleep(1)',
   'train(epochs=12)',

@@ -21,7 +21,9 @@ export interface Notebooks {
   script: (toml: string) => void;
 }
 
-/** Starts Jupyter with `train.ipynb`, which has these cells, and `eval.ipynb`, until the test ends. */
+/**
+ * Starts Jupyter with `train.ipynb`, which has these cells, and `eval.ipynb`, until the test ends.
+ */
 export async function startNotebooks(code: readonly string[]): Promise<Notebooks> {
   const scenario = path.join(newFolder(), 'scenario.toml');
   const browser = await launchBrowser();

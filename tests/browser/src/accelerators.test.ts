@@ -1,4 +1,7 @@
-/** The button that loads cudf.pandas and cuml.accel: real kernels, and modules of those names beside the notebook. */
+/**
+ * The button that loads cudf.pandas and cuml.accel: real kernels, and modules of those names beside
+ * the notebook.
+ */
 
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';

@@ -58,7 +58,10 @@ export async function newPage(
   return { page, conduct };
 }
 
-/** Closes a page at the end of a test; where that has failed, a picture of it is left in target/browser. */
+/**
+ * Closes a page at the end of a test; where that has failed, a picture of it is left in
+ * target/browser.
+ */
 export async function closePage(page: Page, task: TestContext['task']): Promise<void> {
   if (task.result?.state === 'fail') {
     mkdirSync(FAILURES, { recursive: true });

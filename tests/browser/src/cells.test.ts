@@ -1,4 +1,7 @@
-/** What a cell took of a GPU, below the cell: a real kernel whose GPU memory the fake library scripts. */
+/**
+ * What a cell took of a GPU, below the cell: a real kernel whose GPU memory the fake library
+ * scripts.
+ */
 
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
@@ -8,7 +11,10 @@ import type { JupyterServer, KernelSession } from './jupyter';
 import { kernelReady, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 
-/** The kernel holds more from here to there, seconds after the start of the scenario; the cell has to run by then. */
+/**
+ * The kernel holds more from here to there, seconds after the start of the scenario; the cell has
+ * to run by then.
+ */
 const PEAK_FROM_S = 15;
 const PEAK_TO_S = 18;
 const CELL_ENDS_S = 20;
@@ -25,7 +31,9 @@ const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
   return kernel;
 });
 
-/** Has the kernel hold so much memory, by the seconds since then where it is more than one amount. */
+/**
+ * Has the kernel hold so much memory, by the seconds since then where it is more than one amount.
+ */
 async function script(
   jupyter: JupyterServer,
   kernel: KernelSession,

@@ -61,7 +61,9 @@ export class Charts {
     await this.control(words).click();
   }
 
-  /** The share of a chart's columns, from its left edge, in which something of this color is drawn. */
+  /**
+   * The share of a chart's columns, from its left edge, in which something of this color is drawn.
+   */
   async inked(key: string, [from, to]: [number, number]): Promise<number> {
     return this.plot(key)
       .locator('canvas')

@@ -9,7 +9,8 @@ export async function contrastOf(text: Locator): Promise<number> {
     if (canvas === null) {
       throw new Error('no canvas');
     }
-    // A canvas understands every notation of a color, and adds up those that let others shine through.
+    // A canvas understands every notation of a color, and adds up those that let others shine
+    // through.
     const paint = (colors: string[]): number[] => {
       canvas.clearRect(0, 0, 1, 1);
       for (const color of colors) {

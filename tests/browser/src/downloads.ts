@@ -7,7 +7,10 @@ import type { Page } from 'playwright-core';
 /** So much JavaScript at most is fetched before the panel is opened. */
 export const BEFORE_KB = 12;
 
-/** How many kilobytes of JavaScript this page has fetched of an extension, each file once, as a server would send it compressed. */
+/**
+ * How many kilobytes of JavaScript this page has fetched of an extension, each file once, as a
+ * server would send it compressed.
+ */
 export async function kilobytes(page: Page, extension: string): Promise<number> {
   const urls = await page.evaluate(() =>
     performance.getEntriesByType('resource').map(({ name }) => name),

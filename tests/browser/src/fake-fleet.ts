@@ -1,4 +1,7 @@
-/** A server of a made-up fleet: the page as it was built, and answers of which each can be made another. */
+/**
+ * A server of a made-up fleet: the page as it was built, and answers of which each can be made
+ * another.
+ */
 
 import { createReadStream, existsSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

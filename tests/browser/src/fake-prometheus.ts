@@ -1,4 +1,7 @@
-/** What is asked of Prometheus about some nodes, answered as it would: each has two GPUs, one busy and one free. */
+/**
+ * What is asked of Prometheus about some nodes, answered as it would: each has two GPUs, one busy
+ * and one free.
+ */
 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,6 +1,7 @@
 /**
- * What tests have at hand: pages of one browser, and two Jupyter servers for all of them, since starting one takes
- * longer than most tests. Each test finds a server as if it had just been started.
+ * What tests have at hand: pages of one browser, and two Jupyter servers for all of them, since
+ * starting one takes longer than most tests. Each test finds a server as if it had just been
+ * started.
  *
  * One that cannot be made fails the tests that ask for it, and no others.
  */
@@ -14,7 +15,10 @@ import { Lab } from './lab';
 import { View } from './view';
 import { Worker } from './worker';
 
-/** What is shared, by its name. Vitest loads this module anew for each file, and keeps what is global. */
+/**
+ * What is shared, by its name. Vitest loads this module anew for each file, and keeps what is
+ * global.
+ */
 const global = globalThis as { gpumonShared?: Map<string, Promise<unknown>> };
 const SHARED = (global.gpumonShared ??= new Map<string, Promise<unknown>>());
 

@@ -1,4 +1,7 @@
-/** A page of another origin, in the browser of somebody who is logged in to Jupyter: what it tries changes nothing. */
+/**
+ * A page of another origin, in the browser of somebody who is logged in to Jupyter: what it tries
+ * changes nothing.
+ */
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -34,7 +37,8 @@ const ask = (
     async ([method, url, referrerPolicy]) => {
       const own = new URL(url).origin === location.origin;
       const xsrf = /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '';
-      // As a form would send it, so that the browser asks nobody before; the token that Jupyter wants is no secret here.
+      // As a form would send it, so that the browser asks nobody before; the token that Jupyter
+      // wants is no secret here.
       const where = own ? url : `${url}?_xsrf=${encodeURIComponent(xsrf)}`;
       const mode = own || method !== 'POST' ? 'cors' : 'no-cors';
       const headers: Record<string, string> = own ? { 'X-XSRFToken': xsrf } : {};
@@ -83,7 +87,10 @@ const it = base
     await page.goto(simulated.page('lab'));
     return page;
   })
-  /** Cookies know no ports, so the worst stranger is one on another port of the same address, at the same path. */
+  /**
+   * Cookies know no ports, so the worst stranger is one on another port of the same address, at the
+   * same path.
+   */
   .extend('foreign', async ({ own, stranger }) => {
     const page = await own.context().newPage();
     await page.goto(stranger.url);

@@ -1,4 +1,7 @@
-/** A node and a Prometheus that have been taken over: nothing of theirs runs in the origin of the fleet's server. */
+/**
+ * A node and a Prometheus that have been taken over: nothing of theirs runs in the origin of the
+ * fleet's server.
+ */
 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -199,7 +199,10 @@ export class JupyterServer {
   }
 }
 
-/** Makes a folder of settings of JupyterLab in this one: nothing that a test does may ask another machine. */
+/**
+ * Makes a folder of settings of JupyterLab in this one: nothing that a test does may ask another
+ * machine.
+ */
 export function quietSettings(folder: string): string {
   const settings = path.join(folder, 'settings');
   const notification = path.join(

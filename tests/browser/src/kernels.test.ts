@@ -1,4 +1,7 @@
-/** Notebooks whose kernels hold GPUs: real kernels in a real JupyterLab, their GPU memory told by the fake library. */
+/**
+ * Notebooks whose kernels hold GPUs: real kernels in a real JupyterLab, their GPU memory told by
+ * the fake library.
+ */
 
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';

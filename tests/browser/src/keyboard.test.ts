@@ -1,4 +1,7 @@
-/** Everything that can be pressed is reached by Tab, on the page with cards, with rows, and on the charts with each menu open. */
+/**
+ * Everything that can be pressed is reached by Tab, on the page with cards, with rows, and on the
+ * charts with each menu open.
+ */
 
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';

@@ -4,8 +4,8 @@ import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
 /**
- * Waits until the notebook on the page has its kernel, and that is idle. A cell that is run earlier makes JupyterLab
- * start a second kernel and end the one that was there.
+ * Waits until the notebook on the page has its kernel, and that is idle. A cell that is run earlier
+ * makes JupyterLab start a second kernel and end the one that was there.
  */
 export async function kernelReady(page: Page): Promise<void> {
   // A toolbar that was laid out early may hide both.
@@ -28,7 +28,8 @@ export async function runCell(page: Page, index = 0): Promise<void> {
   const begin = async (): Promise<boolean> => {
     await cell.locator('.cm-content').click();
     await page.keyboard.press('Control+Enter');
-    // A page that still starts loses keys; one that is busy handles them late, and must not get them twice.
+    // A page that still starts loses keys; one that is busy handles them late, and must not get
+    // them twice.
     const begun = prompt.filter({ hasNotText: before }).waitFor({ timeout: HANDLED_MS });
     return begun.then(
       () => true,

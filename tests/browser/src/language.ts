@@ -1,4 +1,7 @@
-/** JupyterLab in the language of `pseudo-locale.ts`, made as translators make theirs: out of the texts in the sources. */
+/**
+ * JupyterLab in the language of `pseudo-locale.ts`, made as translators make theirs: out of the
+ * texts in the sources.
+ */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -12,7 +15,10 @@ import { ROOT } from './machine';
 /** A text, or one for one thing and one for several. */
 type Forms = readonly string[];
 
-/** The texts that the sources have translated, each as it stands in a call of `trans.__` or `trans._n`. */
+/**
+ * The texts that the sources have translated, each as it stands in a call of `trans.__` or
+ * `trans._n`.
+ */
 function textsInSources(): Forms[] {
   return ['static/src', 'labextension/src'].flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })

@@ -63,7 +63,10 @@ export function newFolder(): string {
   return mkdtempSync(path.join(process.env[FOLDER_VARIABLE] ?? tmpdir(), 'gpumon-'));
 }
 
-/** This process's environment without what would choose another source or another server's settings, and `more`. */
+/**
+ * This process's environment without what would choose another source or another server's settings,
+ * and `more`.
+ */
 export function environment(more: Record<string, string>): Record<string, string> {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(GPUMON_|JUPYTER|JPY_|VITEST|NODE_ENV)/.test(name),

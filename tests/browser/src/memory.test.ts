@@ -1,4 +1,7 @@
-/** GPU memory that runs out: real kernels whose memory the fake library scripts, and errors as PyTorch words them. */
+/**
+ * GPU memory that runs out: real kernels whose memory the fake library scripts, and errors as
+ * PyTorch words them.
+ */
 
 import type { Locator } from 'playwright-core';
 import { describe, expect } from 'vitest';
@@ -23,7 +26,10 @@ const grown = (from_gib: number): unknown => [
   [200, `${String(from_gib + 100)} GiB`],
 ];
 
-/** Two notebooks with a kernel, of which the first holds more and more from the beginning of the test on. */
+/**
+ * Two notebooks with a kernel, of which the first holds more and more from the beginning of the
+ * test on.
+ */
 const it = base.extend('kernels', { auto: true }, async ({ scripted }) => {
   scripted.write('train.ipynb', notebookOf([FAILS]));
   scripted.write('eval.ipynb', notebookOf([]));

@@ -1,4 +1,6 @@
-/** The panel in Notebook 7, which has neither JupyterLab's side bar tabs nor its layout restorer. */
+/**
+ * The panel in Notebook 7, which has neither JupyterLab's side bar tabs nor its layout restorer.
+ */
 
 import { describe, expect } from 'vitest';
 

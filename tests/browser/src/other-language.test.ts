@@ -1,4 +1,7 @@
-/** A notebook of another language than Python: nothing of gpumon is in its kernel, which is a program of its own. */
+/**
+ * A notebook of another language than Python: nothing of gpumon is in its kernel, which is a
+ * program of its own.
+ */
 
 import { expect } from 'vitest';
 

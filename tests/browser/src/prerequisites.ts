@@ -1,4 +1,7 @@
-/** Before the first test: says what is missing and how to get it. After the last: removes their folders. */
+/**
+ * Before the first test: says what is missing and how to get it. After the last: removes their
+ * folders.
+ */
 
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

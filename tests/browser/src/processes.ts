@@ -26,7 +26,10 @@ export function isRunning(pid: number): boolean {
   return entry !== null && entry.state !== 'Z' && entry.state !== 'X';
 }
 
-/** The PID of the process below this one that has `word` at the end of an argument; `null` while there is none. */
+/**
+ * The PID of the process below this one that has `word` at the end of an argument; `null` while
+ * there is none.
+ */
 export function pidBelow(pid: number, word: string): number | null {
   const is = (entry: ProcessEntry): boolean =>
     argumentsOf(entry.pid).some((argument) => argument.endsWith(word));
@@ -68,7 +71,10 @@ function read(pid: number): ProcessEntry | null {
   }
 }
 
-/** Of one of this test's own processes: other tests have some with command lines that fill all memory. */
+/**
+ * Of one of this test's own processes: other tests have some with command lines that fill all
+ * memory.
+ */
 function argumentsOf(pid: number): string[] {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');

@@ -37,7 +37,10 @@ export class Program {
     );
   }
 
-  /** Waits until `ready` gives something; fails with the program's output where it ends, or takes too long. */
+  /**
+   * Waits until `ready` gives something; fails with the program's output where it ends, or takes
+   * too long.
+   */
   async until<T>(what: string, ready: () => T | null | Promise<T | null>): Promise<T> {
     const giveUp_ms = Date.now() + TIMEOUT_MS;
     while (!this.ended && Date.now() < giveUp_ms) {
@@ -50,7 +53,9 @@ export class Program {
     throw new Error(`${this.name}: ${this.ended ? 'ended before' : 'no'} ${what}\n${this.output}`);
   }
 
-  /** Asks it to end and waits until it has; returns its exit code, `null` where a signal ended it. */
+  /**
+   * Asks it to end and waits until it has; returns its exit code, `null` where a signal ended it.
+   */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     if (!this.ended) {
       const ended = once(this.child, 'exit');

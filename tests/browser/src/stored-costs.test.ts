@@ -1,4 +1,7 @@
-/** What a notebook keeps of what its cells cost: in its file, and below its cells when it is opened again. */
+/**
+ * What a notebook keeps of what its cells cost: in its file, and below its cells when it is opened
+ * again.
+ */
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

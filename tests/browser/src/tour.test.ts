@@ -1,4 +1,7 @@
-/** The tour of the panel and the dialog of benchmarks in JupyterLab, by keyboard and for screen readers. */
+/**
+ * The tour of the panel and the dialog of benchmarks in JupyterLab, by keyboard and for screen
+ * readers.
+ */
 
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';

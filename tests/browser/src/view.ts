@@ -1,9 +1,14 @@
-/** The view as a test sees it: by the attributes that it has for programs, and by what is really visible. */
+/**
+ * The view as a test sees it: by the attributes that it has for programs, and by what is really
+ * visible.
+ */
 
 import type { JSHandle, Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
-/** One state of the view: the word for programs, and the words for people where they can be seen. */
+/**
+ * One state of the view: the word for programs, and the words for people where they can be seen.
+ */
 interface SeenState {
   state: string;
   text: string;
@@ -91,7 +96,10 @@ export class View {
       .toBeGreaterThan(seconds);
   }
 
-  /** Begins to write down every state that the view goes through, also those that a look now and then would miss. */
+  /**
+   * Begins to write down every state that the view goes through, also those that a look now and
+   * then would miss.
+   */
   async recordStates(): Promise<StateRecord> {
     const seen = await this.root.evaluateHandle((root) => {
       const states: SeenState[] = [];

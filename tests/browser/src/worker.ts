@@ -5,7 +5,10 @@ import path from 'node:path';
 
 import { newFolder } from './machine';
 
-/** Works on the GPU that the job names: a step with a result, and one that lasts until the file is there or it is told to end. */
+/**
+ * Works on the GPU that the job names: a step with a result, and one that lasts until the file is
+ * there or it is told to end.
+ */
 const SCRIPT = `#!/bin/sh
 for job; do :; done
 uuid=$(printf %s "$job" | sed -n 's/.*"device":"\\([^"]*\\)".*/\\1/p')

@@ -16,7 +16,10 @@ const FIRST_ROWS_MS = 25_000;
 /** After so long a server has lines to show. */
 const FIRST_SECONDS_MS = 5000;
 
-/** Gives both GPUs a month, in which they drew 100 to 600 W every day, with peaks of 650 W, and were off on one day. */
+/**
+ * Gives both GPUs a month, in which they drew 100 to 600 W every day, with peaks of 650 W, and were
+ * off on one day.
+ */
 const FILL = `
 import math, sqlite3, sys, time
 database = sqlite3.connect(sys.argv[1])

@@ -1,4 +1,5 @@
-//! What a load does on a GPU, through CUDA, is what NVML tells a collector of it meanwhile, and nothing afterwards.
+//! What a load does on a GPU, through CUDA, is what NVML tells a collector of it meanwhile, and
+//! nothing afterwards.
 
 use serde_json::Value;
 
@@ -19,7 +20,8 @@ fn watched(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, Vec<Value>)
     machine.sampled(|| loads.iter().flat_map(result).collect())
 }
 
-/// A reading, from a window of time that ended when it was read, if it was read between two moments.
+/// A reading, from a window of time that ended when it was read, if it was read between two
+/// moments.
 fn read(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64> {
     let (value, at_ms) = match reading {
         Value::Object(_) => (&reading["value"], &reading["at_ms"]),
@@ -31,7 +33,8 @@ fn read(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64>
         .filter(|_| from_ms <= at_ms && at_ms <= to_ms)
 }
 
-/// The mean of all readings of a GPU while a load was measured, but for those that reach back before it.
+/// The mean of all readings of a GPU while a load was measured, but for those that reach back
+/// before it.
 #[track_caller]
 fn during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     let times = &load["environment"];

@@ -40,8 +40,8 @@ fn one_gpu_or_64_are_all_there_in_their_order() {
     }
 }
 
-/// The memory that a process has now and that no file holds, in bytes: its code is not counted, of which a debug build
-/// has more.
+/// The memory that a process has now and that no file holds, in bytes: its code is not counted, of
+/// which a debug build has more.
 fn anonymous_bytes(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
@@ -54,7 +54,8 @@ fn anonymous_bytes(pid: u32) -> u64 {
 #[test]
 fn two_thousand_processes_are_all_told_of_in_time_and_in_little_memory() {
     let real = std::process::id();
-    // A sample has no room for all. No PID is as high: these ended between the driver's list and the look at them.
+    // A sample has no room for all. No PID is as high: these ended between the driver's list and
+    // the look at them.
     let scenario = format!(
         "gpus = 2\n[[process]]\ngpu = 0\npid = 5000000\ncount = 2000\nmemory = \"8 MiB\"\n\
          [[process]]\ngpu = 0\npid = {real}\nmemory = \"1 GiB\"\n"

@@ -13,13 +13,15 @@ const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
                     [[gpu]]\nindex = 1\nprofile = \"idle\"\nnvlinks = 18\n";
 const ONE: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n";
 
-/// What is as it should be however busy this machine is; what it moves and computes in a second is not.
+/// What is as it should be however busy this machine is; what it moves and computes in a second is
+/// not.
 const STEADY: [&str; 3] = [
     "memory.used_bytes",
     "processes[].memory_bytes",
     "clocks.sm_mhz",
 ];
-/// What the fakes' link carries in a second. How that compares with what was copied depends on this machine.
+/// What the fakes' link carries in a second. How that compares with what was copied depends on this
+/// machine.
 const LINK: (&str, f64) = ("pcie.generation, pcie.width", 63_008_000_000.0);
 
 fn name(check: &Value) -> &str {

@@ -1,4 +1,5 @@
-//! Modes and links of the files that let somebody in, and what is wrong with them without a word of what they hold.
+//! Modes and links of the files that let somebody in, and what is wrong with them without a word of
+//! what they hold.
 
 use std::{
     fs::{self, Permissions},

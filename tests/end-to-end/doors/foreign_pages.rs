@@ -1,4 +1,5 @@
-//! Pages of other sites, in the browser of somebody who is signed in: they read nothing and change nothing.
+//! Pages of other sites, in the browser of somebody who is signed in: they read nothing and change
+//! nothing.
 
 use super::{CHANGES, House, LOCAL_CHANGES, RUN, bearer, cookie_of};
 use crate::support::{Authority, Server, TlsClient};

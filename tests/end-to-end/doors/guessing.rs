@@ -111,7 +111,8 @@ fn wrong_passwords_of_one_address_stop_no_other() {
         200,
         "what was right before is no guess"
     );
-    // Names and addresses that are made up get no further than the limits of one address, and of the proxy.
+    // Names and addresses that are made up get no further than the limits of one address, and of
+    // the proxy.
     let names: Vec<u16> = (0..90)
         .map(|number| sign_in("10.0.0.9", &format!("user{number}"), "wrong"))
         .collect();

@@ -64,7 +64,8 @@ fn user() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Behind a proxy, nobody on the port is the server's own user. `ana` and the own user have the same password.
+/// Behind a proxy, nobody on the port is the server's own user. `ana` and the own user have the
+/// same password.
 fn serve(fake: &Fake, house: &House, show: &str) -> Server {
     write_secret(
         &house.path("users.yml"),

@@ -32,7 +32,8 @@ fn answer_to(port: u16, bytes: &[u8]) -> Vec<u8> {
 
 /// A hello of a client that knows this version at most, and otherwise all that is needed.
 fn hello_of(version: [u8; 2]) -> Vec<u8> {
-    // TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; X25519; ECDSA with P-256; points that are not compressed; EMS.
+    // TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; X25519; ECDSA with P-256; points that are not
+    // compressed; EMS.
     let extensions: [&[u8]; 4] = [
         &[0, 10, 0, 4, 0, 2, 0, 29],
         &[0, 13, 0, 4, 0, 2, 4, 3],

@@ -192,7 +192,8 @@ fn credentials_go_to_named_hosts_alone() {
         );
     }
     let hosts = ["--node-hosts", "LOCAL*"];
-    // Without TLS, any program could listen at a port that Prometheus has chosen, and get the token.
+    // Without TLS, any program could listen at a port that Prometheus has chosen, and get the
+    // token.
     assert_eq!(start(&hosts).get(&path).status, 502);
     assert!(!heads.recv().unwrap().contains("authorization"));
     let port = thief.split(':').nth(1).unwrap();

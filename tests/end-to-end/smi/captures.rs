@@ -1,10 +1,13 @@
-//! What NVIDIA's nvidia-smi printed on other machines, printed again over what their drivers had told it.
+//! What NVIDIA's nvidia-smi printed on other machines, printed again over what their drivers had
+//! told it.
 //!
-//! Each folder of `captures` has a scenario of the fake driver with the values that NVML has for what was printed, and a
-//! file for each form: its first line is the command, and the output follows. Values that had changed since `-q` stand
-//! between the two, each as `! FUNCTION = VALUE`. A new form is a new file.
+//! Each folder of `captures` has a scenario of the fake driver with the values that NVML has for
+//! what was printed, and a file for each form: its first line is the command, and the output
+//! follows. Values that had changed since `-q` stand between the two, each as `! FUNCTION = VALUE`.
+//! A new form is a new file.
 //!
-//! The captures are of users of `github.com/utkuozdemir/nvidia_gpu_exporter` (MIT), who masked serials and UUIDs.
+//! The captures are of users of `github.com/utkuozdemir/nvidia_gpu_exporter` (MIT), who masked
+//! serials and UUIDs.
 
 mod differences;
 
@@ -94,7 +97,8 @@ fn by_column(csv: &str) -> String {
 }
 
 impl Form {
-    /// How the output differs from what the real tool printed, but for what is listed; `None` where it does not.
+    /// How the output differs from what the real tool printed, but for what is listed; `None` where
+    /// it does not.
     fn complaint(&self) -> Option<String> {
         let fake = Fake::new(&self.scenario);
         let arguments: Vec<&str> = ["smi"]

@@ -1,4 +1,5 @@
-//! What gpumon does not do reaches NVIDIA's own nvidia-smi: here a script, which tells how it was called.
+//! What gpumon does not do reaches NVIDIA's own nvidia-smi: here a script, which tells how it was
+//! called.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -406,7 +407,8 @@ fn neither_simulated_gpus_nor_plain_gpumon_reach_it() {
     }
 }
 
-/// Without a driver the real tool is reached all the same, and so it is by what would wait for one that hangs.
+/// Without a driver the real tool is reached all the same, and so it is by what would wait for one
+/// that hangs.
 #[test]
 fn a_change_needs_no_driver_of_gpumons() {
     let fake = Fake::new("gpus = 1\ninit_error = { code = 9 }");

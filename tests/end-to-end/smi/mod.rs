@@ -53,8 +53,8 @@ const SHORT_FORMS: &[&str] = &[
     "nvlink -s -i 7",
 ];
 
-/// The sections of `-q`, one by one, and what links have carried. Clocks, power and utilization come with what sums up
-/// the samples of the last seconds.
+/// The sections of `-q`, one by one, and what links have carried. Clocks, power and utilization
+/// come with what sums up the samples of the last seconds.
 const SECTIONS: &[&str] = &[
     "-q -d MEMORY",
     "-q -d UTILIZATION",
@@ -248,7 +248,8 @@ fn how_gpus_are_connected_and_what_programs_ask_for() {
 
 #[test]
 fn a_server_answers_the_same() {
-    // Processes that there are: a server's records hold their numbers, and their names are looked up.
+    // Processes that there are: a server's records hold their numbers, and their names are looked
+    // up.
     let really = |gpu, pid: u32| process(gpu, "").replace("4194303", &pid.to_string());
     let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
     // They came in another order than that of their PIDs.

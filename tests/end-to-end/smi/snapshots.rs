@@ -1,4 +1,5 @@
-//! What was shown once and found right, kept beside the tests. `GPUMON_UPDATE_SNAPSHOTS=1` writes it anew.
+//! What was shown once and found right, kept beside the tests. `GPUMON_UPDATE_SNAPSHOTS=1` writes
+//! it anew.
 
 use std::{
     env, fs,
@@ -28,8 +29,8 @@ fn started_at(start: SystemTime, scenario: &str) -> String {
     format!("start_ms = {start_ms}\n{scenario}")
 }
 
-/// The same on a machine that has run for two minutes, so that the driver has kept all the samples that it can. What has
-/// counted since then is left out.
+/// The same on a machine that has run for two minutes, so that the driver has kept all the samples
+/// that it can. What has counted since then is left out.
 #[track_caller]
 pub(super) fn check_running(name: &str, scenario: &str, forms: &[&str]) {
     compare(
@@ -75,7 +76,8 @@ fn compare(name: &str, scenario: &str, forms: &[&str], take: impl Fn(&Fake, &[&s
         fs::write(&path, take(&fake, forms)).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    // Some counters move a tenth of a second after the start, before which only a busy machine is not done.
+    // Some counters move a tenth of a second after the start, before which only a busy machine is
+    // not done.
     let mut shown = take(&fake, forms);
     for _ in 1..5 {
         if shown == kept {
@@ -179,7 +181,8 @@ pub(super) fn without_cards(text: &str) -> String {
         .collect()
 }
 
-/// A line that tells the time tells none: the summary's first, time stamps, and counters that run with the clock.
+/// A line that tells the time tells none: the summary's first, time stamps, and counters that run
+/// with the clock.
 fn masked(line: &str) -> String {
     const DAYS: [&str; 7] = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
     const CLOCKS: [&str; 2] = ["Timestamp  ", "<timestamp>"];
@@ -213,7 +216,8 @@ pub(super) fn assert_same(expected: &str, shown: &str) {
     }
 }
 
-/// Whether a server's records are all that is needed: without a library there is nobody else to ask.
+/// Whether a server's records are all that is needed: without a library there is nobody else to
+/// ask.
 pub(super) fn answers_without_the_driver(fake: &Fake) -> bool {
     let mut look = fake.gpumon(&["smi", "-q"]);
     let output = look

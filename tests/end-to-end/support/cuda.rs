@@ -134,7 +134,8 @@ impl FakeCuda {
     }
 }
 
-/// Runs, and gives the exit code, the JSON objects that stand a line each, and what was complained of.
+/// Runs, and gives the exit code, the JSON objects that stand a line each, and what was complained
+/// of.
 pub(crate) fn lines_of(mut command: Command) -> (Option<i32>, Vec<Value>, String) {
     let output = command.output().unwrap();
     (

@@ -1,4 +1,5 @@
-//! Which readings each of NVML's functions gives: what is lost where it is missing or fails, and nothing else.
+//! Which readings each of NVML's functions gives: what is lost where it is missing or fails, and
+//! nothing else.
 
 /// What only this function gives, by path: a reading, or all below it.
 pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
@@ -130,7 +131,8 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
     }
 }
 
-/// What is lost beside that where the function is there and fails, since nothing takes its place then.
+/// What is lost beside that where the function is there and fails, since nothing takes its place
+/// then.
 pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
     match function.strip_prefix("nvmlDeviceGet").unwrap_or(function) {
         "AccountingStats" => &["details.accounting"],

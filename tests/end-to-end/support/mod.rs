@@ -148,7 +148,8 @@ pub(crate) fn is_refusal(message: &str) -> bool {
     is_own || (message.starts_with("error: ") && message.trim_end().ends_with("try '--help'."))
 }
 
-/// Runs, checks that it is refused with this code and says these words, and gives what it has printed nevertheless.
+/// Runs, checks that it is refused with this code and says these words, and gives what it has
+/// printed nevertheless.
 #[track_caller]
 pub(crate) fn refused(command: Command, code: i32, words: &str) -> String {
     refused_with(command, code, &[words])
@@ -226,7 +227,8 @@ pub(crate) fn in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T)
     });
 }
 
-/// The numbers of samples of repeated attempts. A busy machine leaves samples out, and some readings need several.
+/// The numbers of samples of repeated attempts. A busy machine leaves samples out, and some
+/// readings need several.
 const SAMPLES: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
 
 /// Returns the first run with a sample that has every reading, up to that sample. `run` gets the
@@ -238,7 +240,8 @@ pub(crate) fn complete(run: impl Fn(u32) -> Records) -> Records {
         .expect("one of the runs has a sample with every reading")
 }
 
-/// Repeats a check until no complaint is left that every attempt had. `check` gets the number of samples to take.
+/// Repeats a check until no complaint is left that every attempt had. `check` gets the number of
+/// samples to take.
 #[track_caller]
 pub(crate) fn complains_of_nothing(check: impl Fn(u32) -> Vec<String>) {
     let mut complaints = check(SAMPLES[0]);

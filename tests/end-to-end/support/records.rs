@@ -9,7 +9,8 @@ use super::{Fake, json_lines, stderr, stdout};
 /// The lines of one run.
 pub(crate) struct Records(Vec<Value>);
 
-/// The readings that are there, by path: `sample.power.draw_watts`, with `[]` for each entry of a list.
+/// The readings that are there, by path: `sample.power.draw_watts`, with `[]` for each entry of a
+/// list.
 pub(crate) type Present = BTreeMap<String, BTreeSet<String>>;
 
 /// The readings that are not, with their reason; a failure of the driver as `driver_error 999`.
@@ -70,8 +71,8 @@ impl Records {
             .collect()
     }
 
-    /// The readings of one GPU that were there at any time, and the reasons of those that never were. Some need two
-    /// samples, and a busy machine may leave a beat out.
+    /// The readings of one GPU that were there at any time, and the reasons of those that never
+    /// were. Some need two samples, and a busy machine may leave a beat out.
     pub(crate) fn readings(&self, gpu: usize) -> (Present, Absent) {
         let (mut present, mut absent) = (Present::new(), Absent::new());
         let samples = self

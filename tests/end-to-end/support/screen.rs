@@ -1,4 +1,5 @@
-//! What a terminal shows after a program has written to it: as much of a terminal as whole screens need.
+//! What a terminal shows after a program has written to it: as much of a terminal as whole screens
+//! need.
 
 /// Lines of cells, and where the next character goes.
 struct Screen {

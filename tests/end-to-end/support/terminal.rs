@@ -21,7 +21,8 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the program in a terminal of this size, which speaks UTF-8 and knows colors unless the command says else.
+    /// Starts the program in a terminal of this size, which speaks UTF-8 and knows colors unless
+    /// the command says else.
     pub(crate) fn with(mut command: Command, columns: u16, rows: u16) -> Self {
         let (screen, inside) = pty::open(columns, rows);
         let given = |name: &str| command.get_envs().any(|(known, _)| known == name);
@@ -89,7 +90,8 @@ impl Terminal {
         signal("-WINCH", self.child.id());
     }
 
-    /// What the terminal shows after these bytes, line by line: only as much of a terminal as gpumon makes use of.
+    /// What the terminal shows after these bytes, line by line: only as much of a terminal as
+    /// gpumon makes use of.
     pub(crate) fn frames(&self) -> Vec<Vec<String>> {
         let frames = self.text.split("\u{1b}[?2026h\u{1b}[H").skip(1);
         let whole = frames.filter_map(|frame| frame.split_once("\u{1b}[J\u{1b}[?2026l"));

@@ -42,7 +42,8 @@ impl Tty {
         Self::below(&["setsid", "--ctty", "--wait"], command, columns, rows)
     }
 
-    /// The same on a terminal that is not that of its session, so that it gets no signal when the terminal is closed.
+    /// The same on a terminal that is not that of its session, so that it gets no signal when the
+    /// terminal is closed.
     pub(crate) fn of_no_session(command: &Command, columns: u16, rows: u16) -> Self {
         Self::below(&["setsid", "--wait"], command, columns, rows)
     }

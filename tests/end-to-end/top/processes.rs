@@ -137,7 +137,8 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
     eventually("its CPU time is compared", || {
         let row = row(pid);
         let words: Vec<_> = row.split_whitespace().collect();
-        // GPU, PID, USER, MEMORY in GiB, what it takes of GPU, its SM, ..., CPU, HOST MEM, TIME, WHAT.
+        // GPU, PID, USER, MEMORY in GiB, what it takes of GPU, its SM, ..., CPU, HOST MEM, TIME,
+        // WHAT.
         let host = words
             .iter()
             .rposition(|word| *word == "GiB")

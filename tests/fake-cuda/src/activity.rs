@@ -1,4 +1,5 @@
-//! What is done on the devices, for the fake NVML to tell: kernels and copies with the time that they take.
+//! What is done on the devices, for the fake NVML to tell: kernels and copies with the time that
+//! they take.
 
 use std::{cell::Cell, time::Duration};
 
@@ -20,8 +21,8 @@ thread_local! {
     static TOLD: Cell<Activity> = const { Cell::new(Activity::NONE) };
 }
 
-/// The kernel that is just being started reads and writes so much of the device's memory. One that does not say so
-/// writes its result and no more.
+/// The kernel that is just being started reads and writes so much of the device's memory. One that
+/// does not say so writes its result and no more.
 pub(crate) fn moves(bytes: usize) {
     tell(Activity {
         dram_bytes: bytes as u64,
@@ -69,7 +70,8 @@ fn tell(activity: Activity) {
     TOLD.set(TOLD.get().and(activity));
 }
 
-/// What the kernel that was started has done, by what it told and where nothing else by what it wrote.
+/// What the kernel that was started has done, by what it told and where nothing else by what it
+/// wrote.
 pub(crate) fn told(written_bytes: usize) -> Activity {
     let told = TOLD.replace(Activity::NONE);
     let dram_bytes = if told.dram_bytes == 0 {

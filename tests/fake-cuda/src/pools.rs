@@ -1,4 +1,5 @@
-//! Pools: memory that is taken from the device in large pieces and handed out in the order of a stream.
+//! Pools: memory that is taken from the device in large pieces and handed out in the order of a
+//! stream.
 
 use std::collections::BTreeMap;
 

@@ -37,7 +37,8 @@ pub(crate) fn waited() -> Duration {
 }
 
 impl Streams {
-    /// Keeps a stream busy for so long, behind what it does already. Says how long that still takes.
+    /// Keeps a stream busy for so long, behind what it does already. Says how long that still
+    /// takes.
     pub(crate) fn occupy(&mut self, stream: usize, time: Duration) -> Duration {
         let now = Instant::now();
         let waiting = self.waiting.entry(stream).or_default();
@@ -59,7 +60,8 @@ impl Streams {
 }
 
 impl State {
-    /// The stream has come to its end: what was freed in it is free, and pools give back what they are not to keep.
+    /// The stream has come to its end: what was freed in it is free, and pools give back what they
+    /// are not to keep.
     pub(crate) fn finish(&mut self, stream: usize) {
         let done = self.streams.waiting.remove(&stream).unwrap_or_default();
         for place in done.frees {

@@ -1,5 +1,5 @@
-//! Virtual memory: addresses on one side, memory on the other, and which is behind which. It is the host's own, so that
-//! what was written through one address is read through another.
+//! Virtual memory: addresses on one side, memory on the other, and which is behind which. It is the
+//! host's own, so that what was written through one address is read through another.
 
 use std::{collections::BTreeMap, ffi::c_void, os::fd::OwnedFd, ptr};
 

@@ -21,7 +21,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// An account in this folder, which is made where it is not there; one for itself without a folder.
+    /// An account in this folder, which is made where it is not there; one for itself without a
+    /// folder.
     ///
     /// # Panics
     /// Where the folder cannot be made: a test that shares nothing tests nothing.

@@ -11,8 +11,8 @@ pub struct Activity {
     pub sm_ns: u64,
     /// The time of kernels, times the share of the warps that could have been resident and were.
     pub warp_ns: u64,
-    /// Clocks in which tensor cores worked on half-precision and narrower floating-point numbers, of all multiprocessors
-    /// together.
+    /// Clocks in which tensor cores worked on half-precision and narrower floating-point numbers,
+    /// of all multiprocessors together.
     pub half_clocks: u64,
     /// The same on integers.
     pub integer_clocks: u64,

@@ -1,13 +1,15 @@
 //! What one process has done on one device, and what is under way there: a few words in a file.
 //!
-//! Times go on while something is under way, so that a reader knows how much of a kernel's time has passed although the
-//! process that runs it writes nothing meanwhile. Bytes and operations count when what moved them is done.
+//! Times go on while something is under way, so that a reader knows how much of a kernel's time has
+//! passed although the process that runs it writes nothing meanwhile. Bytes and operations count
+//! when what moved them is done.
 
 use std::array;
 
 use crate::activity::{Activity, COUNTERS, Load, Peaks};
 
-/// So many words come before the stretches: their number, the counters, until when they count, and the peaks.
+/// So many words come before the stretches: their number, the counters, until when they count, and
+/// the peaks.
 const HEAD: usize = 1 + COUNTERS + 1 + 3;
 const SPAN: usize = 4;
 

@@ -35,7 +35,8 @@ pub struct Begun {
 }
 
 impl ActivityWriter {
-    /// A writer in this folder, of devices that have these peaks; without a folder nothing is written down.
+    /// A writer in this folder, of devices that have these peaks; without a folder nothing is
+    /// written down.
     ///
     /// # Panics
     /// Where the folder cannot be made.
@@ -92,9 +93,9 @@ impl ActivityWriter {
         });
     }
 
-    /// A file is written in one write to a place that stays where it is, so that it costs microseconds, and thousands of short
-    /// kernels can each have theirs. Nobody reads between the look at the clock and the write: a kernel would go on there
-    /// that has ended.
+    /// A file is written in one write to a place that stays where it is, so that it costs
+    /// microseconds, and thousands of short kernels can each have theirs. Nobody reads between the
+    /// look at the clock and the write: a kernel would go on there that has ended.
     fn write(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {
         let Some((folder, name)) = &self.shared else {
             return;

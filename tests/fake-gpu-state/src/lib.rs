@@ -1,12 +1,15 @@
 //! What processes hold of devices that do not exist, and what they do on them.
 //!
-//! `GPUMON_FAKE_GPU_STATE` names a folder. In it each process has a file for what it holds, and one for each device that it has
-//! done something on; the fake CUDA driver writes them, and the fake NVML reads all of them. What a process held is free
-//! as soon as it is gone, as with a real driver; what it did stays done. Without the folder a process is alone with its
-//! devices, and nobody knows what it does.
+//! `GPUMON_FAKE_GPU_STATE` names a folder. In it each process has a file for what it holds, and one
+//! for each device that it has done something on; the fake CUDA driver writes them, and the fake
+//! NVML reads all of them. What a process held is free as soon as it is gone, as with a real
+//! driver; what it did stays done. Without the folder a process is alone with its devices, and
+//! nobody knows what it does.
 //!
-//! - [`Account`] is what one process holds, within the budget of all. [`holders`] says who holds a device.
-//! - [`ActivityWriter`] is what one process does. [`uses`] says what all have done on a device until now.
+//! - [`Account`] is what one process holds, within the budget of all. [`holders`] says who holds a
+//!   device.
+//! - [`ActivityWriter`] is what one process does. [`uses`] says what all have done on a device
+//!   until now.
 
 mod account;
 mod activity;

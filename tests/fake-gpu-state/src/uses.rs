@@ -69,7 +69,8 @@ fn of_device(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
     ))
 }
 
-/// With the times until now, as far as things are still under way; `None` for one in which nothing stands yet.
+/// With the times until now, as far as things are still under way; `None` for one in which nothing
+/// stands yet.
 fn read(path: &Path, is_alive: bool) -> Option<ActivityFile> {
     let mut file = File::open(path).ok()?;
     file.lock_shared().ok()?;

@@ -1,6 +1,7 @@
 //! The one way into the library: every exported function goes through here.
 //!
-//! A call is counted, takes its time, hangs or crashes where a fault says so, and only then is answered or refused.
+//! A call is counted, takes its time, hangs or crashes where a fault says so, and only then is
+//! answered or refused.
 
 use std::{
     hint, process, ptr,
@@ -46,7 +47,8 @@ impl Gpu {
         &self.session.machine
     }
 
-    /// What it does, with what processes of this machine hold of it and do there through the fake CUDA driver.
+    /// What it does, with what processes of this machine hold of it and do there through the fake
+    /// CUDA driver.
     pub(crate) fn state(&self) -> Arc<GpuState> {
         let state = self.machine().state(self.index, self.elapsed_ms);
         let Some(folder) = &self.session.state_folder else {
@@ -112,7 +114,8 @@ impl Gpu {
     }
 }
 
-/// What C holds for a GPU or a MIG device: no address of anything, since these numbers are all there is to know.
+/// What C holds for a GPU or a MIG device: no address of anything, since these numbers are all
+/// there is to know.
 pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
     ptr::without_provenance_mut(match instance {
         None => gpu as usize + 1,
@@ -277,7 +280,8 @@ fn wait(session: &Session, function: &'static str, gpu: Option<u32>) {
     }
 }
 
-/// Fails where the scenario says that the driver is another one, that the function is missing, or that it fails.
+/// Fails where the scenario says that the driver is another one, that the function is missing, or
+/// that it fails.
 fn refuse(session: &Session, function: &'static str, gpu: Option<u32>) -> Outcome {
     let scenario = session.machine.world.scenario();
     let seconds = session.machine.timeline.elapsed_s();
@@ -292,7 +296,8 @@ fn refuse(session: &Session, function: &'static str, gpu: Option<u32>) -> Outcom
         .map_or(Ok(()), |code| Err(Code(code)))
 }
 
-/// Spends time as the driver does: asleep where it waits for the board, busy where it is done in microseconds.
+/// Spends time as the driver does: asleep where it waits for the board, busy where it is done in
+/// microseconds.
 fn take(latency: Duration) {
     if latency >= Duration::from_millis(1) {
         thread::sleep(latency);

@@ -1,4 +1,5 @@
-//! How often each function was called for each GPU, for tests that check how much is asked of the driver.
+//! How often each function was called for each GPU, for tests that check how much is asked of the
+//! driver.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! What processes of this machine do on a simulated GPU through the fake CUDA driver, as NVML tells it: shares of time,
-//! and rates.
+//! What processes of this machine do on a simulated GPU through the fake CUDA driver, as NVML tells
+//! it: shares of time, and rates.
 
 use std::path::Path;
 
@@ -63,7 +63,8 @@ impl Moment {
         self.uses.as_ref().map(|uses| uses.peaks.sm_mhz as u32)
     }
 
-    /// What was done since an earlier moment; `None` for a GPU on which nobody has ever done anything.
+    /// What was done since an earlier moment; `None` for a GPU on which nobody has ever done
+    /// anything.
     pub(crate) fn since(&self, earlier: &Self) -> Option<Between> {
         let uses = self.uses.as_ref()?;
         let before = |pid: Option<u32>| match (&earlier.uses, pid) {

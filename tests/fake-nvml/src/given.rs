@@ -1,4 +1,5 @@
-//! What the scenario says that a function answers, word for word, in place of what the simulation would.
+//! What the scenario says that a function answers, word for word, in place of what the simulation
+//! would.
 
 use std::{
     ffi::{c_char, c_int, c_uint, c_ulonglong},
@@ -79,8 +80,8 @@ impl Answer {
             .ok_or_else(|| self.failure("another number of numbers, or none"))
     }
 
-    /// The code that the call fails with. An answer that is not of the function's kind is an error of the scenario,
-    /// which ends the process, as one that cannot be read does.
+    /// The code that the call fails with. An answer that is not of the function's kind is an error
+    /// of the scenario, which ends the process, as one that cannot be read does.
     fn failure(self, wanted: &str) -> Code {
         match self.1 {
             Given::Code(code) => Code(*code),
@@ -190,7 +191,8 @@ pub(crate) unsafe trait Filled: Sized {
     /// The numbers that it is made of.
     const COUNT: usize = 1;
 
-    /// `None` where the numbers are too few, too many or too large, and of structures that no scenario gives.
+    /// `None` where the numbers are too few, too many or too large, and of structures that no
+    /// scenario gives.
     fn fill(&mut self, _numbers: &[i128]) -> Option<()> {
         None
     }

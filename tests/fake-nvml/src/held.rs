@@ -1,4 +1,5 @@
-//! What processes of this machine hold of a simulated GPU and do there, through the fake CUDA driver.
+//! What processes of this machine hold of a simulated GPU and do there, through the fake CUDA
+//! driver.
 
 use std::sync::Arc;
 

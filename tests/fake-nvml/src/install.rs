@@ -12,16 +12,16 @@ const NAME: &str = "libnvidia-ml.so.1";
 /// The name that cargo gives the library.
 const BUILT: &str = "libfake_nvml.so";
 
-/// Puts the built library into `directory` as `libnvidia-ml.so.1`, without the functions in `hidden`, and returns its
-/// path there.
+/// Puts the built library into `directory` as `libnvidia-ml.so.1`, without the functions in
+/// `hidden`, and returns its path there.
 ///
-/// Where nothing is hidden that is a link. Otherwise it is a copy of what the loader maps, in whose table of dynamic
-/// symbols the hidden functions have another name, so that `dlsym` does not find them: it looks as the library of a
-/// driver that has never had them.
+/// Where nothing is hidden that is a link. Otherwise it is a copy of what the loader maps, in whose
+/// table of dynamic symbols the hidden functions have another name, so that `dlsym` does not find
+/// them: it looks as the library of a driver that has never had them.
 ///
 /// # Panics
-/// Where the library is not built, cannot be copied, or does not export a function that should be hidden: a test that
-/// goes on without what it asked for tests nothing.
+/// Where the library is not built, cannot be copied, or does not export a function that should be
+/// hidden: a test that goes on without what it asked for tests nothing.
 #[track_caller]
 pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
     let built = built();
@@ -97,8 +97,9 @@ fn built() -> PathBuf {
         })
 }
 
-/// Changes the first letter of names wherever they stand between two NULs, as names in symbol tables do. Their hash
-/// tables still lead to the place, where the loader then finds another name. Gives the names that it found.
+/// Changes the first letter of names wherever they stand between two NULs, as names in symbol
+/// tables do. Their hash tables still lead to the place, where the loader then finds another name.
+/// Gives the names that it found.
 fn rename<'a>(library: &mut [u8], names: &[&'a str]) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut places = Vec::new();

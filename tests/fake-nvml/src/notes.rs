@@ -1,5 +1,5 @@
-//! What the driver notes of each GPU once in 200 ms, and keeps for a while: how much of that time it was in use, and by
-//! whom. So does the real one, which is why its utilization moves in steps.
+//! What the driver notes of each GPU once in 200 ms, and keeps for a while: how much of that time
+//! it was in use, and by whom. So does the real one, which is why its utilization moves in steps.
 
 use std::{
     collections::VecDeque,
@@ -31,12 +31,14 @@ pub(crate) struct Note {
     pub(crate) busy: Vec<(u32, u32)>,
 }
 
-/// What is noted of all GPUs, the oldest first; nothing of those on which nobody has ever done anything.
+/// What is noted of all GPUs, the oldest first; nothing of those on which nobody has ever done
+/// anything.
 #[derive(Debug)]
 pub(crate) struct Notes(Vec<Mutex<VecDeque<Note>>>);
 
 impl Notes {
-    /// Starts to take notes of what stands in this folder, on a thread that lasts as long as the library.
+    /// Starts to take notes of what stands in this folder, on a thread that lasts as long as the
+    /// library.
     pub(crate) fn start(folder: PathBuf, machine: &Machine) -> Arc<Self> {
         let gpus: Vec<_> = (0..machine.world.gpu_count())
             .map(|gpu| machine.world.identity(gpu).clone())

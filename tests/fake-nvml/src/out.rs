@@ -10,7 +10,8 @@ use crate::code::{Code, Outcome};
 /// Writes one value.
 ///
 /// # Safety
-/// `to` is null or points at memory for a `T` that the caller may write, as NVML's contract demands.
+/// `to` is null or points at memory for a `T` that the caller may write, as NVML's contract
+/// demands.
 pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
     if to.is_null() {
         return Err(Code::INVALID_ARGUMENT);
@@ -31,8 +32,8 @@ pub(crate) unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Ou
     if text.len() >= length as usize {
         return Err(Code::INSUFFICIENT_SIZE);
     }
-    // SAFETY: `to` has room for `length` bytes, which is more than the text has, and nobody else's memory overlaps
-    // this function's own.
+    // SAFETY: `to` has room for `length` bytes, which is more than the text has, and nobody else's
+    // memory overlaps this function's own.
     unsafe {
         ptr::copy_nonoverlapping(text.as_ptr().cast(), to, text.len());
         to.add(text.len()).write(0);
@@ -40,10 +41,12 @@ pub(crate) unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Ou
     Ok(())
 }
 
-/// Writes a list as NVML does: into room for `count` items, where there is enough, and the number of items in any case.
+/// Writes a list as NVML does: into room for `count` items, where there is enough, and the number
+/// of items in any case.
 ///
 /// # Safety
-/// `count` is null or may be read and written, and `to` is null or points at `*count` items that may be written.
+/// `count` is null or may be read and written, and `to` is null or points at `*count` items that
+/// may be written.
 pub(crate) unsafe fn put_list<T>(to: *mut T, count: *mut c_uint, items: Vec<T>) -> Outcome {
     if count.is_null() {
         return Err(Code::INVALID_ARGUMENT);

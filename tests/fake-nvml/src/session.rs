@@ -24,7 +24,8 @@ const COUNTS: &str = "GPUMON_FAKE_NVML_COUNTS";
 pub(crate) struct Session {
     pub(crate) machine: Machine,
     pub(crate) counts: Counts,
-    /// Where it stands what processes of this machine hold and do; `None` where all of them are simulated.
+    /// Where it stands what processes of this machine hold and do; `None` where all of them are
+    /// simulated.
     pub(crate) state_folder: Option<PathBuf>,
     /// What was noted of that.
     pub(crate) notes: Option<Arc<Notes>>,
@@ -38,8 +39,8 @@ pub(crate) fn session() -> &'static Session {
     SESSION.get_or_init(|| match load() {
         Ok(scenario) => Session::new(scenario),
         Err(message) => {
-            // A test must not run on another scenario than the one that was meant, and NVML has no return code that
-            // would say so: the process ends, as it does for a bad argument.
+            // A test must not run on another scenario than the one that was meant, and NVML has no
+            // return code that would say so: the process ends, as it does for a bad argument.
             eprintln!("fake NVML: {message}");
             process::exit(2)
         }

@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A folder in memory of this process alone, since a file of a target is written thousands of times a second. Those of
-/// processes that are gone are removed: a fuzzer ends without tidying up.
+/// A folder in memory of this process alone, since a file of a target is written thousands of times
+/// a second. Those of processes that are gone are removed: a fuzzer ends without tidying up.
 pub fn scratch(name: &str) -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     let root = if memory.is_dir() {

@@ -1,4 +1,5 @@
-//! What a client sends over a connection: requests, and frames of the stream. The first byte chooses the door.
+//! What a client sends over a connection: requests, and frames of the stream. The first byte
+//! chooses the door.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The files of `/proc/PID` together: `stat`, `status`, `comm`, `cmdline`, `environ` and `cgroup`, divided by lines of
-//! `====`.
+//! The files of `/proc/PID` together: `stat`, `status`, `comm`, `cmdline`, `environ` and `cgroup`,
+//! divided by lines of `====`.
 
 #![no_main]
 

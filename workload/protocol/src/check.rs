@@ -74,7 +74,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What figures are shown in, how much of them that is, and with how many decimals: as many as tolerances have.
+    /// What figures are shown in, how much of them that is, and with how many decimals: as many as
+    /// tolerances have.
     fn shown(self) -> (&'static str, f64, usize) {
         match self {
             Self::Percent => ("%", 1.0, 1),

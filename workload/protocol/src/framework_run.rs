@@ -18,7 +18,8 @@ pub struct FrameworkRun {
     pub host_time: Option<Times>,
     /// Whether its last result is right.
     pub verify: Option<Verification>,
-    /// Its median over the runner's own host time: above 1, the runner is faster. Left out where a result was not verified.
+    /// Its median over the runner's own host time: above 1, the runner is faster. Left out where a
+    /// result was not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
     /// Why it did not come to its end.

@@ -1,4 +1,5 @@
-//! What is asked of the runner: one JSON object, which the terminal and the server alike give to the process that works.
+//! What is asked of the runner: one JSON object, which the terminal and the server alike give to
+//! the process that works.
 
 use std::time::Duration;
 
@@ -78,12 +79,13 @@ pub struct BenchJob {
     pub shape: Option<Shape>,
     /// By what it runs on a GPU.
     pub engine: Engine,
-    /// Whether what takes two GPUs runs on each ordered pair of all that there are; all of that where nothing is named.
+    /// Whether what takes two GPUs runs on each ordered pair of all that there are; all of that
+    /// where nothing is named.
     pub pairs: bool,
     /// Whether a look is enough.
     pub quick: bool,
-    /// Whether a GPU computes for three seconds before it is timed at what computing limits, until its clock is the one that
-    /// its power allows.
+    /// Whether a GPU computes for three seconds before it is timed at what computing limits, until
+    /// its clock is the one that its power allows.
     pub settle: bool,
     /// Exactly this, in the place of names, type and size; without any, what those say.
     pub works: Vec<BenchWork>,
@@ -162,8 +164,8 @@ pub struct BurnJob {
     pub seconds: f64,
     /// The share of the memory that is free to be filled, from 0 to 1.
     pub memory: f64,
-    /// The type of numbers that are multiplied; where nobody says, bf16 on a GPU that multiplies that by tensor cores, and
-    /// fp32 elsewhere.
+    /// The type of numbers that are multiplied; where nobody says, bf16 on a GPU that multiplies
+    /// that by tensor cores, and fp32 elsewhere.
     pub dtype: Option<Dtype>,
 }
 
@@ -176,7 +178,8 @@ pub struct OomJob {
     /// Where.
     #[serde(rename = "where")]
     pub place: Where,
-    /// How long to hold what was allocated before it is given back, in seconds, so that it can be watched.
+    /// How long to hold what was allocated before it is given back, in seconds, so that it can be
+    /// watched.
     pub hold_seconds: f64,
 }
 
@@ -274,7 +277,8 @@ impl Job {
             Self::Oom(oom) => ("oom", std::slice::from_ref(&oom.scenario)),
             Self::Selftest(_) => ("selftest", &[][..]),
         };
-        // A client of the server may send any text, and what a program is called must not make it another one.
+        // A client of the server may send any text, and what a program is called must not make it
+        // another one.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_name = |name: &&str| !name.is_empty() && name.bytes().all(is_plain);
         let names = names.iter().map(String::as_str).filter(is_name);

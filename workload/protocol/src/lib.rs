@@ -1,12 +1,15 @@
-//! What crosses the pipe between the process that works and the one that started it: a [`Job`] one way, a [`Line`] for
-//! each [`Report`] the other. Both are JSON, and these are their only definitions.
+//! What crosses the pipe between the process that works and the one that started it: a [`Job`] one
+//! way, a [`Line`] for each [`Report`] the other. Both are JSON, and these are their only
+//! definitions.
 //!
-//! - [`job`] is what can be requested, [`report`] what is reported meanwhile, [`exit_code`] how it ends.
-//! - [`outcome`], [`tutorial`] and [`check`] are results of a step, [`framework_run`] what a framework takes for it, [`load`] what the driver read beside them.
+//! - [`job`] is what can be requested, [`report`] what is reported meanwhile, [`exit_code`] how it
+//!   ends.
+//! - [`outcome`], [`tutorial`] and [`check`] are results of a step, [`framework_run`] what a
+//!   framework takes for it, [`load`] what the driver read beside them.
 //! - [`vocabulary`] has the words that they share.
 //!
-//! It depends on the probe's model and on nothing of the runner: a crate of its own, which is compiled for size, while the
-//! runner is compiled for speed.
+//! It depends on the probe's model and on nothing of the runner: a crate of its own, which is
+//! compiled for size, while the runner is compiled for speed.
 
 pub mod check;
 pub mod exit_code;

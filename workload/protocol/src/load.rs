@@ -1,4 +1,5 @@
-//! What the driver read of a GPU while it worked: clocks, power, energy, temperature, throttling, and who else was there.
+//! What the driver read of a GPU while it worked: clocks, power, energy, temperature, throttling,
+//! and who else was there.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -28,7 +29,8 @@ pub struct Load {
     /// The chip's temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub celsius: Option<Stat>,
-    /// The share of what the chip does at the clock that it had; left out where no clock changes that.
+    /// The share of what the chip does at the clock that it had; left out where no clock changes
+    /// that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_at_clock: Option<f64>,
     /// In how many of the readings each throttle reason was active, by NVML's name.

@@ -12,8 +12,8 @@ use super::vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent, Shape};
 pub struct Outcome {
     /// The workload.
     pub id: Cow<'static, str>,
-    /// Of which the first of its random inputs is made, in hexadecimal digits; each further one has the next number. It is
-    /// always the same, so that anybody can have the same inputs again.
+    /// Of which the first of its random inputs is made, in hexadecimal digits; each further one has
+    /// the next number. It is always the same, so that anybody can have the same inputs again.
     pub seed: Cow<'static, str>,
     /// Where it ran.
     pub backend: Backend,
@@ -159,7 +159,8 @@ pub struct Times {
 pub struct Roofline {
     /// What it is as fast as.
     pub limit: Bound,
-    /// What that does in a second at best: operations where the limit is computing, and bytes elsewhere.
+    /// What that does in a second at best: operations where the limit is computing, and bytes
+    /// elsewhere.
     pub rated_per_second: Reading<f64>,
     /// The clock of which that is; left out where no clock changes it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,8 +181,8 @@ pub struct Verification {
     /// The index of the first that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_wrong: Option<u64>,
-    /// The largest error of those that are right: in units of the type's precision at the size of what was computed with,
-    /// or for matrices as a share of the bound of each element.
+    /// The largest error of those that are right: in units of the type's precision at the size of
+    /// what was computed with, or for matrices as a share of the bound of each element.
     pub largest_error: f64,
     /// How large it may be.
     pub tolerance: f64,
@@ -203,7 +204,8 @@ impl From<&Times> for Interval {
 }
 
 impl Roofline {
-    /// The share of what is possible at a clock that was read while it ran; `None` where the clock changes nothing.
+    /// The share of what is possible at a clock that was read while it ran; `None` where the clock
+    /// changes nothing.
     pub fn share_at(&self, mhz: f64) -> Option<f64> {
         let (share, rated_mhz) = (self.share.value()?, self.rated_mhz?);
         (mhz > 0.0).then(|| share * rated_mhz / mhz)
@@ -263,8 +265,8 @@ impl Verification {
         }
     }
 
-    /// One element, with its error and how large that may be. It is called for each of millions: whoever calls it has it
-    /// inlined.
+    /// One element, with its error and how large that may be. It is called for each of millions:
+    /// whoever calls it has it inlined.
     #[inline]
     pub fn for_element(index: u64, error: f64, tolerance: f64) -> Self {
         // No number is not within any tolerance.

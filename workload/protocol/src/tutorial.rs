@@ -27,7 +27,8 @@ pub struct TutorialReport {
     /// What a framework takes for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<FrameworkTime>,
-    /// The time of this as a share of the framework's, both by the host's clock; none where there is nothing to compare.
+    /// The time of this as a share of the framework's, both by the host's clock; none where there
+    /// is nothing to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_of_framework: Option<f64>,
     /// Frameworks that ran beside it.

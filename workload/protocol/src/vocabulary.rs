@@ -73,7 +73,8 @@ pub enum Dtype {
     Bytes,
 }
 
-/// Of a product: `rows` x `depth` times `depth` x `columns`, written as `5000x3000x7000` with the depth last.
+/// Of a product: `rows` x `depth` times `depth` x `columns`, written as `5000x3000x7000` with the
+/// depth last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shape {
     /// Rows of the first matrix and of the product.
@@ -176,7 +177,8 @@ pub struct Cost {
     pub memory_bytes: u64,
     /// Memory of the host that it holds where it runs on a GPU.
     pub host_bytes: u64,
-    /// Bytes that cross the bus that it is about: each array once for each time that it is read or written.
+    /// Bytes that cross the bus that it is about: each array once for each time that it is read or
+    /// written.
     pub moved_bytes: u64,
     /// Floating point operations; a call of a function counts as one.
     pub operations: u64,

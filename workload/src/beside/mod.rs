@@ -1,8 +1,8 @@
-//! Frameworks that run the same operation on the same data, where the user has them: each in a Python process of its own,
-//! after each of the runner's own runs, and their results verified like those.
+//! Frameworks that run the same operation on the same data, where the user has them: each in a
+//! Python process of its own, after each of the runner's own runs, and their results verified like
+//! those.
 //!
-//! [`shared`] has the data of an operation for a [`process`], in which
-//! `frameworks.py` runs.
+//! [`shared`] has the data of an operation for a [`process`], in which `frameworks.py` runs.
 
 mod process;
 mod shared;
@@ -54,7 +54,8 @@ struct Framework {
 pub(crate) struct Frameworks<'a> {
     python: PathBuf,
     all: Vec<Framework>,
-    /// By name and UUID of the GPU; `None` where one is not tried again, of which the reason was reported.
+    /// By name and UUID of the GPU; `None` where one is not tried again, of which the reason was
+    /// reported.
     processes: HashMap<(String, Option<String>), Option<Process>>,
     patience: Duration,
     interrupted: &'a AtomicBool,
@@ -104,8 +105,8 @@ impl<'a> Frameworks<'a> {
         self.all.iter().filter(|framework| framework.is_installed)
     }
 
-    /// What each framework takes for the work of this outcome, which was measured on `gpu` or on the CPU; nothing where
-    /// none has such an operation. `tell` gets the name of each that begins.
+    /// What each framework takes for the work of this outcome, which was measured on `gpu` or on
+    /// the CPU; nothing where none has such an operation. `tell` gets the name of each that begins.
     pub(crate) fn run(
         &mut self,
         outcome: &Outcome,
@@ -229,7 +230,8 @@ impl<'a> Frameworks<'a> {
     }
 }
 
-/// Starts a framework, with the GPU of this outcome as the only one that it sees, and no memory that it does not need.
+/// Starts a framework, with the GPU of this outcome as the only one that it sees, and no memory
+/// that it does not need.
 fn start(
     python: &Path,
     name: &str,
@@ -249,7 +251,8 @@ fn start(
     Ok(process)
 }
 
-/// Whether a framework has room for this, on the GPU and in the host's memory, where the data are made, too.
+/// Whether a framework has room for this, on the GPU and in the host's memory, where the data are
+/// made, too.
 fn has_room(workload: &Workload, size: Size, gpu: Option<&Gpu>) -> Result<(), Failure> {
     let bytes = workload
         .program
@@ -310,7 +313,8 @@ mod tests {
     ) -> [Vec<FrameworkRun>; 2] {
         let folder = tempfile::tempdir().unwrap();
         let python = folder.path().join("python3");
-        // An executable that somebody may still write to cannot be started, and another test's child may hold it.
+        // An executable that somebody may still write to cannot be started, and another test's
+        // child may hold it.
         fs::write(folder.path().join("script"), script).unwrap();
         fs::write(&python, "#!/bin/sh\nexec /bin/sh \"${0%/*}/script\"\n").unwrap();
         fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();

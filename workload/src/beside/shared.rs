@@ -56,7 +56,8 @@ pub(crate) fn to_bytes<T: Real>(elements: &[T]) -> Vec<u8> {
         .collect()
 }
 
-/// Numbers that lie in memory; as many as are expected, of which those that are missing are no numbers.
+/// Numbers that lie in memory; as many as are expected, of which those that are missing are no
+/// numbers.
 pub(crate) fn from_bytes<T: Real>(bytes: &[u8], elements: u64) -> Vec<T> {
     let width = T::DTYPE.bytes() as usize;
     let mut numbers: Vec<T> = bytes.chunks_exact(width).map(T::from_le_bytes).collect();

@@ -1,18 +1,21 @@
-//! How large matrices are: as large as fit, and as can be multiplied before somebody who interrupts has waited long.
+//! How large matrices are: as large as fit, and as can be multiplied before somebody who interrupts
+//! has waited long.
 
 use std::time::Duration;
 
 use crate::error::RunError;
 
-/// Multiples of every tile. The larger a product, the less time its comparison takes beside it: 2 % at 16384 rows on an H200.
-/// The comparison cannot run concurrently, since Hopper's kernels occupy all registers.
+/// Multiples of every tile. The larger a product, the less time its comparison takes beside it: 2 %
+/// at 16384 rows on an H200. The comparison cannot run concurrently, since Hopper's kernels occupy
+/// all registers.
 pub(super) const SIDES: [u64; 7] = [16384, 8192, 4096, 2048, 1024, 512, 256];
-/// The largest on a CPU: each element of the first product is computed again there, with as many bits as it takes.
+/// The largest on a CPU: each element of the first product is computed again there, with as many
+/// bits as it takes.
 pub(super) const MOST_ON_CPU: u64 = 1024;
 /// A product takes no longer.
 const LONGEST: Duration = Duration::from_millis(50);
-/// As many products as take this long are begun without waiting for each: a GPU that waited for the host after each would
-/// cool down meanwhile.
+/// As many products as take this long are begun without waiting for each: a GPU that waited for the
+/// host after each would cool down meanwhile.
 const AT_ONCE: Duration = Duration::from_millis(60);
 
 /// Work of some side, and how long a product takes there.
@@ -28,9 +31,10 @@ impl<W> Timed<W> {
     }
 }
 
-/// Makes work of the largest of these sides whose product is quick enough, of which the first is the largest. Each time
-/// that was taken says which larger one may be tried, so that nothing slow is ever begun; small products use little of a
-/// large GPU, so that they say no more than they can keep.
+/// Makes work of the largest of these sides whose product is quick enough, of which the first is
+/// the largest. Each time that was taken says which larger one may be tried, so that nothing slow
+/// is ever begun; small products use little of a large GPU, so that they say no more than they can
+/// keep.
 pub(super) fn largest<W>(
     sides: &[u64],
     mut make: impl FnMut(u64) -> Result<Timed<W>, RunError>,
@@ -56,7 +60,8 @@ pub(super) fn largest<W>(
 mod tests {
     use super::*;
 
-    /// A device that has so many operations in a second, and takes so long to begin; and the sides that it was given.
+    /// A device that has so many operations in a second, and takes so long to begin; and the sides
+    /// that it was given.
     fn chosen(per_second: f64, begin_us: f64, sides: &[u64]) -> (u64, Vec<u64>) {
         let mut tried = Vec::new();
         let timed = largest(sides, |side| {

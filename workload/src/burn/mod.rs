@@ -1,13 +1,15 @@
-//! Products of matrices without end, each of which is compared with the first: load that finds out whether a device
-//! computes and remembers right while it is hot.
+//! Products of matrices without end, each of which is compared with the first: load that finds out
+//! whether a device computes and remembers right while it is hot.
 //!
-//! Memory is filled with products, piece by piece, and each piece is compared and poisoned just before it is filled again.
-//! They are the products of `matmul`: the same kernels, inputs and check, which compares the first one
-//! element by element with a reference of higher precision. The others have to be equal to that in every bit. What was not
-//! compared is not right: a burn that checked nothing has failed.
+//! Memory is filled with products, piece by piece, and each piece is compared and poisoned just
+//! before it is filled again. They are the products of `matmul`: the same kernels, inputs and
+//! check, which compares the first one element by element with a reference of higher precision. The
+//! others have to be equal to that in every bit. What was not compared is not right: a burn that
+//! checked nothing has failed.
 //!
 //! - [`Burnable`] is what can be burnt, [`on_cuda`] and [`on_cpu`] are the two that there are.
-//! - [`matrix_size`] is how large the matrices are, and how many are multiplied before anybody looks up.
+//! - [`matrix_size`] is how large the matrices are, and how many are multiplied before anybody
+//!   looks up.
 
 mod matrix_size;
 mod on_cpu;
@@ -39,7 +41,8 @@ use crate::{
 pub(crate) const ID: &str = "burn";
 /// So many products fit at least, beside the factors and the first one.
 const FEWEST: u64 = 8;
-/// A host's memory is not what is tested on a CPU, and a container may have less of it than the system tells.
+/// A host's memory is not what is tested on a CPU, and a container may have less of it than the
+/// system tells.
 const MOST_ON_CPU: u64 = 1 << 30;
 /// Who looks on is told so often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -54,8 +57,8 @@ pub(crate) struct BurnRequest {
     pub dtype: Option<Dtype>,
 }
 
-/// The type of numbers with which a GPU, or without one the CPU, burns: the one that was asked for, or else bf16 where
-/// there are tensor cores for that, which load it most, and fp32 elsewhere.
+/// The type of numbers with which a GPU, or without one the CPU, burns: the one that was asked for,
+/// or else bf16 where there are tensor cores for that, which load it most, and fp32 elsewhere.
 pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, RunError> {
     let has = device.map(|device| device.capability);
     let usual = if has >= Some(needs(Dtype::Bf16)) {
@@ -124,7 +127,8 @@ trait Burnable {
     fn wrong(&mut self) -> Result<u64, RunError>;
 }
 
-/// Burns for as long as it is asked to, or until somebody sets `interrupted`; all memory is given back when this returns.
+/// Burns for as long as it is asked to, or until somebody sets `interrupted`; all memory is given
+/// back when this returns.
 pub(crate) fn run(
     place: &Place<'_>,
     cpu: &Cpu,
@@ -265,9 +269,10 @@ impl Burnt {
             products: 0,
         };
         let is_over = || is_stopped() || begun.elapsed() >= time;
-        // A piece is compared just before it is multiplied again: so its products have lain in memory for as long as can be,
-        // and the GPU does nothing for long but multiply. Where it compared all pieces at once, its power went up and down for
-        // a second after, at 0.95 of the mean.
+        // A piece is compared just before it is multiplied again: so its products have lain in
+        // memory for as long as can be, and the GPU does nothing for long but multiply. Where it
+        // compared all pieces at once, its power went up and down for a second after, at 0.95 of
+        // the mean.
         let mut filled = 0;
         for piece in (0..work.pieces()).cycle() {
             let was_filled = piece < filled;

@@ -33,7 +33,8 @@ pub(super) fn needed_bytes(side: u64, width: u64) -> u64 {
 impl<T: CpuProduct> OnCpu<T> {
     const WIDTH: u64 = size_of::<T>() as u64;
 
-    /// Matrices as large as do, that take no more memory than this together; none where that is too little for any.
+    /// Matrices as large as do, that take no more memory than this together; none where that is too
+    /// little for any.
     pub(super) fn new(bytes: u64) -> Result<Option<Self>, RunError> {
         let larger = SIDES.iter().take_while(|side| **side > MOST_ON_CPU).count();
         let sides = fitting(&SIDES[larger..], bytes, |side| {
@@ -101,7 +102,8 @@ impl<T: CpuProduct> Burnable for OnCpu<T> {
         Ok(())
     }
 
-    /// To the bit: however many threads there are, each element is added up by one of them, in one order.
+    /// To the bit: however many threads there are, each element is added up by one of them, in one
+    /// order.
     fn compare(&mut self, piece: usize) -> Result<(), RunError> {
         let words = self.products[piece]
             .chunks_mut(CHUNK)

@@ -47,8 +47,8 @@ pub(super) fn needed_bytes(size: Size) -> u64 {
 const WRONG_BYTES: u64 = size_of::<u64>() as u64;
 
 impl<'gpu> OnCuda<'gpu> {
-    /// Matrices of this type, as large as do, that take no more memory than this together; none where that is too
-    /// little for any.
+    /// Matrices of this type, as large as do, that take no more memory than this together; none
+    /// where that is too little for any.
     pub(super) fn new(gpu: &'gpu Gpu, dtype: Dtype, bytes: u64) -> Result<Option<Self>, RunError> {
         let sides = fitting(&SIDES, bytes, |n| needed_bytes(Size { n, dtype }));
         let timed = largest(sides, |n| Self::with_size(gpu, Size { n, dtype }))?;
@@ -91,7 +91,8 @@ impl<'gpu> OnCuda<'gpu> {
     /// Takes memory for products, as much as it may have of this altogether.
     fn take(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
         let one = self.result_bytes();
-        // Memory for split sums is not in `needed_bytes`: it is taken from that for products, of which one remains.
+        // Memory for split sums is not in `needed_bytes`: it is taken from that for products, of
+        // which one remains.
         let mut left = (bytes.saturating_sub(self.bytes()) / one).max(1);
         while left > 0 {
             let count = left.min(at_once);
@@ -128,7 +129,8 @@ impl<'gpu> OnCuda<'gpu> {
         Ok(())
     }
 
-    /// A product that has the first one's bits is as right as that, since one kernel gives the same inputs the same bits.
+    /// A product that has the first one's bits is as right as that, since one kernel gives the same
+    /// inputs the same bits.
     fn put_comparison<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,

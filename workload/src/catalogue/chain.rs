@@ -10,7 +10,8 @@ pub(super) enum Form {
     PerOp,
     /// The same kernels, begun by a single call.
     Graph,
-    /// One kernel that does everything, in a graph of its own where the driver has graphs: that is begun 2 us sooner.
+    /// One kernel that does everything, in a graph of its own where the driver has graphs: that is
+    /// begun 2 us sooner.
     Fused,
 }
 
@@ -76,7 +77,8 @@ impl Chain {
     }
 }
 
-/// A chain that is run as a whole, and whose first memory has the result: so many elements, with the check of some.
+/// A chain that is run as a whole, and whose first memory has the result: so many elements, with
+/// the check of some.
 pub(super) fn prepare_chain<T: Plain + Default>(
     gpu: &Gpu,
     chain: Chain,

@@ -15,7 +15,8 @@ const TILE_GRID: Grid = Grid {
 /// How many have arrived, and behind that the parts of a trace.
 const PARTS_AT: u64 = 64;
 const SCRATCH_BYTES: u64 = 128;
-/// A hundred products and sums, each rounded to half a unit of all of them, and as much again for the trace.
+/// A hundred products and sums, each rounded to half a unit of all of them, and as much again for
+/// the trace.
 const TOLERANCE: f64 = 2.0 * SIDE as f64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,8 +139,8 @@ fn of_one<'scope>(
     ]
 }
 
-/// Makes the product of a matrix and its transpose, and returns the trace. Rows are added up whole, so that the compiler
-/// works on several elements at once.
+/// Makes the product of a matrix and its transpose, and returns the trace. Rows are added up whole,
+/// so that the compiler works on several elements at once.
 fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
     let mut upright = vec![0.0; AREA];
     for (row, elements) in matrix.chunks(SIDE).enumerate() {
@@ -159,7 +160,8 @@ fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
     product.iter().step_by(SIDE + 1).sum()
 }
 
-/// Every trace, and every element of the products that there are: those of all matrices, or of the last.
+/// Every trace, and every element of the products that there are: those of all matrices, or of the
+/// last.
 fn check(products: &[f32], traces: &[f32]) -> Verification {
     let log = compare(traces, 0, TOLERANCE, |index| {
         Expected::of_products(matrix(index).iter().map(|element| element * element))

@@ -1,4 +1,5 @@
-//! A small matrix times some vectors: one vector after the other, as a graph of those, and all in one kernel.
+//! A small matrix times some vectors: one vector after the other, as a graph of those, and all in
+//! one kernel.
 
 use super::{
     chain::{Chain, Form, Links, prepare_chain},
@@ -67,7 +68,8 @@ impl Program for Matvec {
     }
 }
 
-/// The kernels of one run. The memory is the results, the matrix and the vectors, one behind the other.
+/// The kernels of one run. The memory is the results, the matrix and the vectors, one behind the
+/// other.
 fn products(vectors: u64, is_batched: bool) -> Links {
     Box::new(move |queue, memory, kernels| {
         let launch = |first: u64, count: u64| {

@@ -6,8 +6,8 @@
 //! - [`transfer`] moves arrays between host and device, one way or both ways at once, and between
 //!   GPUs.
 //! - [`latency`] starts kernels and waits for loads, [`transcendental`] computes.
-//! - [`selu`], [`matvec`], [`train`] and [`gram`] are small programs in several forms: operation by operation, as graphs,
-//!   and in one kernel, out of [`chain`].
+//! - [`selu`], [`matvec`], [`train`] and [`gram`] are small programs in several forms: operation by
+//!   operation, as graphs, and in one kernel, out of [`chain`].
 //! - [`prelude`] is what all of them are written with.
 
 mod batched;

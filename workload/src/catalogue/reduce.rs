@@ -8,7 +8,8 @@ use super::{
 };
 use crate::cuda::Attribute;
 
-/// Numbers of both signs: sums of them grow as the root of how many there are, and so do the errors of rounding them.
+/// Numbers of both signs: sums of them grow as the root of how many there are, and so do the errors
+/// of rounding them.
 const TOLERANCE: f64 = 64.0;
 /// Enough blocks of a multiprocessor to fill it with threads.
 const BLOCKS_EACH: u64 = 8;

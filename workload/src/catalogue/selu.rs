@@ -9,7 +9,8 @@ use crate::functions::exp_f32;
 /// What SELU's authors found.
 const ALPHA: f32 = 1.673_263_2;
 const SCALE: f32 = 1.050_701;
-/// Two units for the exponential, as CUDA's manual has it, and a half for each of the four operations around it.
+/// Two units for the exponential, as CUDA's manual has it, and a half for each of the four
+/// operations around it.
 const TOLERANCE: f64 = 4.0;
 /// Elements of a thread of the kernel that does everything.
 const FUSED_ELEMENTS: u64 = 4;
@@ -106,7 +107,8 @@ impl Program for Selu {
     }
 }
 
-/// The kernels of one run. The memory is the result, the input, what is between them, and where the input is positive.
+/// The kernels of one run. The memory is the result, the input, what is between them, and where the
+/// input is positive.
 fn passes(elements: u64, is_fused: bool) -> Links {
     Box::new(move |queue, memory, kernels| {
         let (grid, n) = (thread_each(elements), || U64(elements));

@@ -150,8 +150,8 @@ impl BenchPlan {
         })
     }
 
-    /// What of it runs on the CPU, or on the GPU of this UUID, on a machine with so many. What needs more of them is left
-    /// out, unless it was named.
+    /// What of it runs on the CPU, or on the GPU of this UUID, on a machine with so many. What
+    /// needs more of them is left out, unless it was named.
     pub(super) fn on(&self, gpu: Option<&str>, gpus: usize) -> impl Iterator<Item = Step> {
         let backend = if gpu.is_some() {
             Backend::Cuda

@@ -30,8 +30,8 @@ use crate::{
 /// As many seconds as a burn may last: a week.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// How long those behind a place wait for it where none tells anything: each does once a second while it burns. Who cancels
-/// kills this process after ten seconds.
+/// How long those behind a place wait for it where none tells anything: each does once a second
+/// while it burns. Who cancels kills this process after ten seconds.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 enum Progress {
@@ -166,7 +166,8 @@ fn all(
                     }
                 }
             }
-            // In the order of the places, whichever ends first; one that is stuck in its driver is not waited for.
+            // In the order of the places, whichever ends first; one that is stuck in its driver is
+            // not waited for.
             while let Some(first) = ended.first_entry()
                 && (is_stuck || open.first().is_none_or(|open| open > first.key()))
             {

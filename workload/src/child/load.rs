@@ -14,8 +14,8 @@ use crate::protocol::Load;
 /// The energy counter moves ten times a second: less than three of its steps say nothing.
 const SHORTEST_MS: u64 = 300;
 
-/// Of the samples from when to when, in ms since 1970; `None` where there is none. `before` are the PIDs of before
-/// the work.
+/// Of the samples from when to when, in ms since 1970; `None` where there is none. `before` are the
+/// PIDs of before the work.
 pub(super) fn load_of(
     samples: &[GpuSample],
     from_ms: u64,

@@ -1,12 +1,13 @@
-//! The process that works: it takes one [`Job`], writes how it goes to standard output, a [`Line`] for each [`Report`],
-//! and ends with the exit code that the last of them carries.
+//! The process that works: it takes one [`Job`], writes how it goes to standard output, a [`Line`]
+//! for each [`Report`], and ends with the exit code that the last of them carries.
 //!
-//! CUDA is entered here and nowhere else: a driver that crashes or hangs takes this process along and nothing else, and
-//! the kernel gives back what it held. It ends with its parent.
+//! CUDA is entered here and nowhere else: a driver that crashes or hangs takes this process along
+//! and nothing else, and the kernel gives back what it held. It ends with its parent.
 //!
-//! - [`placement`] is where a job runs, with its locks and refusals; [`bench_plan`] which workloads a bench runs.
-//! - [`readings`] collects the driver's readings of the GPUs meanwhile. Who reads them is handed in ([`ReadDriver`]).
-//!   [`load`] is what they come to, [`other_processes`] who else is on a GPU.
+//! - [`placement`] is where a job runs, with its locks and refusals; [`bench_plan`] which workloads
+//!   a bench runs.
+//! - [`readings`] collects the driver's readings of the GPUs meanwhile. Who reads them is handed in
+//!   ([`ReadDriver`]). [`load`] is what they come to, [`other_processes`] who else is on a GPU.
 //! - [`bench`], [`burn`], [`oom`], [`selftest`] and [`tutorials`] each do one kind of job.
 
 mod bench;
@@ -73,8 +74,9 @@ impl Context<'_> {
     }
 }
 
-/// Does the job that `argument` is as JSON (`-` for standard input), and returns the exit code that was reported. Where
-/// `parent` is not the parent any more, nothing is done. `python` is the interpreter whose frameworks run beside workloads.
+/// Does the job that `argument` is as JSON (`-` for standard input), and returns the exit code that
+/// was reported. Where `parent` is not the parent any more, nothing is done. `python` is the
+/// interpreter whose frameworks run beside workloads.
 ///
 /// # Errors
 /// Where there is no job to do; nothing was reported then.

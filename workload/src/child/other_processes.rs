@@ -8,7 +8,8 @@ use rustix::process::geteuid;
 
 use crate::protocol::{OtherProcesses, load::OtherProcess};
 
-/// Those of other users that compute there. One of whom the system knows nothing is in another container.
+/// Those of other users that compute there. One of whom the system knows nothing is in another
+/// container.
 pub(super) fn of_other_users(sample: &GpuSample) -> OtherProcesses {
     let listed = computing(sample)
         .filter(|process| !is_own_user(process.pid))
@@ -20,8 +21,9 @@ pub(super) fn of_other_users(sample: &GpuSample) -> OtherProcesses {
     }
 }
 
-/// Everybody who computed there, in any of these samples, but this process and those that it started. `before` are the PIDs of before it worked:
-/// where the driver counts PIDs differently than this process, it is the first that came after that.
+/// Everybody who computed there, in any of these samples, but this process and those that it
+/// started. `before` are the PIDs of before it worked: where the driver counts PIDs differently
+/// than this process, it is the first that came after that.
 pub(super) fn other_than_this_process<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     before: &[u32],

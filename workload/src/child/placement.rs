@@ -1,4 +1,5 @@
-//! Where a job runs: GPUs that no other run has, and on which nobody of another user computes; or the CPU.
+//! Where a job runs: GPUs that no other run has, and on which nobody of another user computes; or
+//! the CPU.
 
 use std::{
     env,
@@ -21,7 +22,8 @@ use crate::{
     protocol::{BackendChoice, DeviceName, Report, Topic, Where, exit_code::NO_GPU},
 };
 
-/// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
+/// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a
+/// run.
 const LOCK: &str = "gpumon-run";
 
 pub(super) struct Placement {
@@ -114,8 +116,8 @@ impl Placement {
         Ok(placement)
     }
 
-    /// Takes the GPUs that follow the first, for what needs several at once: as many as there are, up to so many in all,
-    /// and the first after the last. Returns how many it then has.
+    /// Takes the GPUs that follow the first, for what needs several at once: as many as there are,
+    /// up to so many in all, and the first after the last. Returns how many it then has.
     pub(super) fn add_neighbors(
         &mut self,
         gpus: usize,

@@ -1,4 +1,5 @@
-//! The driver's readings of GPUs while they work, on a thread that may hang without holding anything up.
+//! The driver's readings of GPUs while they work, on a thread that may hang without holding
+//! anything up.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +22,8 @@ use crate::protocol::{Load, OtherProcesses};
 
 /// As many samples of each as are of use: of ten minutes.
 const KEPT: usize = 6000;
-/// How long the driver may take to begin. Without it, work goes on: `gpumon doctor` says why there is nothing to read.
+/// How long the driver may take to begin. Without it, work goes on: `gpumon doctor` says why there
+/// is nothing to read.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A process that has just ended is listed for a moment.
 const LINGERING: Duration = Duration::from_millis(400);
@@ -31,8 +33,8 @@ pub trait ReadDriver: Send + Sync {
     /// Returns the GPUs of all vendors. It may take as long as the drivers do.
     fn list_gpus(&self) -> Vec<Gpu>;
 
-    /// Reads all GPUs at this interval, and hands each sample on until that breaks off. Returns where nothing can be
-    /// read.
+    /// Reads all GPUs at this interval, and hands each sample on until that breaks off. Returns
+    /// where nothing can be read.
     fn read(
         &self,
         depth: ReadDepth,
@@ -41,8 +43,8 @@ pub trait ReadDriver: Send + Sync {
     );
 }
 
-/// As often as a GPU is read for anybody, which does not show in the times; of all of its counters, as often as the
-/// driver has something new to say.
+/// As often as a GPU is read for anybody, which does not show in the times; of all of its counters,
+/// as often as the driver has something new to say.
 fn interval(depth: ReadDepth) -> Duration {
     Duration::from_millis(if depth == ReadDepth::Full { 200 } else { 100 })
 }
@@ -65,8 +67,8 @@ impl Readings {
         }
     }
 
-    /// Begins to read the GPUs with these UUIDs, and waits for the first readings. Of those that the driver does not
-    /// know, and where it is not there, nothing is ever read.
+    /// Begins to read the GPUs with these UUIDs, and waits for the first readings. Of those that
+    /// the driver does not know, and where it is not there, nothing is ever read.
     pub(super) fn start(
         driver: &Arc<dyn ReadDriver>,
         uuids: Vec<String>,

@@ -1,4 +1,5 @@
-//! Known loads, and what the probe reported of them: the same probe that a server has, in this process.
+//! Known loads, and what the probe reported of them: the same probe that a server has, in this
+//! process.
 
 use std::{thread, time::Duration};
 

@@ -1,4 +1,5 @@
-//! The functions of the driver that gpumon calls, with the names and types that `cuda.h` gives them.
+//! The functions of the driver that gpumon calls, with the names and types that `cuda.h` gives
+//! them.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
@@ -12,7 +13,8 @@ pub(super) type Code = c_int;
 pub(super) type DeviceHandle = c_int;
 /// A `CUdeviceptr`: an address in a device's memory.
 pub(super) type Address = u64;
-/// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`: an address that only the driver looks behind.
+/// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`: an address that only the
+/// driver looks behind.
 pub(super) type Handle = *mut c_void;
 
 /// A `CUtensorMap`.

@@ -14,8 +14,8 @@ use super::{
     stream::Stream,
 };
 
-/// The primary context of a GPU. It stays on the thread that made it, on which several can take turns: each is made
-/// current before it is used. The last who drops it gives the GPU back.
+/// The primary context of a GPU. It stays on the thread that made it, on which several can take
+/// turns: each is made current before it is used. The last who drops it gives the GPU back.
 pub(crate) struct Context {
     pub device: Device,
     /// A raw pointer, with which nothing leaves its thread.
@@ -89,7 +89,8 @@ impl Context {
         Stream::new(self)
     }
 
-    /// The driver, for which this context is the current one: every call that means it goes this way.
+    /// The driver, for which this context is the current one: every call that means it goes this
+    /// way.
     pub(super) fn driver(&self) -> &'static Driver {
         // Where that fails, the call that follows says so.
         self.make_current();
@@ -113,8 +114,8 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: it was retained once, and whatever is in it holds the context and so is gone. What the driver answers
-        // changes nothing any more.
+        // SAFETY: it was retained once, and whatever is in it holds the context and so is gone.
+        // What the driver answers changes nothing any more.
         unsafe { (self.device.driver.api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
         // It may be gone, and who retained it again has to make it current again.
         if CURRENT.get() == self.handle {

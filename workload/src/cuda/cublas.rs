@@ -1,5 +1,5 @@
-//! NVIDIA's own products of matrices, by its library cublasLt, where the user has it: a yardstick, which nothing else here
-//! needs.
+//! NVIDIA's own products of matrices, by its library cublasLt, where the user has it: a yardstick,
+//! which nothing else here needs.
 
 use std::{
     env,
@@ -31,9 +31,9 @@ const IN_TOOLKITS: [&str; 3] = if cfg!(target_arch = "aarch64") {
 
 /// What NVIDIA recommends for Hopper, and has by default.
 const WORKSPACE_BYTES: u64 = 32 << 20;
-/// `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE` alone. Others round parts of a sum to the result's type before they are added
-/// up, where it is cut into parts: then one of 65 elements of an fp16 product of 4095 rows is beyond what rounding once
-/// explains, and one of 5 of a bf16 product of 2500 rows.
+/// `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE` alone. Others round parts of a sum to the result's type
+/// before they are added up, where it is cut into parts: then one of 65 elements of an fp16 product
+/// of 4095 rows is beyond what rounding once explains, and one of 5 of a bf16 product of 2500 rows.
 const SUM_AS_COMPUTED: u32 = 2;
 
 // Names of `cublasLt.h`, without their beginnings.
@@ -152,8 +152,8 @@ const LAYOUTS: [usize; 3] = [2, 3, 4];
 const PREFERENCE: usize = 5;
 
 impl Cublas {
-    /// What the own kernels compute. The rows of the result lie the first of the pitches apart, and those of both factors the
-    /// second, or their steps where that is said.
+    /// What the own kernels compute. The rows of the result lie the first of the pitches apart, and
+    /// those of both factors the second, or their steps where that is said.
     pub(crate) fn new(
         context: &std::rc::Rc<Context>,
         dtype: Dtype,
@@ -173,7 +173,8 @@ impl Cublas {
             functions,
             made: Vec::new(),
         };
-        // SAFETY of all: the pointer outlives the call, and a context is current on its thread, which is this one.
+        // SAFETY of all: the pointer outlives the call, and a context is current on its thread,
+        // which is this one.
         library.make("start", functions.cublasLtDestroy, |made| unsafe {
             (functions.cublasLtCreate)(made)
         })?;
@@ -182,7 +183,8 @@ impl Cublas {
             functions.cublasLtMatmulDescDestroy,
             |made| unsafe { (functions.cublasLtMatmulDescCreate)(made, computation, factor) },
         )?;
-        // It counts by columns: what lies there row by row is the other way round for it, and so is the result.
+        // It counts by columns: what lies there row by row is the other way round for it, and so is
+        // the result.
         let across = |lines| {
             if is_step_by_step {
                 (lines, depth)
@@ -284,8 +286,9 @@ impl Cublas {
         let [library, product] = [LIBRARY, PRODUCT].map(|place| made[place].0);
         let [of_b, of_a, of_out] = LAYOUTS.map(|place| made[place].0);
         let (one, zero) = (factor_one(self.dtype), 0_u64);
-        // SAFETY: all was made by the library and is alive, as the stream is; the matrices are as large as was asserted. The
-        // numbers are of the computation's type and outlive the call. The memory is borrowed until the stream has waited.
+        // SAFETY: all was made by the library and is alive, as the stream is; the matrices are as
+        // large as was asserted. The numbers are of the computation's type and outlive the call.
+        // The memory is borrowed until the stream has waited.
         let status = unsafe {
             (functions.cublasLtMatmul)(
                 library,
@@ -330,7 +333,8 @@ impl Handles {
         attribute: c_int,
         value: &[u8],
     ) -> Result<(), CudaError> {
-        // SAFETY: what was made is alive, and the value outlives the call, with as many bytes as the attribute has.
+        // SAFETY: what was made is alive, and the value outlives the call, with as many bytes as
+        // the attribute has.
         let status = unsafe {
             set(
                 self.made[place].0,
@@ -348,7 +352,8 @@ impl Handles {
         let [of_b, of_a, of_out] = LAYOUTS.map(|place| self.made[place].0);
         let [library, product, preference] =
             [LIBRARY, PRODUCT, PREFERENCE].map(|place| self.made[place].0);
-        // SAFETY: all was made by the library and is alive; there is room for the one that is asked for.
+        // SAFETY: all was made by the library and is alive; there is room for the one that is asked
+        // for.
         let status = unsafe {
             (self.functions.cublasLtMatmulAlgoGetHeuristic)(
                 library,

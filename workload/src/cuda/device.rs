@@ -16,7 +16,8 @@ const TEXT: i32 = 256;
 pub struct Device {
     pub(super) driver: &'static Driver,
     pub(super) handle: DeviceHandle,
-    /// In CUDA's order, which is not NVML's: `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` change it.
+    /// In CUDA's order, which is not NVML's: `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` change
+    /// it.
     pub index: u32,
     pub name: String,
     /// As NVML says it: `GPU-…` or `MIG-…`.

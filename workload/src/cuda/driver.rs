@@ -149,7 +149,8 @@ impl Driver {
     /// The driver's words for a code.
     pub(super) fn error(&self, code: Code, doing: impl Into<Cow<'static, str>>) -> CudaError {
         let (mut name, mut text) = (ptr::null(), ptr::null());
-        // SAFETY: the pointers outlive the calls, which leave them as they are where they do not know the code.
+        // SAFETY: the pointers outlive the calls, which leave them as they are where they do not
+        // know the code.
         unsafe {
             (self.api.cuGetErrorName)(code, &raw mut name);
             (self.api.cuGetErrorString)(code, &raw mut text);
@@ -180,7 +181,8 @@ fn no_library(path: &str, reason: String, driver_runs: bool) -> Unavailable {
     }
 }
 
-/// What the loader says, without the words of the crate around it and without the library's name once more.
+/// What the loader says, without the words of the crate around it and without the library's name
+/// once more.
 fn reason(error: &libloading::Error, path: &str) -> String {
     let said =
         std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);

@@ -10,7 +10,8 @@ pub struct CudaError {
     /// The `CUresult`.
     pub code: i32,
     pub name: String,
-    /// The driver's own words, as `out of memory`; for code that does not compile, what its compiler says.
+    /// The driver's own words, as `out of memory`; for code that does not compile, what its
+    /// compiler says.
     pub text: String,
 }
 

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::parallel;
 
-/// Memory of a device. It is plain `cuMemAlloc`: a pool would keep what was given back, and tell less than the truth
-/// about what is free.
+/// Memory of a device. It is plain `cuMemAlloc`: a pool would keep what was given back, and tell
+/// less than the truth about what is free.
 pub(crate) struct DeviceMemory {
     pub(super) context: Rc<Context>,
     pub(super) address: Address,
@@ -53,8 +53,8 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // SAFETY: the address came from the driver and is given back once. A device that is lost has nothing to give
-        // back, so that the answer changes nothing.
+        // SAFETY: the address came from the driver and is given back once. A device that is lost
+        // has nothing to give back, so that the answer changes nothing.
         unsafe { (self.context.driver().api.cuMemFree_v2)(self.address) };
     }
 }

@@ -22,8 +22,8 @@ const JIT_ERROR_LOG_BYTES: i32 = 6;
 /// As much of that as is worth reading.
 const LOG_BYTES: usize = 8192;
 
-/// `CUfunction_attribute`: what a block names of shared memory, what a thread has beside its registers, these, and ten
-/// times the architecture that the code was made or compiled for.
+/// `CUfunction_attribute`: what a block names of shared memory, what a thread has beside its
+/// registers, these, and ten times the architecture that the code was made or compiled for.
 const SHARED_SIZE_BYTES: i32 = 1;
 const LOCAL_SIZE_BYTES: i32 = 3;
 const NUM_REGS: i32 = 4;
@@ -37,7 +37,8 @@ const LISTED_ARCHITECTURES: usize = 5;
 pub(crate) struct Module {
     context: Rc<Context>,
     handle: Handle,
-    /// What says which parameters each kernel takes: PTX of its own, or the listing of machine code.
+    /// What says which parameters each kernel takes: PTX of its own, or the listing of machine
+    /// code.
     listing: Cow<'static, str>,
 }
 
@@ -89,8 +90,8 @@ impl Module {
             ptr::without_provenance_mut(LOG_BYTES),
         ];
         let mut handle = ptr::null_mut();
-        // SAFETY: PTX ends in a NUL, machine code knows its own length, there are two options with two values, and the log
-        // is as large as is told.
+        // SAFETY: PTX ends in a NUL, machine code knows its own length, there are two options with
+        // two values, and the log is as large as is told.
         let result = unsafe {
             (driver.api.cuModuleLoadDataEx)(
                 &raw mut handle,
@@ -184,8 +185,8 @@ impl Kernel {
         Ok(self)
     }
 
-    /// The kernel with programmatic dependent launch, where the driver supports it. Its code has to execute
-    /// `griddepcontrol.wait` before it accesses memory.
+    /// The kernel with programmatic dependent launch, where the driver supports it. Its code has to
+    /// execute `griddepcontrol.wait` before it accesses memory.
     pub(crate) fn with_programmatic_launch(self) -> Self {
         let driver = self.module.context.driver();
         let is_programmatic =
@@ -258,7 +259,8 @@ impl Argument<'_> {
         }
     }
 
-    /// Its bits, of which the driver takes as many as the kernel wants, from the lowest on; none of what is longer.
+    /// Its bits, of which the driver takes as many as the kernel wants, from the lowest on; none of
+    /// what is longer.
     pub(super) fn bits(&self) -> u64 {
         match self {
             Self::In(memory) | Self::Out(memory) => memory.address,
@@ -285,7 +287,8 @@ fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
     types.map(str::to_owned).collect()
 }
 
-/// The types of a kernel's parameters, by the listing: they stand behind its name, its shared memory and its registers.
+/// The types of a kernel's parameters, by the listing: they stand behind its name, its shared
+/// memory and its registers.
 fn listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
     let mut rows = listing.lines().map(|line| line.split_whitespace());
     let row = rows.find_map(|mut words| (words.next() == Some(kernel)).then_some(words));

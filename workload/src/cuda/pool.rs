@@ -26,8 +26,8 @@ const RESERVED: c_int = 5;
 /// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
 const USED: c_int = 7;
 
-/// A pool with a stream of its own, in whose order memory is handed out. It ends, with all of it given back, when the
-/// last of its memory is dropped.
+/// A pool with a stream of its own, in whose order memory is handed out. It ends, with all of it
+/// given back, when the last of its memory is dropped.
 pub(crate) struct Pool {
     stream: Stream,
     api: &'static Pools,
@@ -36,7 +36,8 @@ pub(crate) struct Pool {
     started: RefCell<Vec<Kernel>>,
 }
 
-/// Memory of a pool. When it is dropped it is freed in the order of the stream: not before all that was begun there.
+/// Memory of a pool. When it is dropped it is freed in the order of the stream: not before all that
+/// was begun there.
 pub(crate) struct PoolMemory {
     pool: Rc<Pool>,
     address: Address,
@@ -109,7 +110,8 @@ impl Pool {
     pub(crate) fn size(&self) -> Result<PoolSize, CudaError> {
         let number = |attribute| {
             let mut value = 0_u64;
-            // SAFETY: both attributes are numbers of 64 bits, and the place for it outlives the call.
+            // SAFETY: both attributes are numbers of 64 bits, and the place for it outlives the
+            // call.
             let code = unsafe {
                 (self.api.cuMemPoolGetAttribute)(self.handle, attribute, (&raw mut value).cast())
             };
@@ -140,8 +142,8 @@ impl Pool {
         let mut value = argument;
         let mut places: [*mut c_void; 1] = [(&raw mut value).cast()];
         let driver = self.stream.context.driver();
-        // SAFETY: the kernel takes a number of 64 bits and no memory, and the driver copies it before it returns. The
-        // code lives until the stream has waited.
+        // SAFETY: the kernel takes a number of 64 bits and no memory, and the driver copies it
+        // before it returns. The code lives until the stream has waited.
         let code = unsafe {
             let (kernel, stream) = (kernel.handle, self.stream.handle);
             (driver.api.cuLaunchKernel)(
@@ -172,7 +174,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Nothing more can be done about an error here; a device that is lost has nothing to give back.
+        // Nothing more can be done about an error here; a device that is lost has nothing to give
+        // back.
         let _ = self.finish();
         // SAFETY: the driver created the handle, and it is released only here, when no memory of
         // the pool is in use.
@@ -182,8 +185,8 @@ impl Drop for Pool {
 
 impl Drop for PoolMemory {
     fn drop(&mut self) {
-        // SAFETY: the address came from the driver and is given back once; whatever uses it was begun before, in the same
-        // stream.
+        // SAFETY: the address came from the driver and is given back once; whatever uses it was
+        // begun before, in the same stream.
         unsafe { (self.pool.api.cuMemFreeAsync)(self.address, self.pool.stream.handle) };
     }
 }

@@ -16,9 +16,9 @@ use super::{
     stream::Stream,
 };
 
-/// A stream that is being filled. What it is given lives as long as `'scope`, which is longer than the work takes: the
-/// stream waits for that before it hands anything back. All of it is done in its order, so that one thing may write what
-/// the next one reads.
+/// A stream that is being filled. What it is given lives as long as `'scope`, which is longer than
+/// the work takes: the stream waits for that before it hands anything back. All of it is done in
+/// its order, so that one thing may write what the next one reads.
 pub(crate) struct Queue<'stream, 'scope> {
     pub(super) stream: &'stream Stream,
     /// Neither longer nor shorter, as for threads in a scope.
@@ -77,7 +77,9 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         let mut places: Vec<_> = values.iter_mut().zip(arguments).map(place).collect();
         let driver = self.stream.context.driver();
         let (stream, places) = (self.stream.handle, places.as_mut_ptr());
-        // SAFETY: the driver copies the arguments before it returns, each from as many bytes as the kernel takes of it. It runs on the device and writes there, into memory that is borrowed until the stream has waited.
+        // SAFETY: the driver copies the arguments before it returns, each from as many bytes as the
+        // kernel takes of it. It runs on the device and writes there, into memory that is borrowed
+        // until the stream has waited.
         let code = unsafe {
             match driver.api.cuLaunchKernelEx {
                 Some(launch) if kernel.is_programmatic => {
@@ -138,7 +140,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
             "the copy fits"
         );
         let driver = self.stream.context.driver();
-        // SAFETY: there are so many bytes on both sides, and they stay as they are by the condition above.
+        // SAFETY: there are so many bytes on both sides, and they stay as they are by the condition
+        // above.
         let code = unsafe {
             (driver.api.cuMemcpyHtoDAsync_v2)(
                 to.address + offset_bytes,
@@ -176,8 +179,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
             "there is so much to copy"
         );
         let driver = self.stream.context.driver();
-        // SAFETY: there are so many bytes on both sides, every pattern of them is a value, and nobody else has them by
-        // the condition above.
+        // SAFETY: there are so many bytes on both sides, every pattern of them is a value, and
+        // nobody else has them by the condition above.
         let code = unsafe {
             (driver.api.cuMemcpyDtoHAsync_v2)(
                 to.as_mut_ptr().cast(),
@@ -214,8 +217,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     ) -> Result<(), CudaError> {
         assert!(from.bytes() <= to.bytes(), "the copy fits");
         let driver = self.stream.context.driver();
-        // SAFETY: there are so many bytes on both sides, each in its context, and both are borrowed until the stream has
-        // waited.
+        // SAFETY: there are so many bytes on both sides, each in its context, and both are borrowed
+        // until the stream has waited.
         let code = unsafe {
             (driver.api.cuMemcpyPeerAsync)(
                 to.address,

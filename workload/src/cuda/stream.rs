@@ -41,12 +41,14 @@ impl Stream {
         })
     }
 
-    /// Does what `work` puts into the queue and waits until it is done. Returns the host's time for that, in us.
+    /// Does what `work` puts into the queue and waits until it is done. Returns the host's time for
+    /// that, in us.
     pub(crate) fn run<'scope>(
         &self,
         work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
     ) -> Result<f64, CudaError> {
-        // What was begun is waited for, however this ends: the device may be writing what the caller owns.
+        // What was begun is waited for, however this ends: the device may be writing what the
+        // caller owns.
         let waiting = Waiting(self);
         let begun = Instant::now();
         work(&Queue::new(self))?;
@@ -72,7 +74,8 @@ impl Stream {
         })
     }
 
-    /// The same in two streams at once: from before the first of both begins until the last of both has ended.
+    /// The same in two streams at once: from before the first of both begins until the last of both
+    /// has ended.
     pub(crate) fn time_both<'scope>(
         &self,
         other: &Self,

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use super::{api::TensorMapBytes, error::CudaError, memory::DeviceMemory};
 use crate::protocol::Dtype;
 
-/// `CU_TENSOR_MAP_SWIZZLE_128B`: packs of 16 bytes change places within a row's 128, so that rows lie in different banks.
+/// `CU_TENSOR_MAP_SWIZZLE_128B`: packs of 16 bytes change places within a row's 128, so that rows
+/// lie in different banks.
 const SWIZZLE_128_BYTES: i32 = 3;
 /// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`.
 const PROMOTION_128_BYTES: i32 = 2;
@@ -32,7 +33,8 @@ fn data_type(dtype: Dtype) -> i32 {
 }
 
 impl<'memory> TensorMap<'memory> {
-    /// Of a matrix with so many rows of so many elements without anything between them, in tiles of so many rows.
+    /// Of a matrix with so many rows of so many elements without anything between them, in tiles of
+    /// so many rows.
     pub(crate) fn new(
         memory: &'memory DeviceMemory,
         dtype: Dtype,
@@ -53,8 +55,8 @@ impl<'memory> TensorMap<'memory> {
             [1, 1],
         );
         let mut bytes = TensorMapBytes([0; 16]);
-        // SAFETY: the arrays have an element for each dimension, one less for the strides, and outlive the call; the map
-        // does not outlive the memory.
+        // SAFETY: the arrays have an element for each dimension, one less for the strides, and
+        // outlive the call; the map does not outlive the memory.
         let code = unsafe {
             encode(
                 &raw mut bytes,

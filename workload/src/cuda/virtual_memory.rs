@@ -13,7 +13,8 @@ use super::{
 /// `CU_MEM_ALLOC_GRANULARITY_MINIMUM`.
 const MINIMUM: i32 = 0;
 
-/// Memory of a device without an address. It is given back when the last who has it, or has it mapped, lets go.
+/// Memory of a device without an address. It is given back when the last who has it, or has it
+/// mapped, lets go.
 pub(crate) struct PhysicalMemory {
     /// It is the context's, and so is given back before that.
     _context: Rc<Context>,
@@ -109,12 +110,14 @@ impl AddressRange {
         );
         let (address, bytes) = (self.address + offset_bytes, memory.bytes as usize);
         let driver = self.context.driver();
-        // SAFETY: the addresses are reserved and have nothing behind them, and the memory is that large.
+        // SAFETY: the addresses are reserved and have nothing behind them, and the memory is that
+        // large.
         let code = unsafe { (self.api.cuMemMap)(address, bytes, 0, memory.handle, 0) };
         driver.done(code, format!("map {bytes} bytes"))?;
         self.mapped.insert(offset_bytes, Rc::clone(memory));
         let access = Access::for_device(self.context.device.handle);
-        // SAFETY: all of these addresses have memory behind them, and the structure outlives the call.
+        // SAFETY: all of these addresses have memory behind them, and the structure outlives the
+        // call.
         let code = unsafe { (self.api.cuMemSetAccess)(address, bytes, &raw const access, 1) };
         driver.done(code, format!("allow access to {bytes} bytes"))
     }
@@ -123,7 +126,8 @@ impl AddressRange {
         let Some(memory) = self.mapped.remove(&offset_bytes) else {
             return Ok(());
         };
-        // SAFETY: it was mapped there with this size, and nothing that uses it is under way, since streams are waited for.
+        // SAFETY: it was mapped there with this size, and nothing that uses it is under way, since
+        // streams are waited for.
         let code =
             unsafe { (self.api.cuMemUnmap)(self.address + offset_bytes, memory.bytes as usize) };
         self.context
@@ -141,7 +145,8 @@ impl AddressRange {
         self.check(offset_bytes, bytes);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
-            // SAFETY: there is memory behind all of these addresses, borrowed until the stream has waited.
+            // SAFETY: there is memory behind all of these addresses, borrowed until the stream has
+            // waited.
             let code = unsafe {
                 (driver.api.cuMemsetD8Async)(address, value, bytes as usize, stream.handle)
             };
@@ -159,8 +164,8 @@ impl AddressRange {
         self.check(offset_bytes, budget.len() as u64);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
-            // SAFETY: there is memory behind all of these addresses, and the room is as large; both are borrowed until the
-            // stream has waited.
+            // SAFETY: there is memory behind all of these addresses, and the room is as large; both
+            // are borrowed until the stream has waited.
             let code = unsafe {
                 (driver.api.cuMemcpyDtoHAsync_v2)(
                     budget.as_mut_ptr().cast(),
@@ -206,7 +211,8 @@ impl Drop for AddressRange {
             // Nothing more can be done about an error here.
             let _ = self.unmap(offset_bytes);
         }
-        // SAFETY: the addresses came from the driver with this size and are given back once, with nothing behind them.
+        // SAFETY: the addresses came from the driver with this size and are given back once, with
+        // nothing behind them.
         unsafe { (self.api.cuMemAddressFree)(self.address, self.bytes as usize) };
     }
 }

@@ -115,7 +115,8 @@ impl GpuInfo {
     }
 }
 
-/// What a GPU can do in a second with numbers of a type, by the tensor cores where there are any for it.
+/// What a GPU can do in a second with numbers of a type, by the tensor cores where there are any
+/// for it.
 pub(crate) fn compute_peak(device: &Device, dtype: Dtype) -> Reading<Rated> {
     let rated = |peaks: &Peaks| {
         let per_second = peaks.of_type(dtype)?;
@@ -145,7 +146,8 @@ fn peaks(device: &Device) -> Reading<Peaks> {
     found.map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }
 
-/// What the bus to a GPU's memory can carry. A driver that gives 0 for one of the numbers does not know it.
+/// What the bus to a GPU's memory can carry. A driver that gives 0 for one of the numbers does not
+/// know it.
 pub(crate) fn memory_bandwidth(device: &Device) -> Reading<f64> {
     let number = |attribute| {
         device

@@ -1,4 +1,5 @@
-//! What a chip can do in a second, by its data sheet. Of a chip that is not in the table nothing is known.
+//! What a chip can do in a second, by its data sheet. Of a chip that is not in the table nothing is
+//! known.
 
 use serde::Serialize;
 
@@ -7,8 +8,8 @@ use crate::protocol::Dtype;
 /// A compute capability, as (9, 0).
 type Capability = (u32, u32);
 
-/// Operations of a multiprocessor in one clock, without sparsity, for each compute capability. A fused multiplication
-/// and addition counts as two.
+/// Operations of a multiprocessor in one clock, without sparsity, for each compute capability. A
+/// fused multiplication and addition counts as two.
 const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ((7, 5), &[("fp32", 128.0), ("fp16", 1024.0)]),
     (
@@ -55,10 +56,12 @@ const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ),
 ];
 
-/// Chips that on boards for gamers have tensor cores of half the rate, as far as products are added up in 32 bits.
+/// Chips that on boards for gamers have tensor cores of half the rate, as far as products are added
+/// up in 32 bits.
 const HALVED: [Capability; 2] = [(8, 6), (8, 9)];
 
-/// The clock at which NVIDIA counts what its SXM boards with Hopper do: the highest that the driver gives is faster.
+/// The clock at which NVIDIA counts what its SXM boards with Hopper do: the highest that the driver
+/// gives is faster.
 const HOPPER_SXM_MHZ: f64 = 1830.0;
 
 /// What a chip can do in a second at one clock.

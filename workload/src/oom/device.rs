@@ -1,4 +1,5 @@
-//! The memory that something is shown on, whether a GPU's or a model's. Whatever is refused is refused in CUDA's words.
+//! The memory that something is shown on, whether a GPU's or a model's. Whatever is refused is
+//! refused in CUDA's words.
 
 use std::{any::Any, time::Duration};
 
@@ -68,8 +69,9 @@ pub(crate) trait Second {
     /// As the system counts it; `None` in a model.
     fn pid(&self) -> Option<u32>;
 
-    /// Has it ask for so much, and give that back at once where it gets it. `is_to_fit` keeps it from asking for what
-    /// others are to have. While it is waited for, `look` is called again and again, and its error ends that.
+    /// Has it ask for so much, and give that back at once where it gets it. `is_to_fit` keeps it
+    /// from asking for what others are to have. While it is waited for, `look` is called again and
+    /// again, and its error ends that.
     fn ask(
         &mut self,
         bytes: u64,

@@ -1,12 +1,12 @@
-//! Memory that runs out, shown safely and as it really is: demonstrations for people who want to understand an
-//! out-of-memory, or to see what it looks like in their dashboard.
+//! Memory that runs out, shown safely and as it really is: demonstrations for people who want to
+//! understand an out-of-memory, or to see what it looks like in their dashboard.
 //!
 //! - A [`Scenario`] is one demonstration; [`all`] has them, a file each in `scenarios`.
-//! - [`ScenarioContext`] is what a scenario stands on. It keeps to the rules: a reserve stays free for others at all times, the
-//!   real error comes from asking for more than there is, never from draining the card, and everything is given back
-//!   when a scenario ends, however it ends.
-//! - `device` is the memory that it is shown on: a GPU's (`on_cuda`), or a model of one that keeps the same accounts
-//!   (`model`), on the CPU.
+//! - [`ScenarioContext`] is what a scenario stands on. It keeps to the rules: a reserve stays free
+//!   for others at all times, the real error comes from asking for more than there is, never from
+//!   draining the card, and everything is given back when a scenario ends, however it ends.
+//! - `device` is the memory that it is shown on: a GPU's (`on_cuda`), or a model of one that keeps
+//!   the same accounts (`model`), on the CPU.
 //! - [`second`] is the other process, where one does not do.
 
 pub mod second;
@@ -39,12 +39,14 @@ use crate::{
 pub(crate) struct Setting {
     /// As much as it may hold at a time, where that is less than what the reserve leaves.
     pub(crate) cap_bytes: Option<u64>,
-    /// The program, with arguments, that works as the other process: it calls [`second::work`] with the UUID of the
-    /// device, which is added to them. Without one, what needs another process fails.
+    /// The program, with arguments, that works as the other process: it calls [`second::work`] with
+    /// the UUID of the device, which is added to them. Without one, what needs another process
+    /// fails.
     pub(crate) second: Vec<OsString>,
 }
 
-/// Shows a scenario, reports what happens, gives everything back, and returns the exit code. Setting `interrupted` frees the memory at once.
+/// Shows a scenario, reports what happens, gives everything back, and returns the exit code.
+/// Setting `interrupted` frees the memory at once.
 pub(crate) fn run(
     scenario: &Scenario,
     hold_seconds: f64,

@@ -20,7 +20,8 @@ const KERNELS: Code = ptx!("oom");
 /// What a process takes of a large GPU by being there; a small one has less for it.
 const CONTEXT_BYTES: u64 = 768 << 20;
 
-/// The share of all memory that the driver may take beside what it is asked for; tables of pages are far smaller.
+/// The share of all memory that the driver may take beside what it is asked for; tables of pages
+/// are far smaller.
 const OVERHEAD: u64 = 512;
 /// What it takes to use each kind of memory once.
 const WARM_BYTES: u64 = 64 << 20;
@@ -42,8 +43,8 @@ impl<'a> OnCuda<'a> {
         if gpu.memory_budget()?.usable_bytes() < WARM_BYTES {
             return Ok(new);
         }
-        // What the driver sets up at the first use of each kind of memory stays, and is no part of what is shown. An
-        // older driver has not all of this, which is told by what needs it.
+        // What the driver sets up at the first use of each kind of memory stays, and is no part of
+        // what is shown. An older driver has not all of this, which is told by what needs it.
         new.start(1)?;
         let warm = |pool: Box<dyn Pool>| {
             pool.allocate(1).map(drop)?;
@@ -71,8 +72,8 @@ impl Device for OnCuda<'_> {
         self.gpu.context.memory()
     }
 
-    /// The driver keeps small pieces that were freed, and gives them back before it refuses anything, as what is more
-    /// than there can be.
+    /// The driver keeps small pieces that were freed, and gives them back before it refuses
+    /// anything, as what is more than there can be.
     fn settle(&self) {
         if let Ok(FreeMemory { total_bytes, .. }) = self.free() {
             let _ = self.gpu.context.allocate(total_bytes + total_bytes / 8);

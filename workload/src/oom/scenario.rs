@@ -20,8 +20,8 @@ pub struct Scenario {
     pub fixes: &'static [&'static str],
     /// What one learns from it.
     pub lesson: &'static str,
-    /// Shows it, step by step. What it holds is given back when this returns. It fails where there is no room, somebody
-    /// asks to stop, or it does not happen as it should.
+    /// Shows it, step by step. What it holds is given back when this returns. It fails where there
+    /// is no room, somebody asks to stop, or it does not happen as it should.
     #[serde(skip)]
     pub(super) run: fn(&mut ScenarioContext<'_>) -> Result<(), Stop>,
 }

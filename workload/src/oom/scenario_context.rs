@@ -21,7 +21,8 @@ use crate::{
 
 /// How long memory is held where nobody says.
 const USUAL_HOLD_SECONDS: f64 = 3.0;
-/// However long somebody asks for: nobody should be kept from a device by a demonstration that was forgotten.
+/// However long somebody asks for: nobody should be kept from a device by a demonstration that was
+/// forgotten.
 const LONGEST_HOLD_SECONDS: f64 = 600.0;
 /// What the driver hands out whole: anything between two multiples of it counts as the larger.
 const PAGE_BYTES: u64 = 2 << 20;
@@ -179,7 +180,8 @@ impl<'a> ScenarioContext<'a> {
         Ok(held)
     }
 
-    /// What the driver says to a request for more than can be free, whoever lets go of what meanwhile.
+    /// What the driver says to a request for more than can be free, whoever lets go of what
+    /// meanwhile.
     pub(crate) fn refused(&self, bytes: u64) -> Result<CudaError, Stop> {
         match self.device.allocate(bytes) {
             Err(error) if error.is_out_of_memory() => Ok(error),
@@ -206,7 +208,8 @@ impl<'a> ScenarioContext<'a> {
         self.wait(self.hold)
     }
 
-    /// Waits, shows how full the device is, and stops where somebody asks for that or others need memory.
+    /// Waits, shows how full the device is, and stops where somebody asks for that or others need
+    /// memory.
     pub(crate) fn wait(&mut self, time: Duration) -> Result<(), Stop> {
         let end = Instant::now() + time;
         loop {

@@ -1,5 +1,5 @@
-//! The other process on a device: a child that asks for memory when it is told to, and says what it got. It ends with its
-//! parent, since its standard input does.
+//! The other process on a device: a child that asks for memory when it is told to, and says what it
+//! got. It ends with its parent, since its standard input does.
 
 use std::{
     ffi::OsString,

@@ -1,6 +1,6 @@
-//! The process that works, as the one that started it sees it: started with a job, listened to line by line, and ended
-//! where it takes too long or nobody wants it any more. A terminal and a server differ in who listens, and in nothing
-//! else.
+//! The process that works, as the one that started it sees it: started with a job, listened to line
+//! by line, and ended where it takes too long or nobody wants it any more. A terminal and a server
+//! differ in who listens, and in nothing else.
 //!
 //! [`line_splitter`] cuts what it writes into lines, [`signals`] says which signals end it.
 
@@ -107,10 +107,11 @@ pub enum WorkerError<E> {
     Listener(E),
 }
 
-/// Has a process do the job, hands on each line that it writes, and returns when it has ended. It takes no longer than
-/// `limit`.
+/// Has a process do the job, hands on each line that it writes, and returns when it has ended. It
+/// takes no longer than `limit`.
 ///
-/// The thread that calls this is the one with which the process ends, whatever becomes of this process.
+/// The thread that calls this is the one with which the process ends, whatever becomes of this
+/// process.
 ///
 /// # Errors
 /// [`WorkerError`]; the process has ended then, too.
@@ -349,7 +350,8 @@ mod tests {
         limit: Duration,
         stop_at: Option<&'static str>,
     ) -> (Result<End, WorkerError<String>>, Kept) {
-        // Whoever started the tests in the background may have had SIGINT ignored, which is inherited.
+        // Whoever started the tests in the background may have had SIGINT ignored, which is
+        // inherited.
         let words = ["--default-signal=INT", "/bin/sh", "-c", script, "worker"];
         let command = WorkerCommand {
             program: "env".into(),

@@ -20,7 +20,8 @@ pub(crate) struct SampleWindow {
 }
 
 impl SampleWindow {
-    /// Of whole samples, and of those that are taken more often and have nothing but what costs little and the energy.
+    /// Of whole samples, and of those that are taken more often and have nothing but what costs
+    /// little and the energy.
     pub(crate) fn new(
         samples: &[GpuSample],
         metered: &[GpuSample],
@@ -51,8 +52,8 @@ impl SampleWindow {
         self.mean(|sample| within(&sample.activity, |activity| of(activity).clone()))
     }
 
-    /// The mean of what the driver said of this process; unknown where it lists it nowhere, as under a number of another
-    /// namespace.
+    /// The mean of what the driver said of this process; unknown where it lists it nowhere, as
+    /// under a number of another namespace.
     pub(super) fn own_process(&self, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
         self.mean(|sample| {
             within(&sample.processes, |processes| {
@@ -89,7 +90,8 @@ impl SampleWindow {
         }
     }
 
-    /// The same by the board's own measurements of its power, in the time between the counter's first and last count.
+    /// The same by the board's own measurements of its power, in the time between the counter's
+    /// first and last count.
     pub(super) fn joules_by_power(&self) -> Reading<f64> {
         let watts = self.mean_of(&self.metered, |sample| match &sample.power.instant_watts {
             Reading::Absent(_) => sample.power.draw_watts.clone(),

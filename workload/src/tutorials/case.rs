@@ -39,7 +39,8 @@ const GPU: &str = "H200";
 /// Of the CPU beside it.
 const CORES: usize = 16;
 
-/// The time that a framework takes, by the host's clock and with everything that it does around the work.
+/// The time that a framework takes, by the host's clock and with everything that it does around the
+/// work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Framework {
     /// As `CuPy`.

@@ -1,4 +1,5 @@
-//! The cases: what tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L show, with the times that frameworks take.
+//! The cases: what tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L show, with the times that
+//! frameworks take.
 
 use super::{
     case::{

@@ -1,4 +1,5 @@
-//! Tutorial benchmarks: small programs that tutorials show, each in all its variants, beside the times that frameworks take.
+//! Tutorial benchmarks: small programs that tutorials show, each in all its variants, beside the
+//! times that frameworks take.
 //!
 //! - [`cases`] is the table of them, and [`case`] what stands in it.
 //! - [`programs`] are those that are no workload of the catalogue.

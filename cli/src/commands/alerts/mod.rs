@@ -1,4 +1,5 @@
-//! `gpumon alerts`: the rules of an alert file, checked, tried out and exported; and those of a running server.
+//! `gpumon alerts`: the rules of an alert file, checked, tried out and exported; and those of a
+//! running server.
 
 mod test;
 

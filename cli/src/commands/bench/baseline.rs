@@ -30,7 +30,8 @@ const SHORTEST_US: f64 = 20.0;
 /// Whether results are stored, or held against those that are.
 #[derive(Debug, clap::Args)]
 pub(super) struct BaselineArgs {
-    /// Store the verified results of each GPU as its baseline, in the place of those of the same workload, type and size
+    /// Store the verified results of each GPU as its baseline, in the place of those of the same
+    /// workload, type and size
     #[arg(long, conflicts_with_all = ["compare", "pairs", "engine"])]
     save_baseline: bool,
 
@@ -45,8 +46,8 @@ pub(super) struct BaselineArgs {
 }
 
 impl BaselineArgs {
-    /// Where the results of a job are stored, and the baselines that they are held against. That job is made one of exactly
-    /// their work. `None` where neither is asked for.
+    /// Where the results of a job are stored, and the baselines that they are held against. That
+    /// job is made one of exactly their work. `None` where neither is asked for.
     ///
     /// # Errors
     /// Where nothing can be stored, or there is no such baseline.
@@ -133,7 +134,8 @@ impl Store {
         }
     }
 
-    /// Stores what was taken of a run on these devices, and says what is not stored, or had no baseline among `works`.
+    /// Stores what was taken of a run on these devices, and says what is not stored, or had no
+    /// baseline among `works`.
     ///
     /// # Errors
     /// Where nothing is to be stored, or nothing can be.
@@ -214,7 +216,8 @@ fn reason_against(outcome: &Outcome, load: Option<&Load>) -> Option<&'static str
     }
 }
 
-/// What is compared of a result: by the GPU's clock where there is one. `None` where nothing was timed.
+/// What is compared of a result: by the GPU's clock where there is one. `None` where nothing was
+/// timed.
 pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Measurement> {
     let times = outcome.device_time.as_ref();
     let times = times.or(outcome.host_time.as_ref())?;
@@ -231,8 +234,8 @@ pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Meas
     })
 }
 
-/// What the baselines have: of these workloads and this type, or all of it. What this version does not know any more is
-/// left out.
+/// What the baselines have: of these workloads and this type, or all of it. What this version does
+/// not know any more is left out.
 ///
 /// # Errors
 /// Where there is none.

@@ -25,7 +25,8 @@ pub(crate) enum Earlier {
     Baselines(Benchmarks),
 }
 
-/// As much of a result as tells which it is and how long it took: all that every version has written.
+/// As much of a result as tells which it is and how long it took: all that every version has
+/// written.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Old {
     id: String,
@@ -53,7 +54,8 @@ pub(super) struct Compared {
     pub(super) ratio: f64,
     /// Whether it is slower by more than both medians are uncertain.
     pub(super) is_slower: bool,
-    /// The same ratio to the median of the baselines of other GPUs of the same model, where there are any.
+    /// The same ratio to the median of the baselines of other GPUs of the same model, where there
+    /// are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) siblings: Option<f64>,
     /// The median before, in us.
@@ -87,8 +89,8 @@ impl Earlier {
         matches!(self, Self::Baselines(_))
     }
 
-    /// Beside the baseline of the same GPU, or beside the last one of the same work, if possible on the same device; `None`
-    /// where there is none.
+    /// Beside the baseline of the same GPU, or beside the last one of the same work, if possible on
+    /// the same device; `None` where there is none.
     pub(super) fn beside(&self, outcome: &Outcome) -> Option<Compared> {
         match self {
             Self::Results(results) => beside_results(results, outcome),
@@ -145,7 +147,8 @@ fn beside_results(results: &[Old], outcome: &Outcome) -> Option<Compared> {
     let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
     let is_there =
         |old: &&Old| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
-    // Between other GPUs there may be another link, so that of several pairs none stands for another.
+    // Between other GPUs there may be another link, so that of several pairs none stands for
+    // another.
     let may_stand_for_it = |_: &&Old| to.is_none() || all().count() == 1;
     let old = all()
         .find(is_there)

@@ -39,13 +39,15 @@ const BELOW: u8 = 4;
 
 /// Benchmark GPUs and CPU with verified workloads
 ///
-/// Without an ID, every workload runs that the device supports. Each result is verified on random data against a
-/// reference of higher precision, before and after timing. Times are medians of at least ten iterations, measured by
-/// the GPU and by the host, until they vary by 0.5 % or two seconds have passed. Clocks, power and throttle reasons are
-/// recorded at the same time. The NVIDIA driver is required, the CUDA toolkit is not. 3 % of the GPU memory, at least
-/// 512 MiB, stay free for other processes.
+/// Without an ID, every workload runs that the device supports. Each result is verified on random
+/// data against a reference of higher precision, before and after timing. Times are medians of at
+/// least ten iterations, measured by the GPU and by the host, until they vary by 0.5 % or two
+/// seconds have passed. Clocks, power and throttle reasons are recorded at the same time. The
+/// NVIDIA driver is required, the CUDA toolkit is not. 3 % of the GPU memory, at least 512 MiB,
+/// stay free for other processes.
 ///
-/// One run at a time uses a GPU. A GPU on which another user computes is refused; --share overrides this.
+/// One run at a time uses a GPU. A GPU on which another user computes is refused; --share overrides
+/// this.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct BenchArgs {
@@ -60,13 +62,13 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum)]
     dtype: Option<Dtype>,
 
-    /// Problem size: elements per array or rows per matrix (4096, 1e7, 64Mi), or bytes per array (256MiB); by default,
-    /// chosen for the device
+    /// Problem size: elements per array or rows per matrix (4096, 1e7, 64Mi), or bytes per array
+    /// (256MiB); by default, chosen for the device
     #[arg(long, value_name = "SIZE", value_parser = parse_amount)]
     size: Option<Amount>,
 
-    /// Shape of `matmul` in place of a size, on a GPU: rows and columns of the product, and the number of terms of each of
-    /// its elements
+    /// Shape of `matmul` in place of a size, on a GPU: rows and columns of the product, and the
+    /// number of terms of each of its elements
     #[arg(long, value_name = "MxNxK", conflicts_with_all = ["size", "beside", "pairs", "save_baseline", "baseline"])]
     shape: Option<Shape>,
 
@@ -97,8 +99,8 @@ pub(crate) struct BenchArgs {
     #[command(flatten)]
     baseline: BaselineArgs,
 
-    /// Exit with code 4 if any result falls below this ratio (0.9 or 90%) of the earlier result (with --compare), of the
-    /// baseline (with --baseline) or of the theoretical peak
+    /// Exit with code 4 if any result falls below this ratio (0.9 or 90%) of the earlier result
+    /// (with --compare), of the baseline (with --baseline) or of the theoretical peak
     #[arg(long, value_name = "RATIO", value_parser = parse_share)]
     fail_below: Option<f64>,
 }

@@ -76,7 +76,8 @@ impl Table {
         }
     }
 
-    /// The next line, below the headings where it is the first, and below its device where that is another one.
+    /// The next line, below the headings where it is the first, and below its device where that is
+    /// another one.
     pub(super) fn lines(
         &mut self,
         outcome: &Outcome,
@@ -141,7 +142,8 @@ impl Table {
     }
 }
 
-/// All columns that there could be on these devices. Those with the highest rank go first where there is no room.
+/// All columns that there could be on these devices. Those with the highest rank go first where
+/// there is no room.
 fn fields(
     Layout {
         subject,
@@ -426,7 +428,8 @@ pub(crate) fn format_remarks(
     remarks
 }
 
-/// The line of a framework that ran beside this, so many columns from the left; `line` is how a table writes an outcome.
+/// The line of a framework that ran beside this, so many columns from the left; `line` is how a
+/// table writes an outcome.
 pub(crate) fn format_framework(
     columns: &Columns,
     indent: usize,

@@ -1,4 +1,5 @@
-//! `gpumon completions`: what a shell needs to complete gpumon's arguments, made of the arguments themselves.
+//! `gpumon completions`: what a shell needs to complete gpumon's arguments, made of the arguments
+//! themselves.
 
 use clap::{ValueEnum, ValueHint, builder::PossibleValuesParser};
 use clap_complete::{Shell, generate};
@@ -16,8 +17,8 @@ use crate::{
 
 /// Print shell completions
 ///
-/// Packages install them for all three shells. They include the options of nvidia-smi after `gpumon smi` and
-/// `gpumon`, but not for a link named nvidia-smi.
+/// Packages install them for all three shells. They include the options of nvidia-smi after `gpumon
+/// smi` and `gpumon`, but not for a link named nvidia-smi.
 ///
 /// To install them manually, write them to:
 ///
@@ -124,7 +125,8 @@ fn names(gpumon: &clap::Command) -> Vec<String> {
     shown.map(|command| command.get_name().to_owned()).collect()
 }
 
-/// What the script for fish lacks: the values of arguments without a name, and those of options before a command.
+/// What the script for fish lacks: the values of arguments without a name, and those of options
+/// before a command.
 fn fish_values(command: &clap::Command) -> String {
     let values = |argument: &clap::Arg| {
         let names = argument

@@ -23,8 +23,9 @@ use crate::{
 
 /// Check and show settings, and print an example of a settings file
 ///
-/// A settings file in TOML sets what a variable or an option sets, by the same names. The last of these holds:
-/// /etc/gpumon/config.toml, `$XDG_CONFIG_HOME/gpumon/config.toml`, environment variables, options.
+/// A settings file in TOML sets what a variable or an option sets, by the same names. The last of
+/// these holds: /etc/gpumon/config.toml, `$XDG_CONFIG_HOME/gpumon/config.toml`, environment
+/// variables, options.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES, disable_help_subcommand = true)]
 pub(crate) struct ConfigArgs {

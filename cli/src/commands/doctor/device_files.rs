@@ -81,7 +81,8 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-/// `nvidia0`, `nvidiactl` and `nvidia-uvm`; not `nvidia-caps`, which is a folder, nor files of other services.
+/// `nvidia0`, `nvidiactl` and `nvidia-uvm`; not `nvidia-caps`, which is a folder, nor files of
+/// other services.
 fn is_nvidia(name: &str) -> bool {
     let rest = name.strip_prefix("nvidia");
     name == UVM

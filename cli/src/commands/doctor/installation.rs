@@ -148,7 +148,8 @@ fn refused(error: &SourceError, kernel_driver: Option<&str>) -> Finding {
     }
 }
 
-/// The version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Release Build  (...)`.
+/// The version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Release Build
+/// (...)`.
 fn version(text: &str) -> Option<&str> {
     let is_version =
         |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());

@@ -1,9 +1,10 @@
-//! `gpumon doctor`: what is the matter with this machine's GPUs and driver, and what to do about it.
+//! `gpumon doctor`: what is the matter with this machine's GPUs and driver, and what to do about
+//! it.
 //!
 //! - [`finding`] is the result of a check; [`report`] prints findings and readings.
 //! - [`machine`] is the file system around the driver.
-//! - The checks: [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`],
-//!   [`gpus`] and [`state`], which is that of gpumon itself.
+//! - The checks: [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`], [`gpus`]
+//!   and [`state`], which is that of gpumon itself.
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
 mod bundle;
@@ -42,8 +43,8 @@ use crate::{
 
 /// Check driver, permissions and GPUs, and print how to fix what is wrong
 ///
-/// The exit code is 0 if every check passes, 1 if there is a warning or an error, and one of the codes below if the
-/// GPUs cannot be read. With --bundle, it is 0 if the archive is written.
+/// The exit code is 0 if every check passes, 1 if there is a warning or an error, and one of the
+/// codes below if the GPUs cannot be read. With --bundle, it is 0 if the archive is written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct DoctorArgs {

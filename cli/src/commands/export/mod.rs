@@ -32,16 +32,18 @@ use crate::{
 
 /// Print a recording, or the history of a running server, as CSV or JSON
 ///
-/// One row per sample and GPU, in the columns of `gpumon --csv`; MIG devices and the host have rows of their own where
-/// readings of theirs are asked for. Units are in the column names, and times are UTC. History that is older than ten minutes has means over ten seconds or more, with a minimum and a maximum of each.
+/// One row per sample and GPU, in the columns of `gpumon --csv`; MIG devices and the host have rows
+/// of their own where readings of theirs are asked for. Units are in the column names, and times
+/// are UTC. History that is older than ten minutes has means over ten seconds or more, with a
+/// minimum and a maximum of each.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct ExportArgs {
     /// Recording to export; by default, the history of the running server
     file: Option<PathBuf>,
 
-    /// First moment: a date, a time of day or both, a time before now (of a recording: before its end), as -2h, or after
-    /// the first sample, as +90s
+    /// First moment: a date, a time of day or both, a time before now (of a recording: before its
+    /// end), as -2h, or after the first sample, as +90s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<Moment>,
 
@@ -53,8 +55,9 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
 
-    /// Print only these readings beside time and GPU, comma-separated; `help` lists them. Readings of MIG devices begin with
-    /// `mig.`, those of the host with `host.`; `all`, `mig` and `host` are all of a kind
+    /// Print only these readings beside time and GPU, comma-separated; `help` lists them. Readings
+    /// of MIG devices begin with `mig.`, those of the host with `host.`; `all`, `mig` and `host`
+    /// are all of a kind
     #[arg(long, value_name = "NAMES")]
     metrics: Option<String>,
 
@@ -62,7 +65,8 @@ pub(crate) struct ExportArgs {
     #[arg(long, requires = "file")]
     processes: bool,
 
-    /// Time of one row of history, for example 10s or 1m; by default, as fine as 5000 rows per GPU allow
+    /// Time of one row of history, for example 10s or 1m; by default, as fine as 5000 rows per GPU
+    /// allow
     #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "file")]
     resolution: Option<Duration>,
 

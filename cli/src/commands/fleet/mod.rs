@@ -95,7 +95,8 @@ pub(super) struct OnceArgs {
     words: Vec<String>,
 }
 
-/// Options of `gpumon serve` with variables and keys of their own, so that both can run on one machine.
+/// Options of `gpumon serve` with variables and keys of their own, so that both can run on one
+/// machine.
 #[derive(Debug)]
 pub(crate) struct OfFleet;
 

@@ -26,9 +26,9 @@ use crate::{
 
 /// Print the properties and theoretical peak rates of GPUs and CPU
 ///
-/// Properties come from the CUDA driver. Peak rates are computed from the number of multiprocessors, the maximum clock
-/// and the data sheet of the architecture, without sparsity; for an unknown architecture they are absent. Links come
-/// from NVML.
+/// Properties come from the CUDA driver. Peak rates are computed from the number of
+/// multiprocessors, the maximum clock and the data sheet of the architecture, without sparsity; for
+/// an unknown architecture they are absent. Links come from NVML.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct InfoArgs {

@@ -39,8 +39,8 @@ pub(super) struct History {
     /// Ids of the fields, up to 8.
     #[schemars(length(min = 1, max = 8))]
     fields: Vec<String>,
-    /// First moment: a date, a time of day or both in local time, as 2026-11-23T20:00, or a time before now, as -2h; -10m
-    /// if omitted.
+    /// First moment: a date, a time of day or both in local time, as 2026-11-23T20:00, or a time
+    /// before now, as -2h; -10m if omitted.
     since: Option<String>,
     /// First moment that is left out, in the same forms; now if omitted.
     until: Option<String>,

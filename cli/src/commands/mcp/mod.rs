@@ -1,4 +1,5 @@
-//! `gpumon mcp`: answers the tools of AI assistants, by the Model Context Protocol over standard input and output.
+//! `gpumon mcp`: answers the tools of AI assistants, by the Model Context Protocol over standard
+//! input and output.
 //!
 //! - The library `rmcp` speaks the protocol.
 //! - [`now`], [`history`] and [`usage`] have the tools. A tool is a structure of its arguments;

@@ -20,7 +20,8 @@ use crate::{
 pub(super) struct Sources {
     source: SourceArgs,
     past: PastArgs,
-    /// The driver, once it was opened: a second time takes as long again, and a simulation would begin anew.
+    /// The driver, once it was opened: a second time takes as long again, and a simulation would
+    /// begin anew.
     opened: Mutex<Option<Arc<dyn Source>>>,
 }
 

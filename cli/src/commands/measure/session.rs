@@ -35,7 +35,8 @@ const IDLE: Duration = Duration::from_secs(1);
 /// Who has measured once often does so again.
 const MEASURES_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Records of this time are remembered for measurements that begin: what comes next tells of the time before, too.
+/// Records of this time are remembered for measurements that begin: what comes next tells of the
+/// time before, too.
 const REMEMBERED_MS: u64 = 2_500;
 
 /// How often what waits is looked at, where nothing else happens.
@@ -185,7 +186,8 @@ impl Session {
     fn begin(&mut self, number: u64, name: Option<String>, root: u32, at_ms: f64) {
         let mut measurement = Measurement::new(name, root, at_ms);
         if !self.trees.contains_key(&root) {
-            // PIDs are used again. The client's own tree stays: it knows what parents that have ended left behind.
+            // PIDs are used again. The client's own tree stays: it knows what parents that have
+            // ended left behind.
             let measured: BTreeSet<u32> = self
                 .measurements
                 .all()

@@ -47,11 +47,12 @@ Exit codes: 0 success, 1 error or no costs in the file, 2 invalid argument or no
 enum Action {
     /// Print what each cell cost when it was run last
     ///
-    /// A notebook keeps the cost of each cell that held a GPU in the cell's metadata, where it was run in JupyterLab, or
-    /// without a browser by papermill, nbconvert or nbclient with gpumon's hooks. Peak memory of all cells is the highest
-    /// of one; duration, GPU time and energy are sums over the cells that are listed. A cost that does not belong to the
-    /// cell's last run, because gpumon did not see that run or the cell was changed after it, is marked as of an earlier
-    /// run and is not in the sums.
+    /// A notebook keeps the cost of each cell that held a GPU in the cell's metadata, where it was
+    /// run in JupyterLab, or without a browser by papermill, nbconvert or nbclient with gpumon's
+    /// hooks. Peak memory of all cells is the highest of one; duration, GPU time and energy are
+    /// sums over the cells that are listed. A cost that does not belong to the cell's last run,
+    /// because gpumon did not see that run or the cell was changed after it, is marked as of an
+    /// earlier run and is not in the sums.
     Report {
         /// Notebook file
         file: PathBuf,

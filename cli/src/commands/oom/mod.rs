@@ -29,10 +29,11 @@ use crate::{
 
 /// Demonstrate out-of-memory errors safely, with cause and fix
 ///
-/// A demo allocates GPU memory as an application would, shows the error of the driver, and explains its cause and fix.
-/// 3 % of the memory, at least 512 MiB, stay free for other processes at all times: the error is provoked by a request
-/// larger than the GPU, never by exhausting it. All memory is released at the end, on Ctrl+C, and if gpumon is killed.
-/// Without a GPU, the demo runs on a model of GPU memory.
+/// A demo allocates GPU memory as an application would, shows the error of the driver, and explains
+/// its cause and fix. 3 % of the memory, at least 512 MiB, stay free for other processes at all
+/// times: the error is provoked by a request larger than the GPU, never by exhausting it. All
+/// memory is released at the end, on Ctrl+C, and if gpumon is killed. Without a GPU, the demo runs
+/// on a model of GPU memory.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct OomArgs {
@@ -43,7 +44,8 @@ pub(crate) struct OomArgs {
     #[command(flatten)]
     place: WhereArgs,
 
-    /// Time to hold the memory, for example 500ms, 3s or 2m, up to 10m; each step takes a third of it, at most a second
+    /// Time to hold the memory, for example 500ms, 3s or 2m, up to 10m; each step takes a third of
+    /// it, at most a second
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = |text: &str| HOLD.parse(text))]
     hold: Duration,
 
@@ -51,7 +53,8 @@ pub(crate) struct OomArgs {
     #[arg(long)]
     json: bool,
 
-    /// Run as the second process on the GPU with this UUID, and allocate what standard input requests
+    /// Run as the second process on the GPU with this UUID, and allocate what standard input
+    /// requests
     #[arg(long, value_name = "UUID", hide = true)]
     second: Option<String>,
 }

@@ -36,9 +36,10 @@ use crate::{
 
 /// Record readings into a file, to replay, export or compare them later
 ///
-/// Readings come from a running server; without a server, or with --source, the driver is read directly. The file has the
-/// records of `gpumon collect`, compressed by gzip: `zcat FILE` prints them. They are written every ten seconds, so that a
-/// recorder that is killed loses no more than that. Ctrl-C ends a recording.
+/// Readings come from a running server; without a server, or with --source, the driver is read
+/// directly. The file has the records of `gpumon collect`, compressed by gzip: `zcat FILE` prints
+/// them. They are written every ten seconds, so that a recorder that is killed loses no more than
+/// that. Ctrl-C ends a recording.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct RecordArgs {
@@ -53,7 +54,8 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = |text: &str| LONG_TIME.parse(text))]
     duration: Option<Duration>,
 
-    /// Begin a new file at this size, for example 100MB; the full one is renamed to FILE.1, FILE.1 to FILE.2, and so on
+    /// Begin a new file at this size, for example 100MB; the full one is renamed to FILE.1, FILE.1
+    /// to FILE.2, and so on
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| FILE_SIZE.parse(text))]
     size: Option<u64>,
 

@@ -61,7 +61,8 @@ impl Child {
         let [program, arguments @ ..] = command else {
             return Err(usage!("no command after --"));
         };
-        // From here on nothing ends gpumon before the command. What is ignored, as by nohup, stays so for both.
+        // From here on nothing ends gpumon before the command. What is ignored, as by nohup, stays
+        // so for both.
         let ignored = ignored_signals();
         let signals = FORWARDED
             .into_iter()
@@ -98,7 +99,8 @@ impl Child {
     }
 }
 
-/// A bit for each signal that this process ignores (`SigIgn` in `/proc/self/status`), signal 1 the lowest.
+/// A bit for each signal that this process ignores (`SigIgn` in `/proc/self/status`), signal 1 the
+/// lowest.
 fn ignored_signals() -> u64 {
     let status = bounded::text("/proc/self/status", bounded::TABLE).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -106,7 +108,8 @@ fn ignored_signals() -> u64 {
         .unwrap_or(0)
 }
 
-/// Passes on what other processes send. What a terminal sends, its whole foreground job gets, the command too.
+/// Passes on what other processes send. What a terminal sends, its whole foreground job gets, the
+/// command too.
 fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
     let pid = Pid::from_raw(pid.cast_signed());
     let work = move || {

@@ -40,9 +40,9 @@ use crate::{
 /// held the GPU alone; otherwise, it is a range with an estimate. Activity, links and conditions
 /// are of the whole GPU while the command held it.
 ///
-/// The command has the terminal, standard input and output, and signals as without gpumon; the report is written to standard
-/// error. Readings come ten times a second from a running server, or else from the driver. The command starts at once, and
-/// runs also where there is no GPU.
+/// The command has the terminal, standard input and output, and signals as without gpumon; the
+/// report is written to standard error. Readings come ten times a second from a running server, or
+/// else from the driver. The command starts at once, and runs also where there is no GPU.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct RunArgs {
@@ -191,7 +191,8 @@ impl Measurement {
         self.meter.add_mark(mark);
     }
 
-    /// What the command has written and is not read yet. One that it left running may still hold the pipe.
+    /// What the command has written and is not read yet. One that it left running may still hold
+    /// the pipe.
     fn take_last_marks(&mut self, pipe: Pipe, waiting: &Receiver<Happening>, ended_ms: u64) {
         drop(pipe);
         let until = Instant::now() + LAST_MARKS;

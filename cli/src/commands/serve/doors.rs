@@ -21,8 +21,8 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoorArgs {
-    /// Address and port to listen on; port 0 selects a free port. Beyond loopback, this needs --web-config, and --token-file
-    /// or users or client certificates in it
+    /// Address and port to listen on; port 0 selects a free port. Beyond loopback, this needs
+    /// --web-config, and --token-file or users or client certificates in it
     #[arg(long, env = "GPUMON_LISTEN", default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
     listen: SocketAddr,
 
@@ -35,13 +35,13 @@ pub(crate) struct DoorArgs {
     )]
     pub(super) socket: Option<PathBuf>,
 
-    /// Web configuration of Prometheus' exporters: TLS, client certificates, passwords, headers. Reloaded when it
-    /// changes
+    /// Web configuration of Prometheus' exporters: TLS, client certificates, passwords, headers.
+    /// Reloaded when it changes
     #[arg(long, env = "GPUMON_WEB_CONFIG", value_name = "FILE")]
     web_config: Option<PathBuf>,
 
-    /// Token file: a line `SCOPE NAME TOKEN` for each token, where SCOPE is metrics, read or run. Everybody on the port is
-    /// then asked for one. Reloaded when it changes
+    /// Token file: a line `SCOPE NAME TOKEN` for each token, where SCOPE is metrics, read or run.
+    /// Everybody on the port is then asked for one. Reloaded when it changes
     #[arg(long, env = "GPUMON_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
 
@@ -72,7 +72,8 @@ pub(crate) struct DoorArgs {
 /// What a server for readers of metrics alone has.
 #[derive(Debug, clap::Args)]
 pub(super) struct MetricsDoorArgs {
-    /// Additional address and port for Prometheus, with /metrics, /metrics/dcgm, /metrics/dcgm-4.9, /healthz and /readyz only
+    /// Additional address and port for Prometheus, with /metrics, /metrics/dcgm, /metrics/dcgm-4.9,
+    /// /healthz and /readyz only
     #[arg(long, env = "GPUMON_METRICS_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_place)]
     metrics_listen: Option<Place>,
 }
@@ -95,7 +96,8 @@ enum Show {
     Own,
     /// All processes, with command lines
     All,
-    /// All processes, with program and user. The rest, such as the command line, only if the reader can read it in /proc
+    /// All processes, with program and user. The rest, such as the command line, only if the reader
+    /// can read it in /proc
     Names,
 }
 

@@ -55,13 +55,13 @@ pub(super) use self::doors::DoorArgs;
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
 ///
-/// The server listens on loopback, unless it has TLS (--web-config) and tokens (--token-file), users or client
-/// certificates. To reach it from another machine without them, forward the port: `ssh -L 9123:127.0.0.1:9123 HOST`. A
-/// child process reads the driver; if it hangs or crashes, the server replaces it
-/// and keeps its clients connected.
+/// The server listens on loopback, unless it has TLS (--web-config) and tokens (--token-file),
+/// users or client certificates. To reach it from another machine without them, forward the port:
+/// `ssh -L 9123:127.0.0.1:9123 HOST`. A child process reads the driver; if it hangs or crashes, the
+/// server replaces it and keeps its clients connected.
 ///
-/// The page is at /, the current state as JSON at /api/v1/snapshot, the live stream (WebSocket) at /api/v1/stream, and
-/// Prometheus metrics at /metrics.
+/// The page is at /, the current state as JSON at /api/v1/snapshot, the live stream (WebSocket) at
+/// /api/v1/stream, and Prometheus metrics at /metrics.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 // Each is a switch of its own.
@@ -91,8 +91,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "GPUMON_METRICS_PROCESSES")]
     metrics_processes: bool,
 
-    /// Allow every user who can connect to the port to start and cancel workload runs and to set marks; a token's scope
-    /// stays what it is
+    /// Allow every user who can connect to the port to start and cancel workload runs and to set
+    /// marks; a token's scope stays what it is
     #[arg(long, env = "GPUMON_ALLOW_RUNS")]
     allow_runs: bool,
 
@@ -118,7 +118,8 @@ pub(crate) struct ServeArgs {
 /// Where history is kept.
 #[derive(Debug, clap::Args)]
 struct HistoryArgs {
-    /// Directory for up to a year of history, created for this user only; `none` keeps 6 hours in memory
+    /// Directory for up to a year of history, created for this user only; `none` keeps 6 hours in
+    /// memory
     #[arg(
         long,
         env = "GPUMON_DATA_DIR",
@@ -212,8 +213,8 @@ pub(super) fn in_runtime(served: impl Future<Output = Result>) -> Result {
     served
 }
 
-/// Ends when the program is asked to, or its parent has exited where it is to end with that. A hang-up may have settings
-/// and rules read anew instead.
+/// Ends when the program is asked to, or its parent has exited where it is to end with that. A
+/// hang-up may have settings and rules read anew instead.
 pub(super) fn asked_to_end(
     exit_with_parent: bool,
     reload: Option<Reload>,
@@ -388,7 +389,8 @@ impl ServeArgs {
     }
 }
 
-/// The local socket that was named, which must be there then. A variable that is set to nothing names none.
+/// The local socket that was named, which must be there then. A variable that is set to nothing
+/// names none.
 async fn named_door(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
     match args
         .control
@@ -400,7 +402,8 @@ async fn named_door(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
     }
 }
 
-/// The local socket where programs look by themselves. It is a convenience: without it, all but that works.
+/// The local socket where programs look by themselves. It is a convenience: without it, all but
+/// that works.
 async fn default_door() -> Option<Listener> {
     local::listen()
         .await
@@ -408,7 +411,8 @@ async fn default_door() -> Option<Listener> {
         .ok()
 }
 
-/// The usual limit of 1024 open files is kept for old programs that use select(2); idle connections must not use it up.
+/// The usual limit of 1024 open files is kept for old programs that use select(2); idle connections
+/// must not use it up.
 fn allow_many_connections() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(
@@ -429,8 +433,9 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
 }
 
-/// Completes when a hang-up is to end the server: one that says that its terminal was closed, or of a terminal where there
-/// is nothing to read anew. Any other reads settings files and alert rules anew.
+/// Completes when a hang-up is to end the server: one that says that its terminal was closed, or of
+/// a terminal where there is nothing to read anew. Any other reads settings files and alert rules
+/// anew.
 async fn hung_up(hang_up: &mut Signal, mut reload: Option<Reload>) {
     let had_terminal = isatty(std::io::stdin());
     while hang_up.recv().await.is_some() {

@@ -1,4 +1,5 @@
-//! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and again.
+//! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and
+//! again.
 
 pub(crate) mod csv;
 mod watch;
@@ -47,11 +48,13 @@ pub(crate) struct ShowArgs {
     #[arg(long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS", value_parser = parse_seconds)]
     watch: Option<Duration>,
 
-    /// Print one line per GPU with the memory of each process, like gpustat; --short=command,pid adds more
+    /// Print one line per GPU with the memory of each process, like gpustat; --short=command,pid
+    /// adds more
     #[arg(long, value_name = "PARTS", num_args = 0.., require_equals = true, value_delimiter = ',', value_enum)]
     short: Option<Vec<ShortPart>>,
 
-    /// Add a line with the mean utilization and the sums of memory, power and energy over all GPUs shown
+    /// Add a line with the mean utilization and the sums of memory, power and energy over all GPUs
+    /// shown
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     total: bool,
 

@@ -16,9 +16,9 @@ use crate::{
 
 /// Run as nvidia-smi: same arguments, output and exit codes
 ///
-/// To replace nvidia-smi for programs that parse its output, link gpumon under that name:
-/// `ln -s $(which gpumon) ~/bin/nvidia-smi`. The options also work with plain `gpumon`: `gpumon -L`, `gpumon -q`,
-/// `gpumon dmon`.
+/// To replace nvidia-smi for programs that parse its output, link gpumon under that name: `ln -s
+/// $(which gpumon) ~/bin/nvidia-smi`. The options also work with plain `gpumon`: `gpumon -L`,
+/// `gpumon -q`, `gpumon dmon`.
 ///
 /// Commands and options that change a GPU, other commands such as `mig` and `clocks`, and unknown
 /// options are passed, unchanged, to NVIDIA's own nvidia-smi: the first in `PATH` that is not
@@ -45,7 +45,8 @@ pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
     }
 }
 
-/// nvidia-smi's own command line, without the time that it takes to build gpumon's; `source` is what gpumon is to read.
+/// nvidia-smi's own command line, without the time that it takes to build gpumon's; `source` is
+/// what gpumon is to read.
 pub(crate) fn run_as_nvidia_smi(
     source: &[OsString],
     words: &[OsString],
@@ -63,7 +64,8 @@ fn answer(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
         exit::say("these GPUs are simulated");
     }
     let library = source.library();
-    // A source or a library that was named is asked itself, and no server but one that was named, too.
+    // A source or a library that was named is asked itself, and no server but one that was named,
+    // too.
     let is_any = source.source == SourceChoice::Auto && !source.no_daemon;
     let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named());
     let answers = AnswerSource {

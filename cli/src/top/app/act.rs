@@ -225,7 +225,8 @@ impl App {
         }
     }
 
-    /// While paused, what comes goes to a model that nobody sees, so that nothing of the past is missing then.
+    /// While paused, what comes goes to a model that nobody sees, so that nothing of the past is
+    /// missing then.
     fn pause_or_resume(&mut self) {
         if let Some(live) = self.behind.take() {
             self.model = live;
@@ -318,7 +319,8 @@ impl App {
         self.dialog = Some(Dialog::Process(Box::new(screen)));
     }
 
-    /// What is open is looked at again with every sample, unless the answer to the question before is still to come.
+    /// What is open is looked at again with every sample, unless the answer to the question before
+    /// is still to come.
     pub(super) fn look_again(&mut self) {
         let is_own = self.model.origin == Origin::Driver;
         let inputs = self.inputs.clone();

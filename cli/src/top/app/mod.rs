@@ -167,7 +167,8 @@ impl App {
         next
     }
 
-    /// Says once per span where a server knows less of the past than is shown, and how it would know more.
+    /// Says once per span where a server knows less of the past than is shown, and how it would
+    /// know more.
     fn tell_reach(&mut self, update: &Update) {
         let span_ms = self.state.span_ms();
         let text = match update {

@@ -149,8 +149,8 @@ impl Dialog {
     }
 }
 
-/// Draws a box in the middle of the screen that is as large as these lines, or as the screen, and scrolls in it; where it
-/// is.
+/// Draws a box in the middle of the screen that is as large as these lines, or as the screen, and
+/// scrolls in it; where it is.
 fn draw_box(
     painter: &mut Painter<'_>,
     screen: Rect,

@@ -222,7 +222,8 @@ impl Setup {
         let lines: Vec<Line> = self.items().into_iter().enumerate().map(line).collect();
         // A click beside it leaves it, also where something else is drawn.
         painter.hit(screen, Hit::Dialog(usize::MAX));
-        // Processes are seen below their columns, GPUs and charts above the rest, and what was saved at the bottom.
+        // Processes are seen below their columns, GPUs and charts above the rest, and what was
+        // saved at the bottom.
         let height = (screen.height * 3 / 5).min(lines.len() as u16 + 2);
         let y = if self.page == Page::Columns {
             1

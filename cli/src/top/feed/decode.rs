@@ -6,7 +6,8 @@ use gpumon_server::frame::{ClientFrame, ServerFrame};
 
 use crate::top::model::Update;
 
-/// What a frame of a server says; `None` where that is of no concern here, or of a kind that a newer server knows.
+/// What a frame of a server says; `None` where that is of no concern here, or of a kind that a
+/// newer server knows.
 pub(super) fn frame(text: &str) -> Option<Update> {
     let record = match ServerFrame::decode(text).ok()?? {
         ServerFrame::Hello(hello) => return Some(Update::Hello(Box::new(hello))),

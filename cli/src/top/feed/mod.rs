@@ -1,4 +1,5 @@
-//! Where readings come from, and how often: a running server, this program's own sampler, or a recording.
+//! Where readings come from, and how often: a running server, this program's own sampler, or a
+//! recording.
 
 mod decode;
 mod driver;
@@ -30,7 +31,8 @@ pub(super) enum Feed {
 }
 
 impl Feed {
-    /// Follows a server that has been reached, and reaches it again whenever it is gone; meanwhile, it reads `source`.
+    /// Follows a server that has been reached, and reaches it again whenever it is gone; meanwhile,
+    /// it reads `source`.
     pub(super) fn from_server(
         server: Server,
         source: &SourceArgs,
@@ -50,7 +52,8 @@ impl Feed {
         Self::Server(ask)
     }
 
-    /// Follows the server of a node of a fleet. Where it cannot be reached, the reason comes as an [`Input::Failed`].
+    /// Follows the server of a node of a fleet. Where it cannot be reached, the reason comes as an
+    /// [`Input::Failed`].
     pub(super) fn from_node(way: Way, interval: Duration, inputs: mpsc::SyncSender<Input>) -> Self {
         let (ask, asked) = mpsc::channel();
         server::follow(way, None, None, interval, asked, inputs);

@@ -46,8 +46,9 @@ impl PastReader {
         }
     }
 
-    /// Asks for the span up to `end_ms` where the stream does not tell all of it, unless that was done lately. The answer
-    /// comes as [`Update::Past`], the reason why there is none as [`Update::NoPast`].
+    /// Asks for the span up to `end_ms` where the stream does not tell all of it, unless that was
+    /// done lately. The answer comes as [`Update::Past`], the reason why there is none as
+    /// [`Update::NoPast`].
     pub(in crate::top) fn need(&mut self, span_ms: u64, end_ms: u64, now: Instant) {
         let again = (Duration::from_millis(span_ms) / MOVED).clamp(SHORTEST, LONGEST);
         let is_known = self

@@ -40,7 +40,8 @@ struct Client {
     interval: Duration,
     asked: Receiver<Duration>,
     inputs: SyncSender<Input>,
-    /// What is read while the server is gone; `None` where that is on another machine, as are its processes.
+    /// What is read while the server is gone; `None` where that is on another machine, as are its
+    /// processes.
     source: Option<SourceArgs>,
     /// Whether it was ever reached.
     was_reached: bool,
@@ -52,14 +53,15 @@ struct Client {
     heard: Instant,
     /// Whether samples are due, so that silence means something.
     is_running: bool,
-    /// What keeps the driver from being read instead: it was released, or the server's GPUs are simulated or recorded.
+    /// What keeps the driver from being read instead: it was released, or the server's GPUs are
+    /// simulated or recorded.
     is_paused: bool,
     is_simulated: bool,
     is_played: bool,
 }
 
-/// Passes on what the server says, until the screen is gone. `stream` is a connection that there is already; without one, a
-/// server that cannot be reached at first is a failure.
+/// Passes on what the server says, until the screen is gone. `stream` is a connection that there is
+/// already; without one, a server that cannot be reached at first is a failure.
 pub(super) fn follow(
     way: Way,
     stream: Option<UnixStream>,

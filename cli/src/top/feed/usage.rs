@@ -16,7 +16,8 @@ use crate::top::model::{ProcessUsage, Usage};
 /// Reading one takes 10 us, of a process with hundreds of threads 50 us. Nobody looks at more.
 const MOST: usize = 512;
 
-/// The kernel counts CPU time in steps of 10 ms, so that a shorter time would tell only a few values.
+/// The kernel counts CPU time in steps of 10 ms, so that a shorter time would tell only a few
+/// values.
 const SHORTEST: Duration = Duration::from_millis(200);
 
 /// The time of boot moves when the clock is set.

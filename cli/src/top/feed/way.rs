@@ -11,7 +11,8 @@ use tungstenite::{Error, WebSocket};
 pub(in crate::top) enum Way {
     /// One of this machine, at its socket.
     Socket(PathBuf),
-    /// That of a node, through this program's own server of the fleet, which knows where nodes are and how to come in.
+    /// That of a node, through this program's own server of the fleet, which knows where nodes are
+    /// and how to come in.
     Node(String, Connector),
 }
 
@@ -63,7 +64,8 @@ impl Way {
         Ok(socket)
     }
 
-    /// How long the handshake may take: with a node, the server of the fleet says what takes too long.
+    /// How long the handshake may take: with a node, the server of the fleet says what takes too
+    /// long.
     fn patience(&self) -> Duration {
         Duration::from_secs(if matches!(self, Self::Socket(_)) {
             5

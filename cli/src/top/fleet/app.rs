@@ -54,7 +54,8 @@ pub(super) struct FleetApp {
     pub(super) prompt: Option<Prompt>,
     /// The name of the selected node, which stays the same when the order changes.
     pub(super) selected: Option<String>,
-    /// Whether all that the fleet knows of the selected node is shown, as until its live screen is there.
+    /// Whether all that the fleet knows of the selected node is shown, as until its live screen is
+    /// there.
     pub(super) is_open: bool,
     /// The live screen of the selected node, and why there is none.
     pub(super) node: Option<LiveNode>,

@@ -1,4 +1,5 @@
-//! A GPU as a cell: how much of something it has by shade and color, and what it is at where that matters more.
+//! A GPU as a cell: how much of something it has by shade and color, and what it is at where that
+//! matters more.
 
 use gpumon_fleet::{
     Rows,
@@ -24,7 +25,8 @@ pub(super) enum Metric {
     Conditions,
 }
 
-/// Where the shade of a temperature begins and ends: that of a board at rest, and where boards slow down.
+/// Where the shade of a temperature begins and ends: that of a board at rest, and where boards slow
+/// down.
 const COOL_CELSIUS: f64 = 25.0;
 const HOT_CELSIUS: f64 = 90.0;
 
@@ -107,7 +109,8 @@ impl Metric {
     }
 }
 
-/// How many cells a node of these has room for: one for each index up to its highest, and so many at most.
+/// How many cells a node of these has room for: one for each index up to its highest, and so many
+/// at most.
 pub(super) fn count_cells(lines: &[Line<'_>], most: usize) -> usize {
     let of_line = |line: &Line<'_>| {
         let places = line.gpus.iter().map(|row| place(line.rows, *row) + 1);

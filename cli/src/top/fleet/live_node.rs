@@ -58,7 +58,8 @@ impl Opener {
         self.opened += 1;
         let (number, fleet) = (self.opened, self.inputs.clone());
         let (inputs, waiting) = mpsc::sync_channel(WAITING);
-        // What comes late, of a node that was left, is told from what comes of the next by the number.
+        // What comes late, of a node that was left, is told from what comes of the next by the
+        // number.
         let pass_on = move || {
             let mut all = waiting.into_iter();
             while all

@@ -1,8 +1,9 @@
 //! The live screen of a fleet, `gpumon top --fleet`.
 //!
-//! [`app`] is what is shown and what keys do, [`keys`] which, [`draw`] draws it: [`list`] is a line per node, [`map`] as many
-//! nodes as there is room for, [`node`] all GPUs of one; [`cell`] is a GPU in them. [`reader`] reads on a thread of its own,
-//! where a server of the fleet is, too: [`live_node`] is the ordinary screen, of one node, fed through it.
+//! [`app`] is what is shown and what keys do, [`keys`] which, [`draw`] draws it: [`list`] is a line
+//! per node, [`map`] as many nodes as there is room for, [`node`] all GPUs of one; [`cell`] is a
+//! GPU in them. [`reader`] reads on a thread of its own, where a server of the fleet is, too:
+//! [`live_node`] is the ordinary screen, of one node, fed through it.
 
 mod app;
 mod cell;

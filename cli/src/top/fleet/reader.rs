@@ -22,7 +22,8 @@ const SOON: Duration = Duration::from_secs(1);
 /// The longest that a source lets somebody wait.
 const LATEST: Duration = Duration::from_mins(1);
 
-/// Tells how it is, as often as there is something new. The thread ends with the program: nobody waits for a source.
+/// Tells how it is, as often as there is something new. The thread ends with the program: nobody
+/// waits for a source.
 pub(super) fn start(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<Connector> {
     let (listener, connector) = Listener::within();
     let reader = Arc::clone(&fleet.reader);

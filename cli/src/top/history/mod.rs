@@ -1,4 +1,5 @@
-//! The past of every charted number: five minutes as they came, an hour thinned, and what a server remembers before.
+//! The past of every charted number: five minutes as they came, an hour thinned, and what a server
+//! remembers before.
 
 use std::{collections::BTreeMap, iter};
 
@@ -23,7 +24,8 @@ pub(super) const DEPTH_MS: u64 = 60 * 60 * 1000;
 /// A row of the thinned past is the mean over this time.
 const BUCKET_MS: u64 = 10_000;
 
-/// How far apart neighbors lie that an earlier server has left: means of ten seconds, each in their middle.
+/// How far apart neighbors lie that an earlier server has left: means of ten seconds, each in their
+/// middle.
 const MEANS_REACH_MS: u64 = BUCKET_MS * 3 / 2;
 
 /// What a line without an axis is of.
@@ -63,8 +65,8 @@ pub(super) struct History {
 }
 
 impl Window {
-    /// The time of one column. Edges lie at whole multiples of it, so that a line moves by whole columns and never
-    /// changes its shape.
+    /// The time of one column. Edges lie at whole multiples of it, so that a line moves by whole
+    /// columns and never changes its shape.
     fn step_ms(self) -> u64 {
         (self.span_ms / self.columns.max(1) as u64).max(1)
     }
@@ -115,8 +117,8 @@ impl History {
         self.add(moment_at(at_ms, interval_ms), values);
     }
 
-    /// Adds what a server remembers and this does not: moments, and values of moments that are here. `index_of` tells a
-    /// GPU's index by its UUID.
+    /// Adds what a server remembers and this does not: moments, and values of moments that are
+    /// here. `index_of` tells a GPU's index by its UUID.
     pub(super) fn extend(
         &mut self,
         past: &frame::History,
@@ -167,7 +169,8 @@ impl History {
         self.drop_old(newest);
     }
 
-    /// Takes in what a server remembers of the time before what is here, in the place of what it told before.
+    /// Takes in what a server remembers of the time before what is here, in the place of what it
+    /// told before.
     pub(super) fn set_past(&mut self, span: &HistorySpan, index_of: impl Fn(&str) -> Option<u32>) {
         self.past = Timeline::default();
         let step_ms = u32::try_from(span.resolution_ms).unwrap_or(u32::MAX);
@@ -205,7 +208,8 @@ impl History {
         let mut before: Option<(u64, f64)> = None;
         for (moment, value) in oldest.chain(older).chain(newer) {
             let at_ms = moment.at_ms;
-            // Rows of a server lie further apart, the last one of them from the first of these, too.
+            // Rows of a server lie further apart, the last one of them from the first of these,
+            // too.
             let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
             let reach_ms = if from_past {
                 moment.reach_ms.max(self.past_reach_ms)

@@ -80,7 +80,8 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool
             continue;
         }
         match rustix::io::read(keyboard, &mut part) {
-            // The end of a line that a shell left behind, and no end of the terminal: that would have been seen.
+            // The end of a line that a shell left behind, and no end of the terminal: that would
+            // have been seen.
             Ok(0) => thread::sleep(POLL_INTERVAL),
             Ok(length) => {
                 if !bytes
@@ -92,7 +93,8 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // Somebody else came to the front meanwhile, or the terminal is gone, which is seen next.
+            // Somebody else came to the front meanwhile, or the terminal is gone, which is seen
+            // next.
             Err(_) => thread::sleep(POLL_INTERVAL),
         }
     }

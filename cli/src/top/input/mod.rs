@@ -35,7 +35,8 @@ pub(super) enum Input {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// Somebody wants this program to end, or closes its terminal, which is no failure either: the exit code is 0.
+    /// Somebody wants this program to end, or closes its terminal, which is no failure either: the
+    /// exit code is 0.
     End,
     /// It is to die of this signal, as by default, but not before the terminal is given back.
     Die(i32),

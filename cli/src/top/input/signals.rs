@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How often it is looked whether it has room for another input.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The other signals that end a program which does not handle them, but for those that a fault of its own brings.
+/// The other signals that end a program which does not handle them, but for those that a fault of
+/// its own brings.
 const DEADLY: [i32; 9] = [
     SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
 ];
@@ -32,8 +33,9 @@ const DEADLY: [i32; 9] = [
 /// Listens to signals from now on.
 pub(in crate::top) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let handled = [SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH];
-    // The last two come to who uses the terminal from behind, which is not done here but in the moment in which somebody
-    // else comes to the front. They would stop every thread, also the one that is to end this program.
+    // The last two come to who uses the terminal from behind, which is not done here but in the
+    // moment in which somebody else comes to the front. They would stop every thread, also the one
+    // that is to end this program.
     let mut signals = Signals::new(handled.into_iter().chain(DEADLY).chain([SIGTTIN, SIGTTOU]))?;
     let body = move || {
         for number in signals.forever() {
@@ -65,7 +67,8 @@ pub(in crate::top) fn die(signal: i32) -> ! {
     std::process::exit(1);
 }
 
-/// Asks for the end. A terminal that takes nothing any more holds up the one who draws, but not the end.
+/// Asks for the end. A terminal that takes nothing any more holds up the one who draws, but not the
+/// end.
 fn end(inputs: &SyncSender<Input>, signal: Signal) {
     let begun = Instant::now();
     while inputs.try_send(Input::Signal(signal)).is_err() && begun.elapsed() < PATIENCE {

@@ -80,8 +80,8 @@ fn memory_over(gpu: &GpuSample, metric: usize, state: &State) -> Option<(usize, 
     (Some(metric) == position("utilization")).then_some((memory, *total as f64))
 }
 
-/// The upper end of the axis that charts of several GPUs share, so that they can be compared; `None` where it is always
-/// the same.
+/// The upper end of the axis that charts of several GPUs share, so that they can be compared;
+/// `None` where it is always the same.
 #[derive(Clone, Copy)]
 struct SharedAxis(Option<f64>);
 

@@ -33,8 +33,8 @@ pub(super) fn draw_table(
     (vec![(columns.plain_headings(), dim)], lines)
 }
 
-/// Draws as many lines as fit from `scroll` on, and says how many there are above and below; gives how many lines of
-/// the area stay empty.
+/// Draws as many lines as fit from `scroll` on, and says how many there are above and below; gives
+/// how many lines of the area stay empty.
 pub(super) fn scroll_view(
     painter: &mut Painter<'_>,
     area: Rect,

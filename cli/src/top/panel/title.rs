@@ -1,4 +1,5 @@
-//! The first line: what this is, where the readings come from, and the time. Below it, where there is need, a banner.
+//! The first line: what this is, where the readings come from, and the time. Below it, where there
+//! is need, a banner.
 
 use gpumon_probe::model::{Playback, now_ms};
 use gpumon_recording::Player;

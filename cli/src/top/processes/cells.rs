@@ -17,8 +17,8 @@ const WHAT_WITH_JOB: usize = 28;
 pub(in crate::top) struct Cells(pub(in crate::top) Vec<(Column, usize, usize)>);
 
 impl Cells {
-    /// As many of the chosen columns as fit; the last takes what is left where it is what the process is. Where that is
-    /// little, columns in which nothing stands go first.
+    /// As many of the chosen columns as fit; the last takes what is left where it is what the
+    /// process is. Where that is little, columns in which nothing stands go first.
     pub(in crate::top) fn new(view: &ProcessView, rows: &[Row<'_>], columns: usize) -> Self {
         let places = rows
             .iter()

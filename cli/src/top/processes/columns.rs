@@ -227,7 +227,8 @@ impl Row<'_> {
         }
     }
 
-    /// What words are looked for in, in small letters. Of a command that is all, also what is not shown.
+    /// What words are looked for in, in small letters. Of a command that is all, also what is not
+    /// shown.
     pub(super) fn searched(&self, column: Column) -> String {
         let shown = self.cell(column, 0).to_lowercase();
         match (&self.subject, column) {

@@ -41,8 +41,8 @@ impl Filter {
         self.terms.is_empty()
     }
 
-    /// Whether all its words occur in a row. A number must be the whole of it: `gpu:1` is GPU 1 with its parts, and not
-    /// GPU 10.
+    /// Whether all its words occur in a row. A number must be the whole of it: `gpu:1` is GPU 1
+    /// with its parts, and not GPU 10.
     pub(in crate::top) fn admits(&self, row: &Row<'_>) -> bool {
         self.terms.iter().all(|term| match term.column {
             Some(Column::Gpu) => {

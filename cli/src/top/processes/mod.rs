@@ -103,7 +103,8 @@ impl ProcessView {
         self.selected = rows[places[next.cast_unsigned()]].key();
     }
 
-    /// Selects the next process in which `search` occurs, from the selected one on; false where there is none.
+    /// Selects the next process in which `search` occurs, from the selected one on; false where
+    /// there is none.
     pub(super) fn find(&mut self, rows: &[Row<'_>], forward: bool, or_here: bool) -> bool {
         let wanted = Filter::new(&self.search);
         let count = rows.len();

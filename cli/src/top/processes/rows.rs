@@ -78,8 +78,8 @@ pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
     rows.collect()
 }
 
-/// Puts them into the order of a column. What is absent comes last either way, and rows that are alike keep the order of
-/// GPU and PID, so that they do not change places with every sample.
+/// Puts them into the order of a column. What is absent comes last either way, and rows that are
+/// alike keep the order of GPU and PID, so that they do not change places with every sample.
 pub(super) fn sort(rows: &mut [Row<'_>], column: Column, descending: bool) {
     let turn = |ordering: Ordering| {
         if descending {

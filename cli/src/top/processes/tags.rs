@@ -40,7 +40,8 @@ impl ProcessView {
         }
     }
 
-    /// The processes that a signal goes to: this one, or those that are tagged, also where the list does not show them.
+    /// The processes that a signal goes to: this one, or those that are tagged, also where the list
+    /// does not show them.
     pub(in crate::top) fn recipients<'a>(
         &self,
         model: &'a Model,

@@ -6,7 +6,8 @@ use gpumon_probe::model::Ancestor;
 
 use super::rows::{Row, Subject};
 
-/// Arranges sorted rows as a tree, with the ancestors of each: the shell, tmux, sshd. Siblings keep their order.
+/// Arranges sorted rows as a tree, with the ancestors of each: the shell, tmux, sshd. Siblings keep
+/// their order.
 pub(super) fn grow(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     let holders: HashSet<u32> = rows.iter().map(pid_of).collect();
     let mut below: HashMap<Option<u32>, Vec<Node<'_>>> = HashMap::new();
@@ -57,7 +58,8 @@ fn hang<'a>(
     let nodes = below.remove(&parent).unwrap_or_default();
     let mut nodes = nodes.into_iter().peekable();
     while let Some(Node { mut pid, mut row }) = nodes.next() {
-        // Ancestors that have nothing but each other are one row, so that they leave room for processes.
+        // Ancestors that have nothing but each other are one row, so that they leave room for
+        // processes.
         while let (
             Subject::Parents(line),
             Some(

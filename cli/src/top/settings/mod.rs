@@ -1,5 +1,5 @@
-//! What a person likes: options of the command line, and so keys of the settings file. They are read at the start, and
-//! written to the file on request and never otherwise.
+//! What a person likes: options of the command line, and so keys of the settings file. They are
+//! read at the start, and written to the file on request and never otherwise.
 
 mod choices;
 

@@ -29,8 +29,8 @@ pub(super) struct Row {
 
 pub(super) type Set = fn(&mut Row, Cell<'_>);
 
-/// Columns by their names in `nvidia-smi --help-query-gpu`. What older drivers called otherwise is there twice, the newer
-/// name last: a driver that knows both answers both alike.
+/// Columns by their names in `nvidia-smi --help-query-gpu`. What older drivers called otherwise is
+/// there twice, the newer name last: a driver that knows both answers both alike.
 pub(super) const COLUMNS: &[(&str, Set)] = &[
     ("index", |row, cell| {
         if let Reading::Now(index) = cell.small() {
@@ -227,7 +227,8 @@ pub(super) const COLUMNS: &[(&str, Set)] = &[
 ];
 
 impl Row {
-    /// What the cells of a line tell, where these are the columns; `None` where it is no row of them.
+    /// What the cells of a line tell, where these are the columns; `None` where it is no row of
+    /// them.
     pub(super) fn parse(line: &str, columns: &[Set], at_ms: u64) -> Option<Self> {
         let cells: Vec<_> = line.split(", ").collect();
         if cells.len() != columns.len() {

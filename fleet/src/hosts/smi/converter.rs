@@ -107,7 +107,8 @@ impl Converter {
         Ok(records)
     }
 
-    /// The records that follow from the time alone: rows that were the last of a round, and those that do not come.
+    /// The records that follow from the time alone: rows that were the last of a round, and those
+    /// that do not come.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Record> {
         let round_ended =
             !self.round.is_empty() && now_ms.saturating_sub(self.round_ms) >= ROUND_MS;
@@ -197,7 +198,8 @@ impl Converter {
                 && self.gpus.len() < MOST_GPUS
                 && !self.round.iter().any(|row| row.gpu.index == place)
             {
-                // It has not been read since the start: by their bus ids, GPUs have the same order everywhere.
+                // It has not been read since the start: by their bus ids, GPUs have the same order
+                // everywhere.
                 let mut state = GpuState::unknown(place, Some(bus_id), now_ms);
                 state.fail(failure);
                 self.gpus.insert(place, state);
@@ -207,7 +209,8 @@ impl Converter {
         self.message = Some(clean_line(line));
     }
 
-    /// What goes out now: an inventory where there is more to tell, details now and then, events, and the sample.
+    /// What goes out now: an inventory where there is more to tell, details now and then, events,
+    /// and the sample.
     fn sample(&mut self, now_ms: u64) -> Vec<Record> {
         for row in std::mem::take(&mut self.round) {
             if row.driver_version.value().is_some() && self.driver_version != row.driver_version {

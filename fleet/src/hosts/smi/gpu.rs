@@ -89,7 +89,8 @@ impl GpuState {
         self.details.as_ref().filter(|_| self.failure.is_none())
     }
 
-    /// It as it is now, but for its conditions, where nothing was told of it for longer than `patience_ms` or it is.
+    /// It as it is now, but for its conditions, where nothing was told of it for longer than
+    /// `patience_ms` or it is.
     pub(super) fn compose(
         &mut self,
         (processes_ms, processes): (u64, Reading<Vec<Process>>),
@@ -151,7 +152,8 @@ impl GpuState {
         (sample, events)
     }
 
-    /// Fills in its conditions, where `samples` are those of all GPUs, and returns which began and ended.
+    /// Fills in its conditions, where `samples` are those of all GPUs, and returns which began and
+    /// ended.
     pub(super) fn conditions(
         &mut self,
         samples: &mut [GpuSample],

@@ -1,7 +1,8 @@
 //! Records of what nvidia-smi writes as CSV, for hosts without gpumon.
 //!
-//! [`columns`] are what it is asked for, [`cell`] is what stands in one, [`processes`] is who computes; [`gpu`] remembers a
-//! GPU between two rows, and [`Converter`] makes records of lines. What CSV does not have is absent and says so.
+//! [`columns`] are what it is asked for, [`cell`] is what stands in one, [`processes`] is who
+//! computes; [`gpu`] remembers a GPU between two rows, and [`Converter`] makes records of lines.
+//! What CSV does not have is absent and says so.
 
 mod cell;
 mod columns;

@@ -98,7 +98,8 @@ impl Processes {
     }
 }
 
-/// A process as nvidia-smi has it. Its name is the path of its program, whose last part people know it by.
+/// A process as nvidia-smi has it. Its name is the path of its program, whose last part people know
+/// it by.
 fn process(pid: u32, memory_bytes: Reading<u64>, name: Cell<'_>) -> Process {
     fn not_told<T>() -> Reading<T> {
         Reading::Absent(Absence::NeedsGpumon)

@@ -34,7 +34,8 @@ const CAPTURES: [(&str, &str); 5] = [
 
 const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 
-/// A capture of all fields, as what runs on a host would have asked for it: the fields that there are, and the row.
+/// A capture of all fields, as what runs on a host would have asked for it: the fields that there
+/// are, and the row.
 fn asked(capture: &str) -> (String, String) {
     let mut lines = capture
         .lines()

@@ -142,7 +142,8 @@ pub(super) fn assemble(inputs: &Inputs<'_>) -> Assembled {
     }
 }
 
-/// Those that say which nodes there are. Of a target that is down, only what else names it says that.
+/// Those that say which nodes there are. Of a target that is down, only what else names it says
+/// that.
 fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = (bool, &Fact)> {
     let others = || {
         facts

@@ -58,7 +58,8 @@ impl Nodes {
             }
         }
         let mut known: Vec<_> = known.into_iter().collect();
-        // What gpumon tells decides how nodes are called, and of several names the one that it has now.
+        // What gpumon tells decides how nodes are called, and of several names the one that it has
+        // now.
         known.sort_by(|(a, of_a), (b, of_b)| of_a.rank().cmp(&of_b.rank()).then_with(|| a.cmp(b)));
         let groups = grouped(known);
         let mut named: Vec<_> = names(&groups).into_iter().zip(groups).collect();
@@ -134,7 +135,8 @@ fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
     for (target, of) in known {
         let host = (Arc::clone(&target.cluster), Arc::clone(&target.host));
         let mut uuids = of.gpus.iter().map(|(gpu, uuid)| (*gpu, Arc::clone(uuid)));
-        // One node by two names, or at two ports. Simulated GPUs of many machines can have the same.
+        // One node by two names, or at two ports. Simulated GPUs of many machines can have the
+        // same.
         let by_gpu = if of.is_simulated {
             None
         } else {
@@ -171,7 +173,8 @@ fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
     groups.into_iter().map(|(targets, _)| targets).collect()
 }
 
-/// The host; with its port where one has several nodes, and with the cluster where several have such a host.
+/// The host; with its port where one has several nodes, and with the cluster where several have
+/// such a host.
 fn names(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
     let mut hosts: HashMap<(&str, &str), u32> = HashMap::new();
     let mut clusters: HashMap<&str, BTreeSet<&str>> = HashMap::new();

@@ -1,4 +1,5 @@
-//! What this program shows to Prometheus, and whom it trusts, by files that are read anew when they change.
+//! What this program shows to Prometheus, and whom it trusts, by files that are read anew when they
+//! change.
 
 use std::path::PathBuf;
 

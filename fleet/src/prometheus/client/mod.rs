@@ -1,6 +1,7 @@
 //! Asks Prometheus' HTTP API, within limits of time and bytes.
 //!
-//! Redirects are not followed: where requests are to go is for people to say, and credentials go nowhere else.
+//! Redirects are not followed: where requests are to go is for people to say, and credentials go
+//! nowhere else.
 
 mod body;
 mod error;

@@ -1,5 +1,6 @@
-//! The way to Prometheus through a proxy, where variables name one as for curl: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and
-//! `NO_PROXY`. Where Prometheus encrypts, the proxy passes on what it cannot read (`CONNECT`).
+//! The way to Prometheus through a proxy, where variables name one as for curl: `HTTP_PROXY`,
+//! `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. Where Prometheus encrypts, the proxy passes on what
+//! it cannot read (`CONNECT`).
 
 use std::{
     error::Error,
@@ -96,7 +97,8 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A connection to Prometheus, or to a proxy that reads the requests and has to be told where they go.
+/// A connection to Prometheus, or to a proxy that reads the requests and has to be told where they
+/// go.
 pub(super) struct Stream {
     io: TokioIo<TcpStream>,
     is_proxied: bool,

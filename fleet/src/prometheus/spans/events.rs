@@ -151,7 +151,8 @@ impl SpanReader {
         Ok(self.events_of(all))
     }
 
-    /// Times in which an expression had a value. What lasts is what `now` has, since a step of a week is more than an hour.
+    /// Times in which an expression had a value. What lasts is what `now` has, since a step of a
+    /// week is more than an hour.
     async fn runs(
         &mut self,
         expression: &str,
@@ -259,7 +260,8 @@ fn found(row: &Row<'_>, steps: Steps) -> Found {
     found
 }
 
-/// Xids by the counters of gpumon. A counter that appears within the span has counted all that it says.
+/// Xids by the counters of gpumon. A counter that appears within the span has counted all that it
+/// says.
 fn xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Found)> {
     let mut interner = Interner::new(label);
     let event = |row: &Row<'_>| {

@@ -1,5 +1,5 @@
-//! What a fleet did in a span of time: few queries, of recorded sums where there are some, and none that reads every sample
-//! of every GPU.
+//! What a fleet did in a span of time: few queries, of recorded sums where there are some, and none
+//! that reads every sample of every GPU.
 
 pub(super) mod events;
 pub(super) mod history;
@@ -96,7 +96,8 @@ impl SpanReader {
     }
 
     /// # Errors
-    /// What makes all further queries useless. What one query alone lacks is a problem, and its answer is `None`.
+    /// What makes all further queries useless. What one query alone lacks is a problem, and its
+    /// answer is `None`.
     async fn ask<T: Send + 'static>(
         &mut self,
         expression: &str,

@@ -1,7 +1,7 @@
 //! Who used how much, until now.
 //!
-//! Where the rules of `deploy/prometheus/fleet.yml` have recorded what was used in each quarter of an hour, these are added
-//! up. Otherwise counters are compared at both ends of the span.
+//! Where the rules of `deploy/prometheus/fleet.yml` have recorded what was used in each quarter of
+//! an hour, these are added up. Otherwise counters are compared at both ends of the span.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -126,8 +126,8 @@ impl SpanReader {
         Ok(self.usage_of(found))
     }
 
-    /// Whether rules have recorded nearly all of the span. They do not tell of the last minutes, which are much of a short
-    /// one, and two jobs that scrape the same are added up there.
+    /// Whether rules have recorded nearly all of the span. They do not tell of the last minutes,
+    /// which are much of a short one, and two jobs that scrape the same are added up there.
     async fn has_rules(&mut self) -> Result<bool, QueryError> {
         if self.told.is_doubled || self.range.seconds() < RECORDED_S {
             return Ok(false);
@@ -361,8 +361,8 @@ impl SpanReader {
         Ok(self.ask(expression, None, read).await?.unwrap_or_default())
     }
 
-    /// What a counter has risen since then. One that began anew has risen by what it is, where its node was read before;
-    /// where it was not, nobody knows how much of it is of the span.
+    /// What a counter has risen since then. One that began anew has risen by what it is, where its
+    /// node was read before; where it was not, nobody knows how much of it is of the span.
     fn increase(&self, counter: &str, further: &str, range_s: u32) -> String {
         let (counter, unheld) = (self.metric(counter, further), self.metric(UNHELD, ""));
         format!(

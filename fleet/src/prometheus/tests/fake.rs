@@ -1,6 +1,7 @@
 //! A Prometheus that answers as a test wants it to.
 //!
-//! It knows series, and of queries selections by name, comparisons with numbers, `or`, and counts by name.
+//! It knows series, and of queries selections by name, comparisons with numbers, `or`, and counts
+//! by name.
 
 use std::{
     collections::HashMap,

@@ -47,8 +47,8 @@ fn settings(fake: &Fake) -> Settings {
     settings
 }
 
-/// What it tells as soon as this is so. What was read counts for the period, and on a busy machine for longer: nothing is
-/// read after it for as long as it took.
+/// What it tells as soon as this is so. What was read counts for the period, and on a busy machine
+/// for longer: nothing is read after it for as long as it took.
 async fn once(reader: &PrometheusReader, is_so: impl Fn(&Fleet) -> bool) -> Arc<Fleet> {
     for turn in 0.. {
         let fleet = reader.now().await;

@@ -1,4 +1,5 @@
-//! `docs/reference/fleet-queries.md`: what is asked, how often. Queries about spans are those that a Prometheus was asked.
+//! `docs/reference/fleet-queries.md`: what is asked, how often. Queries about spans are those that
+//! a Prometheus was asked.
 
 use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path};
 

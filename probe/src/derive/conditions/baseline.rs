@@ -17,11 +17,12 @@ const NEAR: u16 = 2;
 const MOST_MHZ: f64 = 10_000.0;
 const MOST_WATTS: f64 = 10_000.0;
 
-/// How fast what is usual moves once it is known, as a share of itself per second: 1 % in an hour of that load.
+/// How fast what is usual moves once it is known, as a share of itself per second: 1 % in an hour
+/// of that load.
 const FORGETS_PER_S: f64 = 0.01 / 3_600.0;
 
-/// What one GPU usually does, by load, under the settings that it has. It is learned while the program runs, and can be
-/// kept.
+/// What one GPU usually does, by load, under the settings that it has. It is learned while the
+/// program runs, and can be kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The settings under which it was learned; others make what was learned worthless.
@@ -125,8 +126,8 @@ impl Baseline {
             .filter(|band| band.seconds >= EVIDENCE_S)
     }
 
-    /// What is usual at the load next to this that is known; of several the one with the lower clock. A clock that goes
-    /// down moves work into loads that were never seen.
+    /// What is usual at the load next to this that is known; of several the one with the lower
+    /// clock. A clock that goes down moves work into loads that were never seen.
     pub(super) fn usual_near(&self, load: Load) -> Option<Band> {
         let known = self
             .bands
@@ -156,8 +157,9 @@ impl Baseline {
         };
     }
 
-    /// Learns from some seconds at this load. One that is not known yet, with a clock far below that of a known load near
-    /// it, is no measure: what is usual at the other is so there, and moves as slowly.
+    /// Learns from some seconds at this load. One that is not known yet, with a clock far below
+    /// that of a known load near it, is no measure: what is usual at the other is so there, and
+    /// moves as slowly.
     pub(super) fn learn(&mut self, load: Load, seconds: f64, sm_mhz: f64, watts: f64) {
         if seconds <= 0.0 {
             return;

@@ -1,4 +1,5 @@
-//! A benchmark was slower than its baseline. It is what one run has shown, and stays so until the next one.
+//! A benchmark was slower than its baseline. It is what one run has shown, and stays so until the
+//! next one.
 
 use super::{hysteresis::Observation, rule::View};
 use crate::{benchmarks::BelowBaseline, model::ConditionKind};

@@ -1,6 +1,7 @@
 //! Time as the rules see it: it never runs backwards, and can be stopped.
 
-/// A longer step is a clock that was set, or a machine that slept. Neither was a time in which anything was seen.
+/// A longer step is a clock that was set, or a machine that slept. Neither was a time in which
+/// anything was seen.
 const LONGEST_STEP_MS: u64 = 60_000;
 
 /// A moment, for people and for reckoning.

@@ -70,7 +70,8 @@ impl DriverErrors {
         (Some(began), dropped)
     }
 
-    /// Those that are over by now. While the driver asks for a recovery, only programs' mistakes end.
+    /// Those that are over by now. While the driver asks for a recovery, only programs' mistakes
+    /// end.
     pub(super) fn end_quiet(&mut self, now: Moment, needs_recovery: bool) -> Vec<Condition> {
         let is_over = |raised: &mut Raised| {
             let quiet_ms = now.since(raised.last);

@@ -1,6 +1,7 @@
 //! Kernels run all the time, but use little of the GPU.
 //!
-//! Low occupancy or idle tensor cores beside busy multiprocessors are no such thing: much good work is like that.
+//! Low occupancy or idle tensor cores beside busy multiprocessors are no such thing: much good work
+//! is like that.
 
 use std::collections::VecDeque;
 
@@ -20,7 +21,8 @@ const PART_MS: u64 = 5_000;
 /// A reading stands for the time before it, but not for as long as this: readings were absent then.
 const LONGEST_GAP_MS: u64 = 30_000;
 
-/// More samples than that come between two readings of the counters only where they are no longer read.
+/// More samples than that come between two readings of the counters only where they are no longer
+/// read.
 const MOST_WAITING: usize = 600;
 
 #[derive(Default)]

@@ -1,5 +1,6 @@
-//! Memory in use that no listed process holds: of a container whose processes cannot be seen from here, or of one that has
-//! ended and was not waited for. The driver can go on listing that; `/proc` tells that it has ended.
+//! Memory in use that no listed process holds: of a container whose processes cannot be seen from
+//! here, or of one that has ended and was not waited for. The driver can go on listing that;
+//! `/proc` tells that it has ended.
 
 mod left_behind;
 
@@ -18,12 +19,13 @@ const LEAST_BYTES: u64 = 256 << 20;
 /// Beside processes that run, whose memory the driver rounds.
 const LEAST_BESIDE_OTHERS_BYTES: u64 = 1 << 30;
 
-/// Beside processes that held the GPU already when it was first looked at: it may be managed memory of theirs, so that
-/// only much of it is told.
+/// Beside processes that held the GPU already when it was first looked at: it may be managed memory
+/// of theirs, so that only much of it is told.
 const LEAST_FOUND_BYTES: u64 = 8 << 30;
 const LEAST_FOUND_SHARE: f64 = 0.1;
 
-/// Where the driver counts what it keeps as used (before 510), that is up to this share of the memory.
+/// Where the driver counts what it keeps as used (before 510), that is up to this share of the
+/// memory.
 const RESERVED_SHARE: f64 = 0.02;
 
 #[derive(Default)]

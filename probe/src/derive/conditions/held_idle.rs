@@ -15,8 +15,8 @@ const LEAST_BYTES: u64 = 256 << 20;
 /// A GPU at rest has next to no activity, which the hardware's counters may round up.
 const QUIET_SM_PERCENT: f64 = 0.5;
 
-/// Remembers since when each process has held memory while nothing ran: one that came a moment ago has not been idle
-/// for hours, however long the GPU has.
+/// Remembers since when each process has held memory while nothing ran: one that came a moment ago
+/// has not been idle for hours, however long the GPU has.
 pub(super) struct HeldIdle {
     after_ms: u64,
     quiet: Hysteresis<()>,

@@ -39,7 +39,8 @@ impl<T> Observation<T> {
     }
 }
 
-/// A condition that begins once it was active for a while in a row, and ends once it was inactive for a while.
+/// A condition that begins once it was active for a while in a row, and ends once it was inactive
+/// for a while.
 #[derive(Debug)]
 pub struct Hysteresis<T> {
     begin_after_ms: u64,
@@ -144,8 +145,8 @@ impl<T> Hysteresis<T> {
 mod tests {
     use super::{super::clock::Clock, Observation::*, *};
 
-    /// Makes an observation every `step_ms` of a condition that begins after 3 s and ends after 10 s; whether it lasts
-    /// after each.
+    /// Makes an observation every `step_ms` of a condition that begins after 3 s and ends after 10
+    /// s; whether it lasts after each.
     fn lasting(step_ms: u64, observations: &[Observation<u8>]) -> Vec<bool> {
         let mut clock = Clock::default();
         let mut hysteresis = Hysteresis::new(3_000, 10_000);

@@ -1,9 +1,9 @@
-//! What a board draws while a program holds it and runs nothing, at its full clock: kernels that only wait draw little
-//! more.
+//! What a board draws while a program holds it and runs nothing, at its full clock: kernels that
+//! only wait draw little more.
 //!
-//! Measured on an H200 (limit 700 W): 125 W with a context; with a kernel that spins, 125 W on one multiprocessor, 123 W in
-//! a collective of NCCL's on 24 of 132, 137 W with 24 blocks, 152 W with a warp on each. What computes or reduces draws 250
-//! W and more.
+//! Measured on an H200 (limit 700 W): 125 W with a context; with a kernel that spins, 125 W on one
+//! multiprocessor, 123 W in a collective of NCCL's on 24 of 132, 137 W with 24 blocks, 152 W with a
+//! warp on each. What computes or reduces draws 250 W and more.
 
 use super::{
     hysteresis::{Hysteresis, Observation},
@@ -17,8 +17,8 @@ const SETTLED_MS: u64 = 5_000;
 /// How much more than when idle a GPU draws whose kernels wait, at most.
 const WAITING: f64 = 1.35;
 
-/// The same in watts where this board has not been seen idle with a context: a base, and a share of its limit. An H200 has
-/// 165 W of 700 W.
+/// The same in watts where this board has not been seen idle with a context: a base, and a share of
+/// its limit. An H200 has 165 W of 700 W.
 const BASE_WATTS: f64 = 25.0;
 const SHARE_OF_LIMIT: f64 = 0.2;
 

@@ -160,7 +160,8 @@ impl Series {
     fn trend(&self) -> Option<f64> {
         let (whole, recent) = (self.slope(TREND_MS)?, self.slope(RECENT_MS)?);
         let is_steady = whole.spanned_ms >= LEAST_TREND_MS && whole.steadiness >= 0.95;
-        // Loading a model grows steadily too, but it levels off: only growth that does not is a leak.
+        // Loading a model grows steadily too, but it levels off: only growth that does not is a
+        // leak.
         (is_steady && whole.per_ms > 0.0 && recent.per_ms >= 0.7 * whole.per_ms)
             .then_some(whole.per_ms)
     }

@@ -29,8 +29,8 @@ fn is_below((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
     (free_bytes as f64) < total_bytes as f64 * share && free_bytes < bytes
 }
 
-/// Less than 3 % and less than 2 GiB begin it; more than 5 % or more than 3 GiB end it after a while, and twice as much
-/// at once. While it lasts it tells how much is left now.
+/// Less than 3 % and less than 2 GiB begin it; more than 5 % or more than 3 GiB end it after a
+/// while, and twice as much at once. While it lasts it tells how much is left now.
 pub(super) fn observe(view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
     let memory = &view.sample.memory;
     let Some((&free_bytes, &total_bytes)) = view

@@ -1,7 +1,7 @@
 //! The conditions of a GPU: one rule per kind, each with hysteresis, so that none flaps.
 //!
-//! The rules count in time and not in samples, and look at readings alone: an absent reading, or one that is older than
-//! a minute, begins nothing.
+//! The rules count in time and not in samples, and look at readings alone: an absent reading, or
+//! one that is older than a minute, begins nothing.
 
 use std::{cmp::Reverse, sync::LazyLock};
 
@@ -223,11 +223,13 @@ impl ConditionTracker {
         }
     }
 
-    /// Fills in the conditions of the sample with this number, the worst first and then the oldest, and returns which began
-    /// and ended. `samples` are those of all GPUs of the machine. Call it at every tick, after [`sanity_check::check`](super::sanity_check::check), with the latest details.
+    /// Fills in the conditions of the sample with this number, the worst first and then the oldest,
+    /// and returns which began and ended. `samples` are those of all GPUs of the machine. Call it
+    /// at every tick, after [`sanity_check::check`](super::sanity_check::check), with the latest
+    /// details.
     ///
-    /// While the GPU hangs, its conditions stay as they are. When it is lost, has failed or sleeps, those of its readings
-    /// end; its driver errors last until it comes back.
+    /// While the GPU hangs, its conditions stay as they are. When it is lost, has failed or sleeps,
+    /// those of its readings end; its driver errors last until it comes back.
     pub fn update(
         &mut self,
         samples: &mut [GpuSample],
@@ -319,11 +321,12 @@ impl ConditionTracker {
         self.below_baseline = below;
     }
 
-    /// Applies a driver error of this GPU, which shows in the next sample: the first with a code begins a condition,
-    /// later ones renew it. The event of the report itself is the caller's.
+    /// Applies a driver error of this GPU, which shows in the next sample: the first with a code
+    /// begins a condition, later ones renew it. The event of the report itself is the caller's.
     ///
-    /// It ends a minute after the last of its code where a program caused it, else after ten minutes, unless the driver
-    /// asks for a recovery or the GPU is lost; and at once when a lost GPU comes back.
+    /// It ends a minute after the last of its code where a program caused it, else after ten
+    /// minutes, unless the driver asks for a recovery or the GPU is lost; and at once when a lost
+    /// GPU comes back.
     pub fn on_error(
         &mut self,
         report: &XidReport,

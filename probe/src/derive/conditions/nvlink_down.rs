@@ -1,7 +1,8 @@
 //! `NVLinks` that should be up are down.
 //!
-//! Boards have links that lead nowhere: a bridge between two of them joins 12 of 18. So a link that is down should be up
-//! where it was up before, where it knows what is at its other end, or where the GPU hangs on switches, which take all.
+//! Boards have links that lead nowhere: a bridge between two of them joins 12 of 18. So a link that
+//! is down should be up where it was up before, where it knows what is at its other end, or where
+//! the GPU hangs on switches, which take all.
 
 use std::collections::BTreeSet;
 

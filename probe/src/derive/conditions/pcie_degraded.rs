@@ -1,6 +1,7 @@
 //! The PCIe link has too few lanes.
 //!
-//! The link's generation says nothing: it rests low on an idle GPU, and the driver is slow to tell that it rose.
+//! The link's generation says nothing: it rests low on an idle GPU, and the driver is slow to tell
+//! that it rose.
 
 use super::{hysteresis::Observation, rule::View};
 use crate::model::ConditionKind;

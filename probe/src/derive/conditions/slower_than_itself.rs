@@ -1,8 +1,8 @@
 //! A GPU is slower than it usually is at the same load, and nothing tells why.
 //!
-//! A reason that the driver gives is a condition of its own, and clocks and limits that somebody has set are no concern.
-//! Power alone tells nothing, since programs and even data differ in it at the same load: only beside GPUs that have the
-//! same to do it does.
+//! A reason that the driver gives is a condition of its own, and clocks and limits that somebody
+//! has set are no concern. Power alone tells nothing, since programs and even data differ in it at
+//! the same load: only beside GPUs that have the same to do it does.
 
 use super::{
     baseline::{Baseline, Load, Settings},
@@ -28,7 +28,8 @@ pub(super) const BEGIN_ALONE_AFTER_MS: u64 = 600_000;
 /// A step of training or a request is no matter.
 const AVERAGED_MS: f64 = 30_000.0;
 
-/// A reason that the driver gives for this share of so much time explains a lower clock; one of a moment is left out.
+/// A reason that the driver gives for this share of so much time explains a lower clock; one of a
+/// moment is left out.
 const REASONED: f64 = 0.25;
 const REASONED_OF_MS: f64 = 60_000.0;
 

@@ -1,9 +1,9 @@
-//! Kernels run without a pause, and nothing moves: a collective that waits for a process which never comes, or a kernel
-//! that spins for ever.
+//! Kernels run without a pause, and nothing moves: a collective that waits for a process which
+//! never comes, or a kernel that spins for ever.
 //!
-//! A program under a debugger stands still because somebody looks at it. A persistent kernel that waits for requests moves
-//! something whenever one comes. A GPU whose sibling works may wait for that, as for one that evaluates the model for all
-//! of them, which takes minutes and no hours.
+//! A program under a debugger stands still because somebody looks at it. A persistent kernel that
+//! waits for requests moves something whenever one comes. A GPU whose sibling works may wait for
+//! that, as for one that evaluates the model for all of them, which takes minutes and no hours.
 
 use super::{
     clock::Moment,
@@ -29,7 +29,8 @@ const BUSY_PERCENT: f64 = 99.5;
 /// Of a kernel that polls a flag in memory.
 const STILL_MEMORY_PERCENT: f64 = 1.0;
 
-/// No board whose kernels wait draws more than this share of its limit: it is a quarter of an H200's.
+/// No board whose kernels wait draws more than this share of its limit: it is a quarter of an
+/// H200's.
 const WAITING: f64 = 0.5;
 
 /// A GPU that is idle or spins has up to 1 MB/s on an H200.
@@ -41,7 +42,8 @@ const SAME_BYTES: u64 = 2 << 20;
 /// A kernel that waits holds its multiprocessors: the share is the same to the second digit.
 const SAME_SM_PERCENT: f64 = 0.2;
 
-/// The draw of a kernel that waits moves by a tenth of a watt, and a chip that cools or warms changes it slowly.
+/// The draw of a kernel that waits moves by a tenth of a watt, and a chip that cools or warms
+/// changes it slowly.
 const SAME_WATTS: f64 = 3.0;
 const SAME_POWER: f64 = 0.04;
 const POWER_FOLLOWS_MS: f64 = 20_000.0;
@@ -141,7 +143,8 @@ impl Rule for SuspectedHang {
 }
 
 impl SuspectedHang {
-    /// Compares with the sample before; `None` where something has moved, or nothing tells whether it has.
+    /// Compares with the sample before; `None` where something has moved, or nothing tells whether
+    /// it has.
     fn compare(&mut self, view: &View<'_>, watts: f64) -> Option<Still> {
         let used_bytes = view.fresh(&view.sample.memory.used_bytes).copied();
         let sm_percent = view.activity(|activity| &activity.sm_percent);
@@ -188,8 +191,8 @@ impl Still {
     }
 }
 
-/// Whether it cannot be ruled out by this sample alone that kernels only wait: whoever reads GPUs has to look closely. What
-/// is absent rules out nothing.
+/// Whether it cannot be ruled out by this sample alone that kernels only wait: whoever reads GPUs
+/// has to look closely. What is absent rules out nothing.
 pub fn could_hang(gpu: &GpuSample) -> bool {
     let Utilization {
         gpu_percent,
@@ -216,7 +219,8 @@ fn runs_and_rests(gpu_percent: f64, memory_percent: f64) -> bool {
     gpu_percent >= BUSY_PERCENT && memory_percent <= STILL_MEMORY_PERCENT
 }
 
-/// Whether kernels run all the time, near the draw of an idle GPU and without traffic; `None` where nothing tells.
+/// Whether kernels run all the time, near the draw of an idle GPU and without traffic; `None` where
+/// nothing tells.
 fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<bool> {
     let Utilization {
         gpu_percent,

@@ -67,7 +67,8 @@ macro_rules! at {
     };
 }
 
-/// An entry of the catalogue: the path to its number, which is its id behind a prefix, label, short label and unit.
+/// An entry of the catalogue: the path to its number, which is its id behind a prefix, label, short
+/// label and unit.
 macro_rules! field {
     ($sample:ty, $prefix:literal, $outer:ident?.$part:ident, $($named:expr),+) => {
         $crate::model::fields::Field::<$sample>::new(

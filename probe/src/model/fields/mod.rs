@@ -1,8 +1,8 @@
 //! The catalogue of fields: every number of a sample, described once.
 //!
-//! History, `--csv`, `/metrics`, `gpumon top`, the sanity checks, the page's charts and the reference page read it. A
-//! new number is its place in the sample, the driver's call that fills it, and an entry here; `make types` writes what
-//! is generated from it.
+//! History, `--csv`, `/metrics`, `gpumon top`, the sanity checks, the page's charts and the
+//! reference page read it. A new number is its place in the sample, the driver's call that fills
+//! it, and an entry here; `make types` writes what is generated from it.
 
 mod access;
 mod gpu;
@@ -24,8 +24,8 @@ pub const OVERVIEW: [&str; 4] = [
     "temperature.gpu_celsius",
 ];
 
-/// The charts of a dashboard by name, with their titles, in their order. Fields name the one that they are a line of;
-/// `mig` has those of MIG devices.
+/// The charts of a dashboard by name, with their titles, in their order. Fields name the one that
+/// they are a line of; `mig` has those of MIG devices.
 pub const CHARTS: [(&str, &str); 15] = [
     ("activity", "Activity"),
     ("memory", "Memory"),
@@ -53,7 +53,8 @@ pub(crate) const MOST_FAN_PERCENT: f64 = 200.0;
 /// One number of `S`, and all that is said of it anywhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<S: 'static = GpuSample> {
-    /// The path in the sample's JSON, joined by dots; it ends in the unit. History frames and CSV columns have it.
+    /// The path in the sample's JSON, joined by dots; it ends in the unit. History frames and CSV
+    /// columns have it.
     pub id: &'static str,
     /// What it is called where it stands alone.
     pub label: &'static str,
@@ -85,8 +86,8 @@ pub struct Field<S: 'static = GpuSample> {
     pub chart: Option<Chart>,
     /// What it is out of.
     pub limit: Option<Limit>,
-    /// From which percentages of its limit on it counts as moderate, and as heavy, unless a terminal's settings say
-    /// otherwise; a temperature's limit is that of the slowdown.
+    /// From which percentages of its limit on it counts as moderate, and as heavy, unless a
+    /// terminal's settings say otherwise; a temperature's limit is that of the slowdown.
     pub load: Option<[u32; 2]>,
     /// Whether `--csv` has it without being asked.
     pub in_csv: bool,
@@ -142,8 +143,8 @@ pub enum Unwatched {
 /// Names in dcgm-exporter.
 #[derive(Debug, Clone, Copy)]
 pub struct Dcgm {
-    /// Until 4.8, in DCGM's own units: percent, MHz, MiB, mJ and nanoseconds, but shares from 0 to 1 where the name begins
-    /// with `DCGM_FI_PROF_`.
+    /// Until 4.8, in DCGM's own units: percent, MHz, MiB, mJ and nanoseconds, but shares from 0 to
+    /// 1 where the name begins with `DCGM_FI_PROF_`.
     pub name: &'static str,
     /// Since 4.9, in Prometheus' base units where it is another one.
     pub renamed: &'static str,
@@ -371,8 +372,8 @@ impl<S> Field<S> {
 }
 
 impl<S> Field<S> {
-    /// What the number is out of in this sample; `None` where that is not known. `fields` are those of the same kind of
-    /// sample, and `gpu` is the board.
+    /// What the number is out of in this sample; `None` where that is not known. `fields` are those
+    /// of the same kind of sample, and `gpu` is the board.
     pub fn limit_value(&self, fields: &[Self], sample: &S, gpu: Option<&Gpu>) -> Option<f64> {
         match self.limit? {
             Limit::Field(id) => fields

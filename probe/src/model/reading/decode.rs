@@ -1,7 +1,7 @@
 //! How a reading is decoded: its form is told at sight.
 //!
-//! What serde derives for an untagged enum copies every value, and tries one form after the other. A server that takes
-//! in lines of a thousand readings would spend most of its time on that.
+//! What serde derives for an untagged enum copies every value, and tries one form after the other.
+//! A server that takes in lines of a thousand readings would spend most of its time on that.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -93,7 +93,8 @@ fn earlier<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     })
 }
 
-/// A key of an object, as far as it tells the forms apart. No value that is an object begins with one of these.
+/// A key of an object, as far as it tells the forms apart. No value that is an object begins with
+/// one of these.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 enum Key {

@@ -10,8 +10,9 @@ use ts_rs::TS;
 
 /// What was read of one quantity. Never a made-up 0: what is absent says why.
 ///
-/// In JSON a fresh value stands bare (`64`), one that was read earlier than the sample around it carries its time
-/// (`{"value": 64, "at_ms": 1763630000000}`), and an absent one its reason (`{"absent": "not_supported"}`).
+/// In JSON a fresh value stands bare (`64`), one that was read earlier than the sample around it
+/// carries its time (`{"value": 64, "at_ms": 1763630000000}`), and an absent one its reason
+/// (`{"absent": "not_supported"}`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(untagged)]
 pub enum Reading<T> {
@@ -32,7 +33,8 @@ pub enum Reading<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "absent", rename_all = "snake_case")]
 pub enum Absence {
-    /// This device or driver does not have it (`NVML_ERROR_NOT_SUPPORTED`, or the symbol is not in the library).
+    /// This device or driver does not have it (`NVML_ERROR_NOT_SUPPORTED`, or the symbol is not in
+    /// the library).
     NotSupported,
     /// The driver has it, but not for this user (`NVML_ERROR_NO_PERMISSION`).
     NoPermission,
@@ -42,7 +44,8 @@ pub enum Absence {
     Asleep,
     /// The driver was asked and has not answered yet.
     NoAnswer,
-    /// It is being looked up, and has not been found yet. A process whose files do not answer stays so.
+    /// It is being looked up, and has not been found yet. A process whose files do not answer stays
+    /// so.
     NotReadYet,
     /// It needs two samples, and this is the first.
     WarmingUp,
@@ -50,7 +53,8 @@ pub enum Absence {
     Unknown,
     /// `/proc` does not have the process: it has ended, or runs in another PID namespace.
     NotInProc,
-    /// The process has ended, though the driver lists it; also where nobody has waited for it (a zombie).
+    /// The process has ended, though the driver lists it; also where nobody has waited for it (a
+    /// zombie).
     Ended,
     /// It belongs to another user and is kept from view.
     Hidden,
@@ -120,7 +124,8 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same reading, to be shown in a later sample: a fresh value gets the time at which it was read.
+    /// The same reading, to be shown in a later sample: a fresh value gets the time at which it was
+    /// read.
     #[must_use]
     pub fn dated(self, at_ms: u64) -> Self {
         match self {
@@ -154,8 +159,8 @@ impl<T> Absent for Reading<T> {
     }
 }
 
-/// Makes structures of readings [`Absent`], by their fields; or makes one that has other fields, too.
-/// Fields behind a semicolon are those that most hardware lacks.
+/// Makes structures of readings [`Absent`], by their fields; or makes one that has other fields,
+/// too. Fields behind a semicolon are those that most hardware lacks.
 macro_rules! absent {
     ($($type:ident { $($field:ident),+ $(; $($lacking:ident),+)? })+) => {$(
         impl $crate::model::Absent for $type {

@@ -18,7 +18,8 @@ pub use throttle::{REASONS, ReasonInfo, ThrottleCause, ThrottleReason};
 /// All GPUs and the host at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Sample {
-    /// Counts up by one from 0 for each sample of a collector; a gap tells a reader how many it missed.
+    /// Counts up by one from 0 for each sample of a collector; a gap tells a reader how many it
+    /// missed.
     pub seq: u64,
     /// When the sample was put together.
     pub at_ms: u64,
@@ -37,7 +38,8 @@ pub struct GpuSample {
     pub index: u32,
     /// Its UUID, where the driver has told it.
     pub uuid: Option<String>,
-    /// When these readings were taken. Older than the sample's own time where the GPU did not answer in time.
+    /// When these readings were taken. Older than the sample's own time where the GPU did not
+    /// answer in time.
     pub at_ms: u64,
     /// Whether it answers.
     pub health: Health,
@@ -59,21 +61,24 @@ pub struct GpuSample {
     pub clocks: Clocks,
     /// P-state, 0 (fastest) to 15 (`nvmlDeviceGetPerformanceState`).
     pub performance_state: Reading<u8>,
-    /// What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksEventReasons`).
+    /// What holds the clocks down just now; empty when nothing does
+    /// (`nvmlDeviceGetCurrentClocksEventReasons`).
     pub throttle_reasons: Reading<Vec<ThrottleReason>>,
     /// The PCIe link as it runs now.
     pub pcie: PcieLink,
     /// All NVLinks together.
     pub nvlink: NvLinks,
-    /// The fastest fan's speed, in percent of its full speed (`nvmlDeviceGetFanSpeed`). A board that the chassis cools
-    /// has none.
+    /// The fastest fan's speed, in percent of its full speed (`nvmlDeviceGetFanSpeed`). A board
+    /// that the chassis cools has none.
     pub fan_percent: Reading<f64>,
-    /// Its MIG devices, in NVML's order; empty where MIG is off, not supported where there is no MIG.
+    /// Its MIG devices, in NVML's order; empty where MIG is off, not supported where there is no
+    /// MIG.
     pub mig_devices: Reading<Vec<MigSample>>,
-    /// The processes that hold the GPU, by PID. Where there are too many for one sample, those with the most memory.
+    /// The processes that hold the GPU, by PID. Where there are too many for one sample, those with
+    /// the most memory.
     pub processes: Reading<Vec<Process>>,
-    /// How many more hold it and are left out of `processes`, so that sums over the list are not those of the GPU; left
-    /// out of JSON where it is 0.
+    /// How many more hold it and are left out of `processes`, so that sums over the list are not
+    /// those of the GPU; left out of JSON where it is 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[ts(optional, as = "Option<u32>")]
     pub processes_omitted: u32,
@@ -83,12 +88,13 @@ pub struct GpuSample {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub unlisted_memory_bytes: Option<u64>,
-    /// To whom a scheduler has given it as a whole, also where none of their processes is on it; several, where it is
-    /// shared. Left out of JSON where that is not known, or it is nobody.
+    /// To whom a scheduler has given it as a whole, also where none of their processes is on it;
+    /// several, where it is shared. Left out of JSON where that is not known, or it is nobody.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(optional, as = "Option<Vec<Allocation>>")]
     pub allocated_to: Vec<Allocation>,
-    /// What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the list when it is over.
+    /// What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the
+    /// list when it is over.
     #[serde(default)]
     pub conditions: Vec<Condition>,
 }
@@ -99,8 +105,8 @@ pub struct GpuSample {
 pub enum Health {
     /// It does.
     Ok,
-    /// A laptop's GPU that the system has switched off to save power. Asking the driver would wake it, so it is not
-    /// asked (sysfs `power/runtime_status`).
+    /// A laptop's GPU that the system has switched off to save power. Asking the driver would wake
+    /// it, so it is not asked (sysfs `power/runtime_status`).
     Asleep {
         /// When that was first seen.
         since_ms: u64,
@@ -154,7 +160,8 @@ impl Health {
 /// Shares of the last sampling period, which the driver makes 1/6 s to 1 s long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Utilization {
-    /// Time in which at least one kernel ran. It does not tell how much of the GPU that kernel used.
+    /// Time in which at least one kernel ran. It does not tell how much of the GPU that kernel
+    /// used.
     pub gpu_percent: Reading<f64>,
     /// Time in which device memory was read or written.
     pub memory_percent: Reading<f64>,
@@ -196,7 +203,8 @@ pub struct MemorySample {
     pub total_bytes: Reading<u64>,
     /// Allocated by processes.
     pub used_bytes: Reading<u64>,
-    /// Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before 510).
+    /// Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before
+    /// 510).
     pub reserved_bytes: Reading<u64>,
     /// Not allocated.
     pub free_bytes: Reading<u64>,
@@ -240,14 +248,17 @@ impl MemoryKind {
 /// Electrical power.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Power {
-    /// The board's draw, averaged over a second on most boards since Ampere (`nvmlDeviceGetPowerUsage`).
+    /// The board's draw, averaged over a second on most boards since Ampere
+    /// (`nvmlDeviceGetPowerUsage`).
     pub draw_watts: Reading<f64>,
-    /// The board's draw at the last of the driver's own measurements, about every 50 ms (`NVML_FI_DEV_POWER_INSTANT`).
+    /// The board's draw at the last of the driver's own measurements, about every 50 ms
+    /// (`NVML_FI_DEV_POWER_INSTANT`).
     pub instant_watts: Reading<f64>,
     /// The board's draw, averaged over the last second also on boards whose `draw_watts` is not
     /// (`NVML_FI_DEV_POWER_AVERAGE`).
     pub average_watts: Reading<f64>,
-    /// Counter: the energy since the driver was loaded, in steps of 100 ms (`nvmlDeviceGetTotalEnergyConsumption`).
+    /// Counter: the energy since the driver was loaded, in steps of 100 ms
+    /// (`nvmlDeviceGetTotalEnergyConsumption`).
     pub energy_joules_total: Reading<f64>,
     /// The limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
     pub limit_watts: Reading<f64>,
@@ -260,7 +271,8 @@ pub struct Temperature {
     pub gpu_celsius: Reading<f64>,
     /// The memory (`NVML_FI_DEV_MEMORY_TEMP`).
     pub memory_celsius: Reading<f64>,
-    /// How much warmer the chip may get before its clocks are lowered (`nvmlDeviceGetMarginTemperature`).
+    /// How much warmer the chip may get before its clocks are lowered
+    /// (`nvmlDeviceGetMarginTemperature`).
     pub margin_celsius: Reading<f64>,
     /// The hottest place of the chip (AMD: the `junction` sensor).
     /// Left out of JSON if not supported.
@@ -308,8 +320,9 @@ pub struct PcieLink {
     pub generation: Reading<u32>,
     /// Lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
     pub width: Reading<u32>,
-    /// What crossed the link from the GPU since the sample before (GPM's `PCIE_TX_PER_SEC`): about 9 % more than was
-    /// copied, since packets have headers. Without GPM, `nvmlDeviceGetPcieThroughput`, with its time.
+    /// What crossed the link from the GPU since the sample before (GPM's `PCIE_TX_PER_SEC`): about
+    /// 9 % more than was copied, since packets have headers. Without GPM,
+    /// `nvmlDeviceGetPcieThroughput`, with its time.
     pub tx_bytes_per_second: Reading<f64>,
     /// The same in the other direction (GPM's `PCIE_RX_PER_SEC`).
     pub rx_bytes_per_second: Reading<f64>,
@@ -318,9 +331,10 @@ pub struct PcieLink {
 /// All NVLinks of a GPU together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct NvLinks {
-    /// What crossed the links from the GPU since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more
-    /// than was copied. Without GPM, the growth of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, with its
-    /// time: exactly what was copied.
+    /// What crossed the links from the GPU since the sample before (GPM's
+    /// `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more than was copied. Without GPM, the growth of
+    /// `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, with its time: exactly what was
+    /// copied.
     pub tx_bytes_per_second: Reading<f64>,
     /// The same in the other direction (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
     pub rx_bytes_per_second: Reading<f64>,

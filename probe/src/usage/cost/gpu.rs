@@ -350,8 +350,8 @@ impl GpuCostMeter {
         self.steps.settle(all, |_, _, used| self.used.add(&used));
     }
 
-    /// Why nobody can tell who held the GPU. One that sleeps or is lost is held by nobody, and what has not been read yet may
-    /// come.
+    /// Why nobody can tell who held the GPU. One that sleeps or is lost is held by nobody, and what
+    /// has not been read yet may come.
     pub(super) fn untold(&self) -> Option<&Absence> {
         use Absence::{Asleep, GpuLost, NoAnswer, NotReadYet, WarmingUp};
         self.untold.as_ref().filter(|absence| {

@@ -1,7 +1,8 @@
-//! What something takes of the GPUs between two moments: a command, a cell, a part of a program, with whatever it starts.
+//! What something takes of the GPUs between two moments: a command, a cell, a part of a program,
+//! with whatever it starts.
 //!
-//! A [`CostMeter`] takes records in their order, and knows neither where they come from nor what time it is. Which
-//! processes are measured says whoever has the records.
+//! A [`CostMeter`] takes records in their order, and knows neither where they come from nor what
+//! time it is. Which processes are measured says whoever has the records.
 
 mod gpu;
 mod kernels;
@@ -185,7 +186,8 @@ impl CostMeter {
             && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
     }
 
-    /// The cost of what is over and of which no more will be told: since the last sample, nothing has changed.
+    /// The cost of what is over and of which no more will be told: since the last sample, nothing
+    /// has changed.
     pub fn into_cost(mut self, gpus: &[Gpu]) -> Cost {
         for gpu in self.gpus.values_mut() {
             gpu.extend(self.span.to_ms, self.span.from_ms);
@@ -193,7 +195,8 @@ impl CostMeter {
         self.cost(self.span.to_ms, gpus)
     }
 
-    /// The cost until now, of what goes on or has ended. `gpus` are those of the inventory, which have names.
+    /// The cost until now, of what goes on or has ended. `gpus` are those of the inventory, which
+    /// have names.
     pub fn cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
         let mut costs = Vec::new();
         for (index, meter) in &mut self.gpus {

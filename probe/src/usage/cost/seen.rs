@@ -1,4 +1,5 @@
-//! What else happens on a GPU while something holds it: how busy its parts are, what crosses its links, what is the matter.
+//! What else happens on a GPU while something holds it: how busy its parts are, what crosses its
+//! links, what is the matter.
 
 use crate::{
     model::{CostCondition, GpuCost, GpuSample},

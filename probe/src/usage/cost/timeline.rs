@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::{model::Trace, usage::steps::Span};
 
-/// Values further apart tell nothing of the time between: the driver records utilization five times a second, and power more
-/// often.
+/// Values further apart tell nothing of the time between: the driver records utilization five times
+/// a second, and power more often.
 const LONGEST_GAP_MS: f64 = 500.0;
 
 /// What an energy may still have to be told of, in milliseconds.
@@ -39,8 +39,8 @@ impl Timeline {
         self.0.back().map(|(at_ms, _)| *at_ms)
     }
 
-    /// The integral of a number that was measured at these times, along straight lines, by seconds; `None` where some of the
-    /// time has no values.
+    /// The integral of a number that was measured at these times, along straight lines, by seconds;
+    /// `None` where some of the time has no values.
     pub(super) fn along_lines(&self, span: Span) -> Option<f64> {
         self.integral(span, |(one_ms, one), (other_ms, other), middle_ms| {
             one + (other - one) * (middle_ms - one_ms) / (other_ms - one_ms)

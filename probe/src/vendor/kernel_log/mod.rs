@@ -27,14 +27,16 @@ pub(super) trait LogParser: Send {
     fn parse(&mut self, text: &str) -> Vec<LoggedError>;
 }
 
-/// The kernel hands out one record per read, and refuses to where the buffer is too small; none is larger.
+/// The kernel hands out one record per read, and refuses to where the buffer is too small; none is
+/// larger.
 const RECORD_BYTES: usize = 8 * 1024;
 
-/// Some containers have `/dev/null` or a terminal in its place, and would be taken for a log that is silent: the log is
-/// character device 1:11.
+/// Some containers have `/dev/null` or a terminal in its place, and would be taken for a log that
+/// is silent: the log is character device 1:11.
 const KERNEL_LOG_DEVICE: u64 = 0x010b;
 
-/// An ordinary file has an end, where the kernel's log waits; it is looked at again after this long.
+/// An ordinary file has an end, where the kernel's log waits; it is looked at again after this
+/// long.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The kernel's log from now on, or a file or named pipe that looks like it.
@@ -99,7 +101,8 @@ impl KernelLog {
         match read {
             Ok([]) => return Ok(false),
             Ok(bytes) => self.begun.extend_from_slice(bytes),
-            // EPIPE: records were overwritten before they were read. The next read goes on behind the gap.
+            // EPIPE: records were overwritten before they were read. The next read goes on behind
+            // the gap.
             Err(error)
                 if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -126,7 +129,8 @@ impl KernelLog {
     }
 }
 
-/// What the driver has logged until now, each message behind its time in microseconds since the start of the kernel.
+/// What the driver has logged until now, each message behind its time in microseconds since the
+/// start of the kernel.
 ///
 /// # Errors
 /// Where the log cannot be opened or read. What is no log is not found.
@@ -194,7 +198,8 @@ pub(super) fn open_at_end(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A named pipe is opened for writing too: so it waits neither for its writer nor ends when that one goes.
+/// A named pipe is opened for writing too: so it waits neither for its writer nor ends when that
+/// one goes.
 fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
     let metadata = path.metadata()?;
     if metadata.file_type().is_char_device() && metadata.rdev() != KERNEL_LOG_DEVICE {

@@ -11,7 +11,8 @@ use crate::{
 pub(super) struct Answers<'a> {
     cached: &'a CachedAnswers,
     mig: Option<u32>,
-    /// What was answered from then on is of this moment, and what was answered before it is of an earlier one.
+    /// What was answered from then on is of this moment, and what was answered before it is of an
+    /// earlier one.
     since_ms: u64,
 }
 

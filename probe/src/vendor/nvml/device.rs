@@ -48,7 +48,8 @@ pub(super) struct NvmlDevice {
 }
 
 impl NvmlDevice {
-    /// `nvmlDeviceGetHandleByIndex_v2`, which initializes the GPU when it is the first to ask for it.
+    /// `nvmlDeviceGetHandleByIndex_v2`, which initializes the GPU when it is the first to ask for
+    /// it.
     pub(super) fn open(answers: Arc<dyn Backend>, index: u32) -> Result<Self, DeviceError> {
         answers.open_gpu(index).map_err(device_error)?;
         let mut querier = Querier::new(Arc::clone(&answers), index);

@@ -20,7 +20,8 @@ pub(super) fn absence(code: Code) -> Absence {
     }
 }
 
-/// Whether the driver is no longer the one that the library was loaded for: it was unloaded or replaced.
+/// Whether the driver is no longer the one that the library was loaded for: it was unloaded or
+/// replaced.
 pub(super) fn is_driver_replaced(code: Code) -> bool {
     matches!(
         code,

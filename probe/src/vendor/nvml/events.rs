@@ -1,7 +1,8 @@
 //! Waiting for what the driver reports by itself.
 //!
-//! One set, and one thread, for all GPUs: `nvmlEventSetWait_v2` holds a lock of the library for as long as it waits, and
-//! every other function of event sets, waiting with another set included, stands still meanwhile (driver 580).
+//! One set, and one thread, for all GPUs: `nvmlEventSetWait_v2` holds a lock of the library for as
+//! long as it waits, and every other function of event sets, waiting with another set included,
+//! stands still meanwhile (driver 580).
 
 use std::{thread, time::Duration};
 

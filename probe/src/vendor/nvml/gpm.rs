@@ -1,10 +1,12 @@
-//! GPU Performance Monitoring: the hardware's own counters, on Hopper and later, without a profiler.
+//! GPU Performance Monitoring: the hardware's own counters, on Hopper and later, without a
+//! profiler.
 //!
-//! Two threads must not be in it at once, not even for two GPUs: driver 580 then crashes in `nvmlGpmMetricsGet`. So
-//! threads take turns, and one that hangs costs the others their activity and nothing else.
+//! Two threads must not be in it at once, not even for two GPUs: driver 580 then crashes in
+//! `nvmlGpmMetricsGet`. So threads take turns, and one that hangs costs the others their activity
+//! and nothing else.
 //!
-//! A metric is the difference of two samples, which must be at least 100 ms apart. A sample costs 28 us, the metrics of
-//! two of them about 2 ms.
+//! A metric is the difference of two samples, which must be at least 100 ms apart. A sample costs
+//! 28 us, the metrics of two of them about 2 ms.
 
 use nvml_wrapper::enums::gpm::GpmMetricId;
 
@@ -16,7 +18,8 @@ use crate::{
     vendor::nvml::query::Code,
 };
 
-/// The driver gives link rates in MiB per second, whatever its documentation says: 51,407 where 55.5 GB/s were copied.
+/// The driver gives link rates in MiB per second, whatever its documentation says: 51,407 where
+/// 55.5 GB/s were copied.
 const LINK_UNIT_BYTES: f64 = (1 << 20) as f64;
 
 /// The activity and the traffic of one window of time.
@@ -55,8 +58,8 @@ const METRICS: [GpmMetricId; 16] = [
 ];
 
 impl GpmReader {
-    /// What happened since the call before. The first call has nothing to compare with; one that follows too closely
-    /// gives what the last one gave, with its time.
+    /// What happened since the call before. The first call has nothing to compare with; one that
+    /// follows too closely gives what the last one gave, with its time.
     ///
     /// `mig` is the index of a MIG device; `None` is the whole GPU.
     pub(super) fn read(&mut self, querier: &mut Querier, mig: Option<u32>) -> Rates {

@@ -21,14 +21,15 @@ use crate::vendor::nvml::query::{Answer, Query as Q, Value};
 pub(super) enum Lane {
     /// With every sample, also with the only one of a single look.
     Tick,
-    /// With samples, but no more often than this, and in no single look: it costs more than all of the tick's together.
-    /// While nobody watches, with the last sample of each step of history.
+    /// With samples, but no more often than this, and in no single look: it costs more than all of
+    /// the tick's together. While nobody watches, with the last sample of each step of history.
     Paced(Duration),
     /// Once for each opening of the GPU, with the first details.
     Once,
     /// With the details. While nobody watches, what is dear no more often than [`UNWATCHED_EVERY`].
     Slow,
-    /// With the details, but no more often than this, and more rarely by as much while nobody watches.
+    /// With the details, but no more often than this, and more rarely by as much while nobody
+    /// watches.
     Slower(Duration),
 }
 
@@ -98,7 +99,8 @@ pub(super) const fn link_counters(link: u32) -> [Q; 5] {
     ]
 }
 
-/// What all links together sent and received, in KiB. Not in the table: where there is GPM, nobody needs it.
+/// What all links together sent and received, in KiB. Not in the table: where there is GPM, nobody
+/// needs it.
 pub(super) const ALL_LINKS: [Q; 2] = [
     Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, u32::MAX),
     Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, u32::MAX),
@@ -111,10 +113,12 @@ const PACED_EVERY: Duration = Duration::from_secs(5);
 /// The counters of 18 links cost 32 ms.
 const LINK_COUNTERS_EVERY: Duration = Duration::from_mins(1);
 
-/// The details that cost as much or more take 12 ms together, all others 0.6 ms. No condition is found by the former.
+/// The details that cost as much or more take 12 ms together, all others 0.6 ms. No condition is
+/// found by the former.
 const DEAR_US: u32 = 100;
 
-/// Less than a minute, after which a reading counts as old: some of them tell what a condition is beside.
+/// Less than a minute, after which a reading counts as old: some of them tell what a condition is
+/// beside.
 const UNWATCHED_EVERY: Duration = Duration::from_secs(50);
 
 /// As many times more rarely as those.
@@ -230,8 +234,8 @@ fn memory_errors() -> impl Iterator<Item = (u32, u32, u32)> {
     combine(0..2, 0..2).flat_map(places)
 }
 
-/// Whether a collector's answer serves other programs, too: what the table has. What an answer raised, such as the
-/// counters of links, may be older than a tool's user expects.
+/// Whether a collector's answer serves other programs, too: what the table has. What an answer
+/// raised, such as the counters of links, may be older than a tool's user expects.
 pub(super) fn is_recorded(query: Q) -> bool {
     lane_of(query).is_some()
 }

@@ -33,7 +33,8 @@ impl MigReader {
         }
     }
 
-    /// Looks which devices there are; true where they are others than before. It costs 0.4 ms where MIG is off.
+    /// Looks which devices there are; true where they are others than before. It costs 0.4 ms where
+    /// MIG is off.
     pub(super) fn look(&mut self, querier: &mut Querier) -> bool {
         let known = self.identities();
         querier.ask(None, &[Q::MigMode]);

@@ -1,7 +1,8 @@
 //! NVIDIA's driver, through NVML.
 //!
-//! The library is opened at run time, so that gpumon runs (and explains itself) where there is none. A process opens it
-//! once and never closes it: closing takes milliseconds, can hang with the driver, and the process ends soon anyway.
+//! The library is opened at run time, so that gpumon runs (and explains itself) where there is
+//! none. A process opens it once and never closes it: closing takes milliseconds, can hang with the
+//! driver, and the process ends soon anyway.
 
 // The driver's numbers can be anything.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]

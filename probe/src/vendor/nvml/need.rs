@@ -1,8 +1,10 @@
-//! Whether the counters of the hardware and of processes are read with a sample that nobody watches.
+//! Whether the counters of the hardware and of processes are read with a sample that nobody
+//! watches.
 
 use crate::{derive::could_hang, model::GpuSample, vendor::ReadDepth};
 
-/// So many readings behind a change: the first is of the time before it, too, and what a process did stands for two seconds.
+/// So many readings behind a change: the first is of the time before it, too, and what a process
+/// did stands for two seconds.
 const AFTER_CHANGE: u32 = 4;
 
 /// What a GPU did at the samples before.
@@ -14,9 +16,10 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// Whether they are read now, where `sample` has what is cheap: at the end of a step of history; where the GPU has just
-    /// begun or ceased to work, so that a condition begins when its cause does; and at every sample of a GPU that may hang,
-    /// which is found by counters that do not move, or whose work nothing else tells of, as that of one with MIG.
+    /// Whether they are read now, where `sample` has what is cheap: at the end of a step of
+    /// history; where the GPU has just begun or ceased to work, so that a condition begins when its
+    /// cause does; and at every sample of a GPU that may hang, which is found by counters that do
+    /// not move, or whose work nothing else tells of, as that of one with MIG.
     pub(super) fn is_due(&mut self, sample: &GpuSample, depth: ReadDepth) -> bool {
         let busy = sample
             .utilization
@@ -50,7 +53,8 @@ mod tests {
 
     const UNWATCHED: ReadDepth = ReadDepth::Unwatched { closes_step: false };
 
-    /// At which of these samples, each of a utilization, of memory's and of a power draw out of 700 W, they are read.
+    /// At which of these samples, each of a utilization, of memory's and of a power draw out of 700
+    /// W, they are read.
     fn due(samples: &[(f64, f64, f64)], depth: ReadDepth) -> Vec<bool> {
         let mut need = Need::default();
         let read = |(gpu, memory, watts): &(f64, f64, f64)| {

@@ -14,8 +14,8 @@ impl Every {
         Self { period, last: None }
     }
 
-    /// Whether it is time, which it is at first. A beat that comes a little early is not left out, since the next would
-    /// be a whole beat late.
+    /// Whether it is time, which it is at first. A beat that comes a little early is not left out,
+    /// since the next would be a whole beat late.
     pub(super) fn is_due(&mut self) -> bool {
         self.is_due_after(self.period)
     }

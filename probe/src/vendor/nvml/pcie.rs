@@ -1,8 +1,8 @@
 //! PCIe rates of GPUs without GPM.
 //!
-//! `nvmlDeviceGetPcieThroughput` watches the link for 20 ms per direction and blocks for as long, so that it has a
-//! thread of its own. The counters behind `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` would not block, but have 32 bits and wrap
-//! every 77 ms at full speed.
+//! `nvmlDeviceGetPcieThroughput` watches the link for 20 ms per direction and blocks for as long,
+//! so that it has a thread of its own. The counters behind `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` would
+//! not block, but have 32 bits and wrap every 77 ms at full speed.
 
 use std::{
     sync::{

@@ -15,8 +15,8 @@ use crate::model::{Process, Reading, now_ms};
 /// A call for the samples costs 2 ms, and there is a new one once a second at most.
 const SAMPLES_EVERY: Duration = Duration::from_secs(1);
 
-/// While nobody watches, it may take a thousandth of a core's time where processes share the GPU, so that history can tell
-/// whose its work was. The driver tells of its newest period alone.
+/// While nobody watches, it may take a thousandth of a core's time where processes share the GPU,
+/// so that history can tell whose its work was. The driver tells of its newest period alone.
 const SHARE: u32 = 1000;
 const SHARED_AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
@@ -42,8 +42,9 @@ impl ProcessReader {
         }
     }
 
-    /// Every process on the GPU, by PID, of the lists as they were answered from `begun_ms` on; `is_due`: whether what they
-    /// did is to be read now. It is, more rarely, of several in any case: nothing else tells them apart.
+    /// Every process on the GPU, by PID, of the lists as they were answered from `begun_ms` on;
+    /// `is_due`: whether what they did is to be read now. It is, more rarely, of several in any
+    /// case: nothing else tells them apart.
     pub(super) fn read(
         &mut self,
         querier: &mut Querier,

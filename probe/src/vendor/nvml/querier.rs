@@ -20,8 +20,8 @@ use crate::{
     vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
 };
 
-/// "Not supported" is no cheap answer (130 us for the fan of a board without one), and it can change with a driver
-/// setting, so it is asked again only this often.
+/// "Not supported" is no cheap answer (130 us for the fan of a board without one), and it can
+/// change with a driver setting, so it is asked again only this often.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
 
 /// Asks, keeps the answers, and notices when the GPU is lost.
@@ -216,7 +216,8 @@ impl Querier {
         }
     }
 
-    /// What the driver keeps of this `nvmlSamplingType_t` from after this time on; `None` where that is nothing.
+    /// What the driver keeps of this `nvmlSamplingType_t` from after this time on; `None` where
+    /// that is nothing.
     pub(super) fn samples(&mut self, kind: u32, since_us: u64) -> Option<Value> {
         let subject = Subject::gpu(self.index);
         self.call(QueryKey::Samples(kind), |answers| {
@@ -261,7 +262,8 @@ impl Querier {
         }
     }
 
-    /// Returns an error if a tick's calls show that the GPU or the driver is gone, or that the GPU has failed.
+    /// Returns an error if a tick's calls show that the GPU or the driver is gone, or that the GPU
+    /// has failed.
     pub(super) fn verdict_of_tick(&mut self) -> Result<(), DeviceError> {
         let votes = std::mem::take(&mut self.votes);
         votes.is_gone()?;

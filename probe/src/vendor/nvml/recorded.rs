@@ -1,7 +1,7 @@
 //! What a collector was answered, told to others without the driver.
 //!
-//! What it was not asked is not answered at all: [`Recorded::about`] gives `None`, and whoever asks may ask the driver
-//! itself.
+//! What it was not asked is not answered at all: [`Recorded::about`] gives `None`, and whoever asks
+//! may ask the driver itself.
 
 use std::{collections::HashMap, path::PathBuf};
 
@@ -29,7 +29,8 @@ struct RecordedGpu {
     newest_ms: u64,
 }
 
-/// What may have changed since is asked anew where the answer is older than this; while somebody watches, none is.
+/// What may have changed since is asked anew where the answer is older than this; while somebody
+/// watches, none is.
 const LONGEST_AGE_MS: u64 = 15_000;
 
 impl Recorded {

@@ -1,4 +1,5 @@
-//! Laptops switch their GPU off while nobody uses it. Whether it sleeps is in sysfs, where looking wakes nobody.
+//! Laptops switch their GPU off while nobody uses it. Whether it sleeps is in sysfs, where looking
+//! wakes nobody.
 
 use std::{fs, path::Path};
 
@@ -9,9 +10,9 @@ const NVIDIA: &str = "0x10de";
 /// PCI class codes of display controllers begin so: 0300 with a display, 0302 without.
 const DISPLAY: &str = "0x03";
 
-/// Whether the NVIDIA GPU with this index sleeps. The driver counts GPUs in the order of their PCI addresses; where the
-/// system has another number of them than the driver (`count`), nobody can tell which is which, and none is taken to
-/// sleep.
+/// Whether the NVIDIA GPU with this index sleeps. The driver counts GPUs in the order of their PCI
+/// addresses; where the system has another number of them than the driver (`count`), nobody can
+/// tell which is which, and none is taken to sleep.
 pub(in crate::vendor::nvml) fn is_asleep(sys_root: &Path, index: u32, count: u32) -> bool {
     let Ok(devices) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
         return false;

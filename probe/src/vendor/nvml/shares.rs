@@ -1,4 +1,5 @@
-//! What processes did lately: the driver's samples of them, also of a driver whose clock is not the machine's.
+//! What processes did lately: the driver's samples of them, also of a driver whose clock is not the
+//! machine's.
 
 #![cfg_attr(
     not(test),
@@ -13,12 +14,12 @@ use std::collections::HashMap;
 
 use crate::vendor::nvml::query::Value;
 
-/// The driver makes a sample up to once a second, so a value stands for this long. After that, no sample means that
-/// nothing ran.
+/// The driver makes a sample up to once a second, so a value stands for this long. After that, no
+/// sample means that nothing ran.
 const SAMPLE_LIFE_MS: u64 = 2_000;
 
-/// A sample from further ahead than this is no sample but a driver's odd answer; where all of them are, its clock is
-/// ahead.
+/// A sample from further ahead than this is no sample but a driver's odd answer; where all of them
+/// are, its clock is ahead.
 const FUTURE_US: u64 = 2_000_000;
 
 /// What is new since a moment ago and yet older than this is of a clock that is behind.
@@ -161,8 +162,8 @@ impl Shares {
         }
     }
 
-    /// Keeps a sample, if it is the newest of its process. Shares above 100 occur and mean nothing: what was known
-    /// before stands for as long as it can.
+    /// Keeps a sample, if it is the newest of its process. Shares above 100 occur and mean nothing:
+    /// what was known before stands for as long as it can.
     fn keep(&mut self, sample: &DriverSample) {
         let at_ms = sample
             .at_us

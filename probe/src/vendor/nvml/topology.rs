@@ -91,8 +91,8 @@ fn path(answers: &dyn Backend, a: u32, b: u32) -> Reading<PciPath> {
     })
 }
 
-/// Links that go straight from one to the other; and where both are connected by switches and the driver says that
-/// they reach each other, as many as the one with fewer has.
+/// Links that go straight from one to the other; and where both are connected by switches and the
+/// driver says that they reach each other, as many as the one with fewer has.
 fn count_nvlinks(answers: &dyn Backend, a: &End, b: &End) -> Reading<u32> {
     let straight = a
         .links

@@ -40,8 +40,8 @@ pub(super) struct TraceReader {
 }
 
 impl TraceReader {
-    /// A call costs 0.7 ms for power, 2.8 ms for each utilization. The buffer of power holds 2.36 s, those of
-    /// utilization 14 s.
+    /// A call costs 0.7 ms for power, 2.8 ms for each utilization. The buffer of power holds 2.36
+    /// s, those of utilization 14 s.
     pub(super) fn new() -> Self {
         let drain = |metric, buffer, seconds, spacing_us, unit| Drain {
             metric,

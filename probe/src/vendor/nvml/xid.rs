@@ -1,7 +1,8 @@
 //! What an Xid means and what to do about it.
 //!
-//! An Xid is the number that NVIDIA's driver gives to what went wrong on a GPU. The numbers are NVIDIA's public
-//! catalogue of Xid errors; those that newer catalogues list as unused are described as older drivers meant them.
+//! An Xid is the number that NVIDIA's driver gives to what went wrong on a GPU. The numbers are
+//! NVIDIA's public catalogue of Xid errors; those that newer catalogues list as unused are
+//! described as older drivers meant them.
 
 use self::Cause::{Broken, Fault, Program};
 use crate::{

@@ -39,7 +39,8 @@ fn parse(text: &str) -> Option<LoggedError> {
     })
 }
 
-/// The driver writes `pid=1234` first, or `pid='<unknown>'`. Further on, a program's name could pretend to be one.
+/// The driver writes `pid=1234` first, or `pid='<unknown>'`. Further on, a program's name could
+/// pretend to be one.
 fn pid_of(message: &str) -> Option<u32> {
     let digits = message.strip_prefix("pid=")?;
     digits.split(',').next()?.trim().parse().ok()

@@ -241,7 +241,8 @@ impl Board {
         self.draw(seconds, &self.load(seconds)).watts
     }
 
-    /// What is asked of the GPU: by its profile or its processes, and by what the scenario says over them.
+    /// What is asked of the GPU: by its profile or its processes, and by what the scenario says
+    /// over them.
     fn load(&self, seconds: f64) -> Load {
         let load = if self.processes.is_empty() {
             self.profile.load(self.noise, seconds)

@@ -30,8 +30,9 @@ fn depth(metric: TraceMetric) -> u64 {
 }
 
 impl Machine {
-    /// What the driver's buffer of a GPU holds at a moment, as far as its time stamps are after `after_us`; the oldest
-    /// first. Numbers are taken at fixed times of the clock, from the start of the timeline on.
+    /// What the driver's buffer of a GPU holds at a moment, as far as its time stamps are after
+    /// `after_us`; the oldest first. Numbers are taken at fixed times of the clock, from the start
+    /// of the timeline on.
     pub fn recorded(
         &self,
         gpu: u32,

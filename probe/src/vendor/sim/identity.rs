@@ -36,7 +36,8 @@ pub struct GpuIdentity {
     pub vbios_version: String,
     /// The generation of its chip.
     pub architecture: Architecture,
-    /// Whether it is made for players rather than for data centers: with fans, without ECC, MIG and `NVLinks`.
+    /// Whether it is made for players rather than for data centers: with fans, without ECC, MIG and
+    /// `NVLinks`.
     pub geforce: bool,
     /// Whether its memory corrects errors, and counts them.
     pub ecc: bool,
@@ -91,8 +92,8 @@ impl GpuIdentity {
         self.architecture >= Architecture::Ada && !self.geforce && !self.unified_memory
     }
 
-    /// What has gone through one `NVLink`, in KiB, where so many bytes have gone through all of them. What the links carry
-    /// adds up; one that is down carries nothing.
+    /// What has gone through one `NVLink`, in KiB, where so many bytes have gone through all of
+    /// them. What the links carry adds up; one that is down carries nothing.
     pub fn link_kib(&self, bytes: f64, link: u32) -> u64 {
         let total = (bytes / 1024.0) as u64;
         let up = || self.nvlinks.iter().filter(|own| own.active);

@@ -39,8 +39,8 @@ impl Machine {
         }
     }
 
-    /// What a GPU does at a moment, in milliseconds after the start of the timeline. Whoever asks for the same
-    /// millisecond shares one answer.
+    /// What a GPU does at a moment, in milliseconds after the start of the timeline. Whoever asks
+    /// for the same millisecond shares one answer.
     pub fn state(&self, gpu: u32, elapsed_ms: u64) -> Arc<GpuState> {
         let mut newest = self.newest[gpu as usize]
             .lock()

@@ -8,7 +8,8 @@ use super::{Counters, World};
 
 /// The counters move once in this time, as the real one of energy does.
 const TICK_MS: u64 = 100;
-/// In a timeline that has run for long, only so much of the past is added up, since adding takes time.
+/// In a timeline that has run for long, only so much of the past is added up, since adding takes
+/// time.
 const PAST_MS: u64 = 3_600_000;
 
 /// What has flowed since the timeline began, or since an hour before it was first looked at.
@@ -84,7 +85,8 @@ struct Meter {
 }
 
 impl Meters {
-    /// Counters that start at 0 with the timeline, or an hour before `elapsed_ms`, whichever is later.
+    /// Counters that start at 0 with the timeline, or an hour before `elapsed_ms`, whichever is
+    /// later.
     pub(super) fn new(gpus: u32, elapsed_ms: u64) -> Self {
         let counted_until_ms = elapsed_ms.saturating_sub(PAST_MS) / TICK_MS * TICK_MS;
         Self(

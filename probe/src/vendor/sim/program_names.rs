@@ -59,7 +59,8 @@ pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
     }
 }
 
-/// Some gigabytes: a server keeps more of its weights and buffers there than a notebook of its data.
+/// Some gigabytes: a server keeps more of its weights and buffers there than a notebook of its
+/// data.
 pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
     let (least_gib, most_gib) = match program {
         Program::Training | Program::Collective => (4.0, 16.0),
@@ -71,7 +72,8 @@ pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
     (gib * f64::from(1 << 30)) as u64
 }
 
-/// What a program belongs to on a machine that many share: jobs train, services serve, notebooks explore.
+/// What a program belongs to on a machine that many share: jobs train, services serve, notebooks
+/// explore.
 pub(super) fn owner(program: Program, pid: u32) -> Owner {
     let job = |job_id: String| {
         Some(BatchJob {

@@ -39,9 +39,11 @@ pub struct GpuState {
     pub temperature_celsius: f64,
     /// The memory.
     pub memory_temperature_celsius: f64,
-    /// How much warmer the chip may get before its clocks are lowered; below 0 where it is too warm.
+    /// How much warmer the chip may get before its clocks are lowered; below 0 where it is too
+    /// warm.
     pub margin_celsius: f64,
-    /// How fast the fans turn, in percent of their full speed; all alike. It says nothing where there is none.
+    /// How fast the fans turn, in percent of their full speed; all alike. It says nothing where
+    /// there is none.
     pub fan_percent: u32,
     /// Clock of the streaming multiprocessors and of the graphics engine.
     pub sm_mhz: u32,
@@ -108,8 +110,8 @@ impl GpuState {
 }
 
 impl Counters {
-    /// What kernels make of it that wait for another GPU, as measured of a collective of NCCL's on an H200: they hold some
-    /// multiprocessors, and nothing moves.
+    /// What kernels make of it that wait for another GPU, as measured of a collective of NCCL's on
+    /// an H200: they hold some multiprocessors, and nothing moves.
     pub(super) fn of_waiting() -> Self {
         Self {
             sm_percent: 18.18,
@@ -118,8 +120,8 @@ impl Counters {
         }
     }
 
-    /// What a program that keeps the GPU busy for these shares of time makes of it: mostly matrix products, fed through
-    /// PCIe, with gradients that go round through NVLink.
+    /// What a program that keeps the GPU busy for these shares of time makes of it: mostly matrix
+    /// products, fed through PCIe, with gradients that go round through NVLink.
     pub(super) fn of(gpu_percent: f64, memory_percent: f64) -> Self {
         Self {
             sm_percent: gpu_percent * 0.96,

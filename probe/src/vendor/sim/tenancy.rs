@@ -144,10 +144,12 @@ pub(super) fn fit(processes: &mut [ProcessState], used_bytes: u64) {
     }
 }
 
-/// Linux gives no PID from here on, so that an invented process is never mistaken for one that exists.
+/// Linux gives no PID from here on, so that an invented process is never mistaken for one that
+/// exists.
 const FIRST_PID: u32 = 1 << 22;
 
-/// A PID that stays for a run of the program and belongs to no other program of the simulated machine.
+/// A PID that stays for a run of the program and belongs to no other program of the simulated
+/// machine.
 fn pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
     let slot = match tenant.program {
         Program::Notebook => 1,

@@ -27,7 +27,8 @@ const STEP_S: f64 = 5.0;
 /// Intervals that are looked back on: after four lags nothing of the past is left.
 const STEPS: i64 = 24;
 
-/// The mean power of intervals that were looked at, since every reading looks at the same ones again.
+/// The mean power of intervals that were looked at, since every reading looks at the same ones
+/// again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Past(Arc<Mutex<Remembered>>);
 
@@ -40,8 +41,8 @@ const REMEMBERED: usize = 32;
 impl Path {
     /// The temperature at a time, from the air's and the power before.
     ///
-    /// Each interval's power warms as a body with one time constant would; the intervals lie at fixed times, so that
-    /// two neighboring readings see the same past and the curve is smooth.
+    /// Each interval's power warms as a body with one time constant would; the intervals lie at
+    /// fixed times, so that two neighboring readings see the same past and the curve is smooth.
     pub(super) fn celsius(
         &self,
         seconds: f64,

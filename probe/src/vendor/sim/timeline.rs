@@ -15,7 +15,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Starts now, or where the scenario's `start_ms` says; a start that is still to come counts as now.
+    /// Starts now, or where the scenario's `start_ms` says; a start that is still to come counts as
+    /// now.
     pub fn begin(scenario: &Scenario) -> Self {
         let now = now_ms();
         let start_ms = scenario.start_ms.unwrap_or(now).min(now);

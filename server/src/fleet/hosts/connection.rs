@@ -23,7 +23,8 @@ use crate::supervisor::Request;
 
 /// How long it may take from the start until something runs there; ssh itself gives up sooner.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(20);
-/// A driver without persistence mode opens its GPUs for up to half a minute before the first record comes.
+/// A driver without persistence mode opens its GPUs for up to half a minute before the first record
+/// comes.
 const FIRST_RECORD: Duration = Duration::from_mins(1);
 /// So many intervals without a record, and at least so much time, mean that what runs there hangs.
 const SILENT_INTERVALS: u32 = 5;
@@ -61,8 +62,8 @@ impl Connection {
         let mut command = Command::from(child::command(program));
         command.args(first_arguments).arg(&settings.ssh.program);
         command.args(settings.ssh.arguments(&node.host, interval));
-        // A group of its own: whatever ssh starts, as a proxy, ends with it, and an interrupt of the terminal does not
-        // reach it.
+        // A group of its own: whatever ssh starts, as a proxy, ends with it, and an interrupt of
+        // the terminal does not reach it.
         command.process_group(0).kill_on_drop(true);
         let mut child = command
             .stdin(Stdio::piped())
@@ -86,8 +87,8 @@ impl Connection {
         })
     }
 
-    /// Takes in what comes back until it ends, or something is wrong with it. `turn` is given back when it has connected,
-    /// or has taken so long.
+    /// Takes in what comes back until it ends, or something is wrong with it. `turn` is given back
+    /// when it has connected, or has taken so long.
     pub(super) async fn monitor(
         &mut self,
         node: &HostNode,
@@ -204,7 +205,8 @@ impl Connection {
         complaint::sentence(&node.host.name, &messages)
     }
 
-    /// Ends ssh and what it started, which ends what runs there. It is asked first, so that it can end its own.
+    /// Ends ssh and what it started, which ends what runs there. It is asked first, so that it can
+    /// end its own.
     pub(super) async fn end(mut self) {
         self.signal(Signal::TERM);
         if timeout(GRACE, self.child.wait()).await.is_err() {

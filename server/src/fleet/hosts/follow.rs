@@ -14,8 +14,8 @@ use super::{
 };
 use crate::frame::CollectorState;
 
-/// So many connections are made at a time: each takes milliseconds of cryptography here and there, and a host through
-/// which all of them go refuses too many.
+/// So many connections are made at a time: each takes milliseconds of cryptography here and there,
+/// and a host through which all of them go refuses too many.
 const AT_A_TIME: usize = 16;
 
 /// One that is slow keeps the next from its turn for no longer.

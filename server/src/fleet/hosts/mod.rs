@@ -1,8 +1,9 @@
 //! Hosts that are read over ssh: a hub for each, which one connection feeds.
 //!
-//! [`node`] is a host and what is known of it, [`connection`] an ssh from its start to its end, [`follow`] what keeps one
-//! running, a few at a time. [`now`], [`usage`], [`events`] and [`history`] are what the hubs tell together, [`nested`] all
-//! there is of one, and [`targets`] what Prometheus is told of them.
+//! [`node`] is a host and what is known of it, [`connection`] an ssh from its start to its end,
+//! [`follow`] what keeps one running, a few at a time. [`now`], [`usage`], [`events`] and
+//! [`history`] are what the hubs tell together, [`nested`] all there is of one, and [`targets`]
+//! what Prometheus is told of them.
 
 mod connection;
 mod events;
@@ -50,7 +51,8 @@ pub struct HostsSettings {
     pub hosts: HostList,
     /// The system's ssh.
     pub ssh: Ssh,
-    /// The program that starts it so that it ends with this process, and its first arguments: gpumon itself.
+    /// The program that starts it so that it ends with this process, and its first arguments:
+    /// gpumon itself.
     pub tether: (PathBuf, Vec<String>),
     /// The time between samples, where nobody asks for more of them.
     pub interval: Duration,
@@ -90,7 +92,8 @@ impl Hosts {
         &self.settings.hosts
     }
 
-    /// Connects to all of them, on this runtime, where that was not done; returns how long ago it was.
+    /// Connects to all of them, on this runtime, where that was not done; returns how long ago it
+    /// was.
     pub(crate) fn start(&self) -> Duration {
         let mut following = self
             .following

@@ -1,4 +1,5 @@
-//! All there is of one host, at `/nodes/NAME/`: the ordinary routes over its hub. Nothing can be changed there.
+//! All there is of one host, at `/nodes/NAME/`: the ordinary routes over its hub. Nothing can be
+//! changed there.
 
 use std::sync::Arc;
 
@@ -55,7 +56,8 @@ fn of_node(uri: &Uri) -> Option<(String, Uri)> {
     Some((name, Uri::from(path)))
 }
 
-/// The same request for another path, with what those who let it in know of it, and not with what its path had in it.
+/// The same request for another path, with what those who let it in know of it, and not with what
+/// its path had in it.
 fn of_path(request: Request, path: Uri) -> Request {
     let (mut parts, body) = request.into_parts();
     let mut known = Extensions::new();

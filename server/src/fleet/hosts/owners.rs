@@ -3,7 +3,8 @@
 use gpumon_fleet::model::{FleetOwner, OwnerKind};
 use gpumon_probe::model::{Allocation, GpuSample, Job, JobKind, Process};
 
-/// Everybody who holds a GPU: those of its processes, and to whom a scheduler has given it. Each once.
+/// Everybody who holds a GPU: those of its processes, and to whom a scheduler has given it. Each
+/// once.
 pub(super) fn of_gpu(sample: &GpuSample) -> Vec<FleetOwner> {
     let processes = sample.processes.value().into_iter().flatten();
     let mut owners: Vec<_> = processes.filter_map(of_process).collect();

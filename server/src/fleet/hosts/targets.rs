@@ -23,7 +23,8 @@ pub(crate) struct TargetsQuery {
     port: Option<u16>,
 }
 
-/// The hosts, as they were typed: also those that do not answer, so that Prometheus tells that they are down.
+/// The hosts, as they were typed: also those that do not answer, so that Prometheus tells that they
+/// are down.
 pub(crate) async fn targets(
     State(app): State<AppState>,
     uri: Uri,

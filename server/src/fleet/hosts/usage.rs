@@ -36,7 +36,8 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
         }
     }
     let held: f64 = by_owner.values().filter_map(|(sum, _)| sum[2]).sum();
-    // What is known begins with this server: a span that reaches further back is answered from there on.
+    // What is known begins with this server: a span that reaches further back is answered from
+    // there on.
     let mut problems: Vec<_> = since_start(from_ms, asked_ms).into_iter().collect();
     let interrupted = nodes.iter().filter(|node| {
         let outages = node.outages();

@@ -1,8 +1,8 @@
 //! Answers of nodes, parsed into the types of the API and written again.
 //!
-//! A node may be compromised, and its answers are served from this server's origin. So no byte of an answer is passed
-//! on: the content type follows from the route, the body is serialized from the parsed type, and an error is one line of
-//! plain text.
+//! A node may be compromised, and its answers are served from this server's origin. So no byte of
+//! an answer is passed on: the content type follows from the route, the body is serialized from the
+//! parsed type, and an error is one line of plain text.
 
 use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -43,7 +43,8 @@ pub(super) const SESSION: &str = "api/v1/session";
 /// Parses a body into the type of its route and serializes it.
 type Rewrite = fn(&[u8]) -> serde_json::Result<Vec<u8>>;
 
-/// The routes of a node that a fleet passes on. Others change something there, or are not for the page.
+/// The routes of a node that a fleet passes on. Others change something there, or are not for the
+/// page.
 const ROUTES: [(&str, Rewrite); 9] = [
     (SESSION, rewrite::<SessionState>),
     ("api/v1/alerts", rewrite::<AlertStatus>),
@@ -63,8 +64,8 @@ fn rewrite<T: Serialize + DeserializeOwned>(body: &[u8]) -> serde_json::Result<V
     serde_json::to_vec(&serde_json::from_slice::<T>(body)?)
 }
 
-/// Returns how many bytes a JSON text takes at most once it is parsed, by its punctuation: an empty object of two bytes can
-/// become a map of 640.
+/// Returns how many bytes a JSON text takes at most once it is parsed, by its punctuation: an empty
+/// object of two bytes can become a map of 640.
 fn parsed_size(body: &[u8]) -> usize {
     let size = |byte: &u8| match byte {
         b'{' => 640,
@@ -76,7 +77,8 @@ fn parsed_size(body: &[u8]) -> usize {
     body.iter().map(size).sum()
 }
 
-/// Parses and writes an answer of the route that the first byte chooses, and does the same again with what was written.
+/// Parses and writes an answer of the route that the first byte chooses, and does the same again
+/// with what was written.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn fuzz(answer: &[u8]) {
     let Some((route, body)) = answer.split_first() else {
@@ -95,7 +97,8 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// Returns the route with this path below the node's address; `None` for a path that is not passed on.
+    /// Returns the route with this path below the node's address; `None` for a path that is not
+    /// passed on.
     pub(super) fn find(path: &str) -> Option<Self> {
         if path.strip_prefix("api/v1/runs/").is_some_and(is_run) {
             return Some(Self {
@@ -117,7 +120,8 @@ fn is_run(id: &str) -> bool {
             .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
 }
 
-/// Reads the answer of `node` to a question about `route`, and answers with the same, compressed if `compress`.
+/// Reads the answer of `node` to a question about `route`, and answers with the same, compressed if
+/// `compress`.
 ///
 /// # Errors
 /// The answer is none of gpumon's, or too long, or there are too many answers.
@@ -180,7 +184,8 @@ pub(super) async fn read(
     Ok(response)
 }
 
-/// Returns the media type of a `Content-Type` header without its parameters (RFC 9110, section 8.3.1).
+/// Returns the media type of a `Content-Type` header without its parameters (RFC 9110, section
+/// 8.3.1).
 fn media_type(kind: &str) -> &str {
     kind.split(';').next().unwrap_or_default().trim()
 }

@@ -1,8 +1,8 @@
 //! The cookies of sessions at nodes, which a browser keeps for this server.
 //!
-//! A browser gets what a node has set under another name, with the node's own name for it in its value. It has no path, so
-//! that browsers send it back to the API of that node alone, also behind a proxy that puts something before all paths. This
-//! server keeps none of them.
+//! A browser gets what a node has set under another name, with the node's own name for it in its
+//! value. It has no path, so that browsers send it back to the API of that node alone, also behind
+//! a proxy that puts something before all paths. This server keeps none of them.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 

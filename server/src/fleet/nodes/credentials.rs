@@ -37,7 +37,8 @@ impl Credentials {
         })
     }
 
-    /// What has changed is read anew; what is wrong with it is logged once, and leaves what there was.
+    /// What has changed is read anew; what is wrong with it is logged once, and leaves what there
+    /// was.
     pub(super) async fn shown(self: &Arc<Self>) -> Result<Shown, NodeProblem> {
         let credentials = Arc::clone(self);
         let read = move || {

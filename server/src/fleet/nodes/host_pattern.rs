@@ -10,7 +10,8 @@ const MOST_WILDCARDS: usize = 4;
 pub struct HostPattern(String);
 
 impl HostPattern {
-    /// Returns `true` if the pattern covers this whole name or address. Upper and lower case are the same.
+    /// Returns `true` if the pattern covers this whole name or address. Upper and lower case are
+    /// the same.
     pub(super) fn matches(&self, host: &str) -> bool {
         matches(
             self.0.as_bytes(),

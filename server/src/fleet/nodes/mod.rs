@@ -1,11 +1,14 @@
-//! All there is of one node of a fleet: the page of this server, at `/nodes/NAME/`, on what that node tells.
+//! All there is of one node of a fleet: the page of this server, at `/nodes/NAME/`, on what that
+//! node tells.
 //!
-//! - [`url`] is where a node's own server is, [`credentials`] what it is known by and what it is shown, [`host_pattern`]
-//!   to which hosts, [`connect`] the connection, [`problem`] why there is none.
-//! - [`request`] passes on what is asked over HTTP, [`stream`] the stream, [`cookie`] the session of a viewer at the node;
-//!   [`places`] is how much of that there may be at once.
-//! - [`answer`] parses answers over HTTP and writes them again, [`body`] limits their memory. Frames of a stream are passed
-//!   on as they are: browsers hand them to the page's script, and never show them as a page.
+//! - [`url`] is where a node's own server is, [`credentials`] what it is known by and what it is
+//!   shown, [`host_pattern`] to which hosts, [`connect`] the connection, [`problem`] why there is
+//!   none.
+//! - [`request`] passes on what is asked over HTTP, [`stream`] the stream, [`cookie`] the session
+//!   of a viewer at the node; [`places`] is how much of that there may be at once.
+//! - [`answer`] parses answers over HTTP and writes them again, [`body`] limits their memory.
+//!   Frames of a stream are passed on as they are: browsers hand them to the page's script, and
+//!   never show them as a page.
 
 pub(crate) mod answer;
 mod body;
@@ -103,9 +106,9 @@ impl RemoteNodes {
         url.target(node, &address)
     }
 
-    /// Returns `true` if tokens, passwords and sessions may be sent to this node. Prometheus chooses the hosts, so that
-    /// the administrator has to have named this one: by a pattern, as the only host of `--node-url`, or by an authority
-    /// that issues certificates for nodes alone.
+    /// Returns `true` if tokens, passwords and sessions may be sent to this node. Prometheus
+    /// chooses the hosts, so that the administrator has to have named this one: by a pattern, as
+    /// the only host of `--node-url`, or by an authority that issues certificates for nodes alone.
     fn is_trusted(&self, target: &Target) -> bool {
         if self.hosts.is_empty() {
             let is_certified = self.has_own_authority && target.is_tls;

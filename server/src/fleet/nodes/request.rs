@@ -1,7 +1,7 @@
 //! A viewer's question to a node over HTTP.
 //!
-//! A node gets the route, the query and the viewer's session at that node, and nothing else of the request. [`super::answer`]
-//! reads what it answers.
+//! A node gets the route, the query and the viewer's session at that node, and nothing else of the
+//! request. [`super::answer`] reads what it answers.
 
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ pub(super) struct Question {
     pub(super) session: Option<HeaderValue>,
 }
 
-/// Asks with the viewer's own session, where there is a valid one, and with this server's token otherwise.
+/// Asks with the viewer's own session, where there is a valid one, and with this server's token
+/// otherwise.
 ///
 /// # Errors
 /// The node cannot be reached, or does not answer.
@@ -100,8 +101,8 @@ async fn ask_as(
     timeout(FIRST_BYTE, asked).await.map_err(|_| silent())?
 }
 
-/// What every request to a node says. It says that it is passed on: then a node on this machine does not take whoever asks
-/// for this server's user.
+/// What every request to a node says. It says that it is passed on: then a node on this machine
+/// does not take whoever asks for this server's user.
 pub(super) fn headers(
     target: &Target,
     session: Option<&HeaderValue>,

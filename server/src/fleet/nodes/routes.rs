@@ -293,8 +293,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Returns what the node is shown. This server's own token is for viewers who may see what the token may, and for
-    /// nodes that the administrator has named.
+    /// Returns what the node is shown. This server's own token is for viewers who may see what the
+    /// token may, and for nodes that the administrator has named.
     async fn shown(&self, fleet: &FleetSettings, target: &Target) -> Result<Shown, NodeProblem> {
         let shown = fleet.nodes.credentials.shown().await?;
         let sees_own = matches!(

@@ -1,5 +1,5 @@
-//! A node's stream, passed on to a viewer: frame by frame, so that a viewer who is slow slows that node's stream down, and
-//! nothing piles up here.
+//! A node's stream, passed on to a viewer: frame by frame, so that a viewer who is slow slows that
+//! node's stream down, and nothing piles up here.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -47,7 +47,8 @@ const WRITE_BUFFER: usize = 64 * 1024;
 
 pub(super) type NodeStream = WebSocketStream<NodeSocket>;
 
-/// Asks a node for its stream, with the viewer's own session where that counts, and as this server otherwise.
+/// Asks a node for its stream, with the viewer's own session where that counts, and as this server
+/// otherwise.
 ///
 /// # Errors
 /// Why there is none; `Ok(Err)` is the status with which the node refuses it.
@@ -123,7 +124,8 @@ pub(super) struct Viewer<'a> {
     pub(super) place: Place,
 }
 
-/// Passes on what comes of the node, until the viewer, the node or this server ends it, or the viewer may read no more.
+/// Passes on what comes of the node, until the viewer, the node or this server ends it, or the
+/// viewer may read no more.
 ///
 /// # Errors
 /// What is wrong with a request that asks for no stream.

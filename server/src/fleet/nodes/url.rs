@@ -9,8 +9,8 @@ use super::problem::NodeProblem;
 
 const USUAL: &str = "https://{host}:9123/";
 
-/// A pattern of addresses: `{host}` stands for where a node's metrics are read, `{port}` for the port there, and `{node}`
-/// for its name in the fleet.
+/// A pattern of addresses: `{host}` stands for where a node's metrics are read, `{port}` for the
+/// port there, and `{node}` for its name in the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeUrl(String);
 
@@ -84,8 +84,8 @@ impl NodeUrl {
         !self.0.contains("{port}")
     }
 
-    /// The address of this node. What Prometheus calls a node comes from strangers: it becomes part of an address where it
-    /// is a name or an address of a machine.
+    /// The address of this node. What Prometheus calls a node comes from strangers: it becomes part
+    /// of an address where it is a name or an address of a machine.
     ///
     /// # Errors
     /// Where it is none.

@@ -211,7 +211,8 @@ pub(crate) fn parted(script: ScriptedBackend) -> ScriptedBackend {
         })
 }
 
-/// A board of 2017: a fan, a bridge chip, errors by cache, retired pages, auto boost, accounting, no MIG and no margin.
+/// A board of 2017: a fan, a bridge chip, errors by cache, retired pages, auto boost, accounting,
+/// no MIG and no margin.
 pub(crate) fn volta(script: ScriptedBackend) -> ScriptedBackend {
     let answers: &[(Query, &[i128])] = &[
         (Query::Architecture, &[5]),

@@ -92,7 +92,8 @@ fn a_document_that_is_not_valid_is_noticed() {
     }
 }
 
-/// Whether a document consists of what is declared. It reads what this program writes: elements, attributes and text.
+/// Whether a document consists of what is declared. It reads what this program writes: elements,
+/// attributes and text.
 pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
     let models: HashMap<&str, &str> = dtd
         .elements()
@@ -129,7 +130,8 @@ pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
     }
 }
 
-/// Whether an element may hold these children, by its content model: text among names, or names in their order.
+/// Whether an element may hold these children, by its content model: text among names, or names in
+/// their order.
 fn holds(model: &str, children: &[&str], has_text: bool) -> Result<(), String> {
     if model.contains("#PCDATA") {
         let allowed: HashSet<_> = names(model).collect();

@@ -91,7 +91,8 @@ fn nothing_is_asked_twice_within_a_block() {
     assert_eq!(twice, [&Query::VirtualizationMode]);
 }
 
-/// Answers how much goes over the bus once the rest is asked, and never for both directions at a time.
+/// Answers how much goes over the bus once the rest is asked, and never for both directions at a
+/// time.
 struct Slow {
     script: ScriptedBackend,
     rest_is_asked: Mutex<bool>,

@@ -12,7 +12,8 @@ const NOT_STARTED: i128 = 1;
 const IN_PROGRESS: i128 = 2;
 const COMPLETED: i128 = 3;
 
-/// The words of a condition of two bits, `NVML_GPU_FABRIC_HEALTH_MASK_*`: 0 unknown, 1 it holds, 2 it does not.
+/// The words of a condition of two bits, `NVML_GPU_FABRIC_HEALTH_MASK_*`: 0 unknown, 1 it holds, 2
+/// it does not.
 const HOLDS: [&str; 2] = ["True", "False"];
 
 /// `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`, from 1.
@@ -86,7 +87,8 @@ pub(super) const SECTIONS: &[Section] = &[fields(&[
     .except(release::BRANCH_590),
 ])];
 
-/// A missing reading of a fabric stands without brackets, whether the GPU has none or is only about to join it.
+/// A missing reading of a fabric stands without brackets, whether the GPU has none or is only about
+/// to join it.
 fn no_reading() -> Absent {
     Absent::word("N/A")
 }

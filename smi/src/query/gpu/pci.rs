@@ -1,4 +1,5 @@
-//! Where the GPU sits: its address on the PCI bus, what it can do for virtual machines there, and its PCIe link.
+//! Where the GPU sits: its address on the PCI bus, what it can do for virtual machines there, and
+//! its PCIe link.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 

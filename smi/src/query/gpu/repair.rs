@@ -126,7 +126,8 @@ fn page_count(answer: &Answer) -> Cell {
     Ok((pages.numbers().len() / 2).to_string())
 }
 
-/// One of the counts of [`Q::RemappedRowsV2`], which not every library has, or the same of [`Q::RemappedRows`].
+/// One of the counts of [`Q::RemappedRowsV2`], which not every library has, or the same of
+/// [`Q::RemappedRows`].
 fn rows(row: &Row<'_>, place: usize, older_place: usize) -> Cell {
     let count = match row.ask(Q::RemappedRowsV2) {
         Err(Code::FUNCTION_NOT_FOUND) => number_at(&row.ask(Q::RemappedRows), older_place),

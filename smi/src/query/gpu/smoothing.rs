@@ -6,7 +6,8 @@ use super::super::cell::{as_enabled, as_number, as_yes_no, milliwatts, two_place
 use super::super::field::{Section, field, with_title};
 use crate::release::{BRANCH_595, Release};
 
-/// The scope by which `NVML_FI_PWR_SMOOTHING_PROFILE_*` are about the profile in use; 0 to 4 are the presets.
+/// The scope by which `NVML_FI_PWR_SMOOTHING_PROFILE_*` are about the profile in use; 0 to 4 are
+/// the presets.
 const IN_USE: u32 = 5;
 
 /// `NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`.

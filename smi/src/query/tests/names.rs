@@ -3,8 +3,8 @@
 use super::super::{QueryKind, fields, help, parse};
 use crate::release::Release;
 
-/// The lines of each nvidia-smi's help that programs read: of all queries in the order of [`QueryKind::ALL`], but for
-/// those of which nobody has recorded the help of a release.
+/// The lines of each nvidia-smi's help that programs read: of all queries in the order of
+/// [`QueryKind::ALL`], but for those of which nobody has recorded the help of a release.
 const NAMES: [(Release, &str); 4] = [
     (Release(580, 159), include_str!("names/580.txt")),
     (Release(590, 48), include_str!("names/590.txt")),
@@ -12,7 +12,8 @@ const NAMES: [(Release, &str); 4] = [
     (Release(610, 57), include_str!("names/610.txt")),
 ];
 
-/// What stands in quotation marks at the beginning of other lines: the values of a field, below its name.
+/// What stands in quotation marks at the beginning of other lines: the values of a field, below its
+/// name.
 const VALUES: [&str; 4] = [
     "0: Default",
     "1: Exclusive_Thread",

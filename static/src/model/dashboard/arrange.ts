@@ -9,7 +9,10 @@ export function isApart({ layout }: DashboardState, gpus: number): boolean {
   return layout === 'apart' || gpus < 2;
 }
 
-/** The charts of so many GPUs and the machine, in their order. Overlaid charts are of one reading each. */
+/**
+ * The charts of so many GPUs and the machine, in their order. Overlaid charts are of one reading
+ * each.
+ */
 export function chartsOf(state: DashboardState, gpus: number): readonly string[] {
   if (isApart(state, gpus)) {
     return (
@@ -26,7 +29,9 @@ export function chartsOf(state: DashboardState, gpus: number): readonly string[]
   return [...new Set(single)];
 }
 
-/** With `chart` before or after `target`; charts of GPUs and of the machine stay among their own. */
+/**
+ * With `chart` before or after `target`; charts of GPUs and of the machine stay among their own.
+ */
 export function placed(
   charts: readonly string[],
   chart: string,

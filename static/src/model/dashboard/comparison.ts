@@ -1,4 +1,7 @@
-/** Two spans of the past beside each other: the lines of the earlier one where those of the later are, and figures of both. */
+/**
+ * Two spans of the past beside each other: the lines of the earlier one where those of the later
+ * are, and figures of both.
+ */
 
 import type { Extremes, SeriesSource } from '../../lib/timeline';
 import { firstAfter } from '../../lib/timeline';
@@ -66,7 +69,10 @@ export const FIGURES: readonly Figure[] = [
   },
 ];
 
-/** Figures of several GPUs together; `gpus` is how their series begin, as `seriesKey` has it, with commas between. */
+/**
+ * Figures of several GPUs together; `gpus` is how their series begin, as `seriesKey` has it, with
+ * commas between.
+ */
 export function figuresOf(
   source: SeriesSource,
   from_ms: number,
@@ -78,7 +84,10 @@ export function figuresOf(
   return FIGURES.map(({ metric, of }) => of(told, keys(metric)));
 }
 
-/** How far the later is from the earlier: percentages by their difference in points, all else by its ratio. */
+/**
+ * How far the later is from the earlier: percentages by their difference in points, all else by its
+ * ratio.
+ */
 export function changeText({ unit }: Figure, later: number | null, earlier: number | null): string {
   if (later === null || earlier === null) {
     return '';

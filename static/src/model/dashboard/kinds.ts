@@ -20,7 +20,10 @@ export interface ChartKind<S = GpuSample> {
   metrics: readonly Metric<S>[];
 }
 
-/** What a comparison of GPUs shows unless other charts are chosen; with those of the machine, it fits a screen. */
+/**
+ * What a comparison of GPUs shows unless other charts are chosen; with those of the machine, it
+ * fits a screen.
+ */
 export const COMPARED: readonly string[] = [
   'utilization.gpu_percent',
   'activity.sm_percent',
@@ -60,7 +63,10 @@ const ALL: ChartGroup['charts'] = [...CHARTS, ...GPU_READINGS, ...HOST_READINGS]
 
 export const CHART_IDS: readonly string[] = ALL.map(({ id }) => id);
 
-/** The id of each chart by its id and its names, in lower case; a name that several have is that of the first. */
+/**
+ * The id of each chart by its id and its names, in lower case; a name that several have is that of
+ * the first.
+ */
 const BY_NAME = table((): ReadonlyMap<string, string> => {
   const titles = ALL.map(({ id, title }) => [title(), id] as const);
   const englishTitles = inEnglish(() => ALL.map(({ id, title }) => [title(), id] as const));
@@ -68,7 +74,10 @@ const BY_NAME = table((): ReadonlyMap<string, string> => {
   return new Map(named.reverse().map(([name, id]) => [name.toLowerCase(), id]));
 });
 
-/** The chart that somebody calls by its id or by its name, in English or as it is shown; `null` where there is none. */
+/**
+ * The chart that somebody calls by its id or by its name, in English or as it is shown; `null`
+ * where there is none.
+ */
 export function chartCalled(name: string): string | null {
   return BY_NAME().get(name.trim().toLowerCase()) ?? null;
 }

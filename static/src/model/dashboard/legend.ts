@@ -33,12 +33,18 @@ export interface Valued {
 /** Whoever is named stays so until another passes it by this share of the axis. */
 const LEAD = 0.02;
 
-/** Finds the lines with the highest and the lowest value, and keeps to them while others are about equal. */
+/**
+ * Finds the lines with the highest and the lowest value, and keeps to them while others are about
+ * equal.
+ */
 export class Extremes {
   private highest: string | null = null;
   private lowest: string | null = null;
 
-  /** The ids of both; one where they are the same, none where there are no values. `range` is that of the axis. */
+  /**
+   * The ids of both; one where they are the same, none where there are no values. `range` is that
+   * of the axis.
+   */
   of(lines: readonly Valued[], range: number): string[] {
     const known = lines.filter(({ value }) => !Number.isNaN(value));
     this.highest = foremost(known, this.highest, range * LEAD, 1);

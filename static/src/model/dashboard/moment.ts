@@ -28,7 +28,10 @@ export function rangeText(unit: Unit, range: readonly [low: number, high: number
   return low === high ? '' : `${isSameUnit ? number : low} – ${high}`;
 }
 
-/** From one moment to another, with the date of the second where it is another day; a long span to the minute. */
+/**
+ * From one moment to another, with the date of the second where it is another day; a long span to
+ * the minute.
+ */
 export function spanText(
   from_ms: number,
   to_ms: number,

@@ -27,7 +27,10 @@ export class PastHolders {
 
   private former: ReadonlyMap<string, readonly FormerHolder[]> | null = null;
 
-  /** Takes in whom a server remembers, by the UUID of the GPU; those who are known already stay as they are. */
+  /**
+   * Takes in whom a server remembers, by the UUID of the GPU; those who are known already stay as
+   * they are.
+   */
   recall(
     former: ReadonlyMap<string, readonly FormerHolder[]>,
     gpus: readonly GpuState[],
@@ -67,7 +70,10 @@ export class PastHolders {
     );
   }
 
-  /** The path of the notebook or console that this kernel runs or ran for; `null` if it is not remembered. */
+  /**
+   * The path of the notebook or console that this kernel runs or ran for; `null` if it is not
+   * remembered.
+   */
   pathOf(kernelId: string): string | null {
     const holder = kernelHolder(kernelId);
     for (const one of this.all.values()) {
@@ -79,8 +85,8 @@ export class PastHolders {
   }
 
   /**
-   * Those who held each GPU since `from_ms`: who came first stands first, so that nobody changes places. Notebooks are
-   * told apart from each other and from notebooks with the other paths.
+   * Those who held each GPU since `from_ms`: who came first stands first, so that nobody changes
+   * places. Notebooks are told apart from each other and from notebooks with the other paths.
    */
   since(from_ms: number, now_ms: number, otherPaths: Iterable<string> = []): Map<number, Holder[]> {
     const names = notebookNames([...otherPaths, ...this.pathsSince(from_ms)]);

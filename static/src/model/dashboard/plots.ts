@@ -1,4 +1,7 @@
-/** The charts of a dashboard with their lines, section by section: what is drawn, before it is drawn. */
+/**
+ * The charts of a dashboard with their lines, section by section: what is drawn, before it is
+ * drawn.
+ */
 
 import type { ChartLine } from '../../chart/content';
 import { plainText } from '../../lib/text';
@@ -26,7 +29,10 @@ import { gpuCharts, hostCharts, type ChartKind } from './kinds';
 import type { DashboardState } from './state';
 
 export interface PlotLine {
-  /** What it is of: the same GPU, reading or holder has the same in every chart, so that a legend acts on all. */
+  /**
+   * What it is of: the same GPU, reading or holder has the same in every chart, so that a legend
+   * acts on all.
+   */
   id: string;
   label: string;
   /** What it is called where nothing around it says what it is. */

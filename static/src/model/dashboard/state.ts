@@ -1,4 +1,7 @@
-/** What a dashboard shows: which GPUs, which charts, which part of the past. It fits into an address. */
+/**
+ * What a dashboard shows: which GPUs, which charts, which part of the past. It fits into an
+ * address.
+ */
 
 import { CHART_IDS } from './kinds';
 
@@ -78,8 +81,9 @@ export function zoomedSince(
 }
 
 /**
- * With `factor` times as much time, and `at_ms` where it was. Zoomed in, it stays where it is; zoomed out as far as it
- * was before, it is as it was before; zoomed out while live, it shows more of the past.
+ * With `factor` times as much time, and `at_ms` where it was. Zoomed in, it stays where it is;
+ * zoomed out as far as it was before, it is as it was before; zoomed out while live, it shows more
+ * of the past.
  */
 export function zoomedBy(
   state: DashboardState,
@@ -101,7 +105,9 @@ export function zoomedBy(
   return { ...state, range: [last_ms - Math.round(length_ms), last_ms] };
 }
 
-/** Zoomed about the middle by a key; while live, the time range is the next shorter or longer one. */
+/**
+ * Zoomed about the middle by a key; while live, the time range is the next shorter or longer one.
+ */
 export function zoomedStep(state: DashboardState, factor: number, now_ms: number): DashboardState {
   if (isPaused(state)) {
     const [from_ms, to_ms] = rangeOf(state, now_ms);
@@ -174,7 +180,10 @@ export function isPaused(state: DashboardState): boolean {
   return state.paused_ms !== null || state.range !== null;
 }
 
-/** As part of an address: `gpu=0,1&charts=power&span=5&from=1763635200000&to=1763635260000`; only what is not usual. */
+/**
+ * As part of an address: `gpu=0,1&charts=power&span=5&from=1763635200000&to=1763635260000`; only
+ * what is not usual.
+ */
 export function toAddress(state: DashboardState): string {
   const parts = new URLSearchParams();
   if (state.gpus !== null) {
@@ -261,7 +270,9 @@ export function chosenWith(
   return next.length === 0 || next.length === all.length ? null : next;
 }
 
-/** What was chosen of what there is; `null` where that is nothing, since nobody looks at no chart. */
+/**
+ * What was chosen of what there is; `null` where that is nothing, since nobody looks at no chart.
+ */
 export function asChosen(charts: readonly string[]): DashboardState['charts'] {
   const known = charts.filter((id) => CHART_IDS.includes(id));
   return known.length === 0 ? null : known;

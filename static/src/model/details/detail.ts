@@ -81,7 +81,10 @@ export function outOf(max: Reading<number>, format: (value: number) => string): 
   return value === null ? '' : trans.__('of %1', format(value));
 }
 
-/** Several readings as one; what is absent is left out, and where all is, the first reason stands for them. */
+/**
+ * Several readings as one; what is absent is left out, and where all is, the first reason stands
+ * for them.
+ */
 export function together<T>(
   parts: readonly Reading<T>[],
   format: (values: readonly (T | null)[]) => string,

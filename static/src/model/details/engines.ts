@@ -69,7 +69,10 @@ const CAUSES = table(
     ] as const,
 );
 
-/** For how long each thing has held the clocks down since the driver was loaded; too little to do is no such thing. */
+/**
+ * For how long each thing has held the clocks down since the driver was loaded; too little to do is
+ * no such thing.
+ */
 function heldDown(
   by: Record<ReturnType<typeof CAUSES>[number][0], Reading<number>>,
 ): Reading<string> {

@@ -1,4 +1,7 @@
-/** A fleet as it is shown: columns of numbers that thousands of rows are quickly sorted and filtered by. */
+/**
+ * A fleet as it is shown: columns of numbers that thousands of rows are quickly sorted and filtered
+ * by.
+ */
 
 import { plainText } from '../../lib/text';
 import type { Fleet, FleetCondition, FleetOwner, FleetSums, GpuState } from '../../wire';

@@ -17,7 +17,10 @@ export type SortKey = (typeof SORTS)[number];
 
 export interface Sort {
   key: SortKey;
-  /** Whether it is the other way round than usual: names run forward, and numbers begin with the highest. */
+  /**
+   * Whether it is the other way round than usual: names run forward, and numbers begin with the
+   * highest.
+   */
   reversed: boolean;
 }
 

@@ -114,7 +114,10 @@ export function ownerRows(
   return [...rows.values()].map((row) => ({ ...row, nodes: nodes.get(row.key)?.size ?? 0 }));
 }
 
-/** The rows below the others: jobs that are not listed, unknown owners, and the total of all that match. */
+/**
+ * The rows below the others: jobs that are not listed, unknown owners, and the total of all that
+ * match.
+ */
 export function sumRows(
   usage: FleetUsage | null,
   grouping: Grouping,

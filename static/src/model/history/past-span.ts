@@ -38,7 +38,8 @@ export class PastSpan {
     this.series = seriesByKey(answer);
     this.areMeans = [...this.series.values()].some(({ min }) => min !== undefined);
     this.gap_ms = Math.max(GAP_STEPS * resolution_ms, sampleGap_ms);
-    // What is the mean of some time is in its middle; the first and the last point have known less of theirs.
+    // What is the mean of some time is in its middle; the first and the last point have known less
+    // of theirs.
     const middle = (from_ms: number): number =>
       (Math.max(from_ms, Math.min(oldest_ms, from_ms + resolution_ms)) +
         Math.max(from_ms, Math.min(to_ms, from_ms + resolution_ms))) /

@@ -72,7 +72,10 @@ function need(from_ms: number, to_ms: number, changes: Partial<Need> = {}): Need
   return { from_ms, to_ms, points: 360, metrics: ['power.draw_watts'], ...changes };
 }
 
-/** What a server that remembers everything answers: at each time so many watts as it is seconds before now. */
+/**
+ * What a server that remembers everything answers: at each time so many watts as it is seconds
+ * before now.
+ */
 function everything({ query }: Asked): HistorySpan {
   const [from_ms = 0, to_ms = 0, points = 1] = ['from_ms', 'to_ms', 'points'].map((name) =>
     Number(query.get(name)),

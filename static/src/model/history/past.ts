@@ -1,4 +1,7 @@
-/** What the server keeps of the past, asked for as charts need it, and kept while it may be needed again. */
+/**
+ * What the server keeps of the past, asked for as charts need it, and kept while it may be needed
+ * again.
+ */
 
 import { remembered } from '../../lib/remembered';
 import { isUnbroken, type SeriesSource } from '../../lib/timeline';
@@ -32,7 +35,10 @@ export interface PastOptions {
   onChange: () => void;
 }
 
-/** More than is shown is asked for, by this share on both sides, so that little is missing when somebody moves on. */
+/**
+ * More than is shown is asked for, by this share on both sides, so that little is missing when
+ * somebody moves on.
+ */
 const MARGIN = 0.5;
 /** The server keeps readings as sampled for so long, and means of ever longer times for these. */
 const REACHES_MS = [10 * 60_000, 6 * 3_600_000, 2 * 86_400_000, 30 * 86_400_000];
@@ -47,7 +53,9 @@ const AGAIN_MS = 2000;
 const KEPT = 12;
 /** Points may be so much wider than asked for, as a share. */
 const COARSER = 1.6;
-/** What was received since may be so large a part of what is shown before it is asked for as means. */
+/**
+ * What was received since may be so large a part of what is shown before it is asked for as means.
+ */
 const TAIL = 0.05;
 const LEAST_TAIL_MS = 60_000;
 
@@ -95,7 +103,8 @@ export class Past {
       need.to_ms > best.answer.to_ms ? need.to_ms : 0,
     ];
     if (this.joined?.of.every((value, i) => value === of[i]) !== true) {
-      // A picture differs where the span does, or what was received before; what was received last moves its end.
+      // A picture differs where the span does, or what was received before; what was received last
+      // moves its end.
       const isOther = this.joined?.of[0] !== best || this.joined.of[1] !== timeline.revision;
       this.revision += isOther ? 1 : 0;
       this.joined = {

@@ -1,4 +1,7 @@
-/** Zooming a chart with the pointer: drag, wheel, pinch, and a double click that undoes it. A drag with Shift moves it. */
+/**
+ * Zooming a chart with the pointer: drag, wheel, pinch, and a double click that undoes it. A drag
+ * with Shift moves it.
+ */
 
 import type { Chart } from '../../chart/chart';
 import { h, setAttribute, setShown, setStyle } from '../../lib/dom';

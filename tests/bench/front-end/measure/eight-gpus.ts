@@ -48,7 +48,10 @@ export async function eightGpus({ browser, gpumon, seconds }: Bench): Promise<vo
   );
 }
 
-/** One chart of the peer, over a driver that answers as fast as it asks: it waits for a real one and draws less. */
+/**
+ * One chart of the peer, over a driver that answers as fast as it asks: it waits for a real one and
+ * draws less.
+ */
 async function peerCost(browser: Browser, seconds: number): Promise<Cost> {
   const gpus = new Gpus(8, AT_ONCE);
   const peer = await startPeer(gpus);

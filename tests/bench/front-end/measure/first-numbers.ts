@@ -1,4 +1,7 @@
-/** How long after the click the panel shows its numbers, and the past: its first frame with a line that has a form. */
+/**
+ * How long after the click the panel shows its numbers, and the past: its first frame with a line
+ * that has a form.
+ */
 
 import type { Browser } from 'playwright-core';
 
@@ -65,7 +68,10 @@ async function seenOf(browser: Browser, count: number): Promise<Seen[]> {
   return seen;
 }
 
-/** Runs in the page: from the next click on, looks at each frame for numbers, and for a canvas with a line. */
+/**
+ * Runs in the page: from the next click on, looks at each frame for numbers, and for a canvas with
+ * a line.
+ */
 function watch(withLine: boolean): void {
   /** A line that is more than straight goes through so many heights. */
   const HEIGHTS = 10;

@@ -1,4 +1,7 @@
-/** A fleet of thousands of GPUs on the page, from a server that has its answers ready: the first picture, and a filter. */
+/**
+ * A fleet of thousands of GPUs on the page, from a server that has its answers ready: the first
+ * picture, and a filter.
+ */
 
 import type { Browser, Page } from 'playwright-core';
 

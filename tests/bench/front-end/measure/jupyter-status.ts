@@ -1,4 +1,7 @@
-/** Whether Jupyter still answers at once while everything is open: GET /api/status, 50 times a second. */
+/**
+ * Whether Jupyter still answers at once while everything is open: GET /api/status, 50 times a
+ * second.
+ */
 
 import type { JupyterServer } from '../../../browser/src/jupyter';
 import { digits, median, percentile, sleep } from '../figures';
@@ -42,7 +45,10 @@ export async function jupyterStatus({ browser, gpumon, peer, seconds }: Bench): 
   note('with the browser on the same machine, whose drawing takes the processors from Jupyter');
 }
 
-/** What the figures of a server are, and of it with only JupyterLab open, each against nothing open at all. */
+/**
+ * What the figures of a server are, and of it with only JupyterLab open, each against nothing open
+ * at all.
+ */
 interface Compared {
   ratio: number;
   said: string;

@@ -1,4 +1,7 @@
-/** Sixty-four GPUs at one sample a second: the main thread, and whether the panel still scrolls smoothly. */
+/**
+ * Sixty-four GPUs at one sample a second: the main thread, and whether the panel still scrolls
+ * smoothly.
+ */
 
 import type { Browser } from 'playwright-core';
 
@@ -53,8 +56,8 @@ export async function manyGpus({ browser, seconds }: Bench): Promise<void> {
 }
 
 /**
- * Scrolls the panel down and up again by the wheel: how many frames a second the browser's compositor drew, and the
- * times between those that the page itself took part in.
+ * Scrolls the panel down and up again by the wheel: how many frames a second the browser's
+ * compositor drew, and the times between those that the page itself took part in.
  */
 async function scroll(
   lab: OpenLab,
@@ -90,7 +93,10 @@ async function scroll(
   return { drawn, own_ms: frames.slice(1).map((at_ms, i) => at_ms - (frames[i] ?? at_ms)) };
 }
 
-/** How many frames a second the compositor of a page drew while something went on, by Chromium's own trace. */
+/**
+ * How many frames a second the compositor of a page drew while something went on, by Chromium's own
+ * trace.
+ */
 async function framesDrawn(browser: Browser, during: () => Promise<void>): Promise<number> {
   const cdp = await browser.newBrowserCDPSession();
   const times_us: number[] = [];

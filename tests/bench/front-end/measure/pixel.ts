@@ -1,4 +1,7 @@
-/** How old a value is when it can be seen: from the driver's answer to the frame after it stands in the page. */
+/**
+ * How old a value is when it can be seen: from the driver's answer to the frame after it stands in
+ * the page.
+ */
 
 import { digits, median, percentile } from '../figures';
 import { OpenLab } from '../lab';

@@ -1,4 +1,7 @@
-/** Four tasks of somebody in front of a fresh JupyterLab: clicks, and the seconds that the machine takes. */
+/**
+ * Four tasks of somebody in front of a fresh JupyterLab: clicks, and the seconds that the machine
+ * takes.
+ */
 
 import { writeFileSync } from 'node:fs';
 
@@ -149,7 +152,10 @@ export async function tasks({ browser, peer }: Bench): Promise<void> {
   );
 }
 
-/** Eight GPUs at work, of which the third is held by a notebook, and the sixth is throttled since it is too hot. */
+/**
+ * Eight GPUs at work, of which the third is held by a notebook, and the sixth is throttled since it
+ * is too hot.
+ */
 function busyGpus(holder: number, other: number): string {
   const gpus = Array.from({ length: 8 }, (_, index) => {
     const slow =

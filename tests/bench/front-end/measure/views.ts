@@ -1,4 +1,7 @@
-/** How old the sample is that two views of a page show when it can be seen, and whether they ever show different ones. */
+/**
+ * How old the sample is that two views of a page show when it can be seen, and whether they ever
+ * show different ones.
+ */
 
 import type { Browser } from 'playwright-core';
 

@@ -1,4 +1,5 @@
-//! One WebSocket client of the stream, which looks at the beginning of each frame and throws the rest away.
+//! One WebSocket client of the stream, which looks at the beginning of each frame and throws the
+//! rest away.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 

@@ -60,7 +60,8 @@ impl Crowd {
         self.receiver.bytes
     }
 
-    /// Connects `count` clients at `per_second`, and waits until each has its hello or will get none.
+    /// Connects `count` clients at `per_second`, and waits until each has its hello or will get
+    /// none.
     pub(crate) fn connect(
         &mut self,
         count: usize,

@@ -11,7 +11,8 @@ use crate::{
 };
 
 pub(crate) struct Deliveries {
-    /// Of the times at which samples were put together, in milliseconds since 1970: those that count.
+    /// Of the times at which samples were put together, in milliseconds since 1970: those that
+    /// count.
     window_ms: Range<u64>,
     /// By that time.
     samples: BTreeMap<u64, Seen>,

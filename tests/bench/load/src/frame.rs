@@ -18,7 +18,8 @@ pub(crate) const CLOSE: u8 = 8;
 pub(crate) const PING: u8 = 9;
 
 impl Header {
-    /// The header at the beginning of `bytes`; `None` while it is incomplete. What servers send is never masked.
+    /// The header at the beginning of `bytes`; `None` while it is incomplete. What servers send is
+    /// never masked.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (first, length) = (*bytes.first()?, bytes.get(1)? & 0x7f);
         let (length, payload) = match length {

@@ -1,13 +1,14 @@
 //! `gpumon-load`: thousands of clients of one server, for measurements.
 //!
-//! One thread reads all connections and looks at the beginning of each frame alone, so that it takes little of the
-//! processors that the server under measurement needs, too. Every command prints one JSON object.
+//! One thread reads all connections and looks at the beginning of each frame alone, so that it
+//! takes little of the processors that the server under measurement needs, too. Every command
+//! prints one JSON object.
 //!
 //! - [`stream`], [`half_open`] and [`readers`] are the commands.
-//! - [`crowd`] is many clients at once, [`client`] one of them; [`frame`] reads the beginnings of frames, [`receive`]
-//!   reads sockets, and [`server`] is where they connect to.
-//! - [`deliveries`] is what the samples that came say together, [`spread`] a distribution of times, [`usage`] what this
-//!   process itself has used.
+//! - [`crowd`] is many clients at once, [`client`] one of them; [`frame`] reads the beginnings of
+//!   frames, [`receive`] reads sockets, and [`server`] is where they connect to.
+//! - [`deliveries`] is what the samples that came say together, [`spread`] a distribution of times,
+//!   [`usage`] what this process itself has used.
 
 #![forbid(unsafe_code)]
 

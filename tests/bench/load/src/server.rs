@@ -39,7 +39,8 @@ impl Server {
         }
     }
 
-    /// Whether the kernel throws received bytes away unread when asked to, and tells when they came.
+    /// Whether the kernel throws received bytes away unread when asked to, and tells when they
+    /// came.
     pub(crate) fn is_tcp(&self) -> bool {
         matches!(self, Self::Port(_))
     }

@@ -1,4 +1,5 @@
-//! Where gpumon's output is not that of the real tool, and why: lines that are equal again must leave the list.
+//! Where gpumon's output is not that of the real tool, and why: lines that are equal again must
+//! leave the list.
 
 /// What gpumon shows in place of a value.
 struct Difference {

@@ -25,7 +25,8 @@ pub(super) type Kernel = (&'static str, Work);
 /// How machine code begins.
 const ELF: &str = "\x7fELF";
 
-/// A text without a kernel is no PTX; real compilers say more, into the first of the options' buffers.
+/// A text without a kernel is no PTX; real compilers say more, into the first of the options'
+/// buffers.
 const COMPLAINT: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
 
 #[unsafe(no_mangle)]
@@ -36,7 +37,8 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     _: *mut c_int,
     values: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller gives a text that ends in a NUL, or machine code, which is longer than this.
+    // SAFETY: the caller gives a text that ends in a NUL, or machine code, which is longer than
+    // this.
     let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy();
     if text.starts_with(ELF) {
         // SAFETY: the caller answers for its pointer.
@@ -174,7 +176,8 @@ unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
     returned(known.and_then(|known| unsafe { give(blocks, known) }))
 }
 
-/// A map that the real driver alone can read: here it begins with the address, which is what the kernels want.
+/// A map that the real driver alone can read: here it begins with the address, which is what the
+/// kernels want.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)] // So it is in `cuda.h`.
 unsafe extern "C" fn cuTensorMapEncodeTiled(

@@ -74,7 +74,8 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
         }
         let is_near = |index: &u32| world.identity(*index).numa_node == cpu / CPUS_OF_SOCKET;
         let near = found.iter().copied().filter(is_near);
-        // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has room for so many.
+        // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has
+        // room for so many.
         unsafe {
             put_set_of(
                 devices,
@@ -85,7 +86,8 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
     })
 }
 
-/// Writes a set of GPUs: their number where the caller has no room, as many as there is room for otherwise.
+/// Writes a set of GPUs: their number where the caller has no room, as many as there is room for
+/// otherwise.
 ///
 /// # Safety
 /// `count` is null or may be read and written, and `devices` is null or has room for `*count`.

@@ -20,7 +20,8 @@ use crate::{
     out::{put, put_list},
 };
 
-/// Writes what came after `last_seen_us`, the oldest first, as far as there is room; without a list, how much it is.
+/// Writes what came after `last_seen_us`, the oldest first, as far as there is room; without a
+/// list, how much it is.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetSamples(
     handle: nvmlDevice_t,
@@ -69,12 +70,14 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
                 sampleValue: nvmlValue_t { uiVal: value },
             }
         };
-        // SAFETY: NVML's contract: `count` may be read and written, and `samples` has room for so many.
+        // SAFETY: NVML's contract: `count` may be read and written, and `samples` has room for so
+        // many.
         unsafe { put_list(samples, count, recorded.iter().map(sample).collect()) }
     })
 }
 
-/// What came after a moment, the oldest first: what was noted of processes of this machine, or what the scenario says.
+/// What came after a moment, the oldest first: what was noted of processes of this machine, or what
+/// the scenario says.
 fn recorded(gpu: &Gpu, metric: TraceMetric, last_seen_us: c_ulonglong) -> Vec<Recorded> {
     let value = |note: &Note| match metric {
         TraceMetric::PowerWatts => None,

@@ -75,7 +75,8 @@ unsafe extern "C" fn nvmlEventSetFree(set: nvmlEventSet_t) -> nvmlReturn_t {
             return Err(Code::INVALID_ARGUMENT);
         }
         let _lock = lock();
-        // SAFETY: NVML's contract: it comes from nvmlEventSetCreate and is freed once; nobody waits, by the lock.
+        // SAFETY: NVML's contract: it comes from nvmlEventSetCreate and is freed once; nobody
+        // waits, by the lock.
         drop(unsafe { Box::from_raw(set.cast::<Set>()) });
         Ok(())
     })
@@ -89,7 +90,8 @@ unsafe extern "C" fn nvmlDeviceRegisterEvents(
 ) -> nvmlReturn_t {
     device("nvmlDeviceRegisterEvents", device_handle, |gpu| {
         let _lock = lock();
-        // SAFETY: NVML's contract: it is null or comes from nvmlEventSetCreate; nobody else uses it, by the lock.
+        // SAFETY: NVML's contract: it is null or comes from nvmlEventSetCreate; nobody else uses
+        // it, by the lock.
         let Set(registered) =
             unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
         if types & !SUPPORTED != 0 {
@@ -123,7 +125,8 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
 ) -> nvmlReturn_t {
     system("nvmlEventSetWait_v2", |session| {
         let _lock = lock();
-        // SAFETY: NVML's contract: it is null or comes from nvmlEventSetCreate; nobody else uses it, by the lock.
+        // SAFETY: NVML's contract: it is null or comes from nvmlEventSetCreate; nobody else uses
+        // it, by the lock.
         let set = unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
         let (begun, patience) = (Instant::now(), Duration::from_millis(timeout_ms.into()));
         loop {

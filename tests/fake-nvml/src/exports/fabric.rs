@@ -23,7 +23,8 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         if info.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
-        // SAFETY: NVML's contract: the pointer, which is not null, points at a structure that begins with its version.
+        // SAFETY: NVML's contract: the pointer, which is not null, points at a structure that
+        // begins with its version.
         let version = unsafe { ptr::read(info.cast::<u32>()) };
         if version != INFO_V2 && version != INFO_V3 {
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
@@ -43,7 +44,8 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
             },
         )?;
         answer.version = version;
-        // SAFETY: by its version, the structure is the second or the third, which begins with the second.
+        // SAFETY: by its version, the structure is the second or the third, which begins with the
+        // second.
         unsafe { ptr::write(info.cast(), answer) };
         if version == INFO_V3 {
             // SAFETY: by its version, the structure is the third, and has this field.

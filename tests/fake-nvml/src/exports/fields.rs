@@ -32,7 +32,8 @@ const FULL_SPEED: u32 = 0;
 const STEPS_OF_100_US: u32 = 0;
 /// The scope that means all links together.
 const ALL_LINKS: c_uint = c_uint::MAX;
-/// The numbers that drivers from 580.82 on give these fields; in the bindings they have the older ones.
+/// The numbers that drivers from 580.82 on give these fields; in the bindings they have the older
+/// ones.
 const SW_THERMAL_SLOWDOWN: u32 = 269;
 const HW_THERMAL_SLOWDOWN: u32 = 270;
 const HW_POWER_BRAKE_SLOWDOWN: u32 = 271;
@@ -46,7 +47,8 @@ unsafe extern "C" fn nvmlDeviceGetFieldValues(
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetFieldValues", handle, |gpu| {
         let count = usize::try_from(count).map_err(|_| Code::INVALID_ARGUMENT)?;
-        // SAFETY: NVML's contract: the pointer is null or points at so many values with their ids filled in.
+        // SAFETY: NVML's contract: the pointer is null or points at so many values with their ids
+        // filled in.
         for value in unsafe { out::items(values, count) }? {
             value.timestamp = gpu
                 .machine()

@@ -1,6 +1,7 @@
 //! GPU Performance Monitoring: samples, and the metrics between two of them.
 //!
-//! As driver 580 does, it crashes where two threads are in it at once, even for two GPUs; unlike the driver, always.
+//! As driver 580 does, it crashes where two threads are in it at once, even for two GPUs; unlike
+//! the driver, always.
 
 use std::{
     ffi::c_uint,

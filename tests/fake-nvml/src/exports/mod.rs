@@ -54,7 +54,8 @@ macro_rules! exports {
         $crate::exports::exports! {
             @function $what [$($inputs)* own: *mut $type] $arguments $about answer
             {
-                // SAFETY: NVML's contract: the pointer is null or points at a structure with its version filled in.
+                // SAFETY: NVML's contract: the pointer is null or points at a structure with its
+                // version filled in.
                 let [$own] = unsafe { $crate::out::items(own, 1) }? else {
                     return Err($crate::code::Code::INVALID_ARGUMENT);
                 };

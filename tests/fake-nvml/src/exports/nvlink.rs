@@ -53,7 +53,8 @@ unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(
         if info.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
-        // SAFETY: NVML's contract: the pointer, which is not null, points at a structure that begins with its version.
+        // SAFETY: NVML's contract: the pointer, which is not null, points at a structure that
+        // begins with its version.
         let version = unsafe { info.cast::<c_uint>().read() };
         if version != INFO_V1 && version != INFO_V2 {
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
@@ -62,7 +63,8 @@ unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(
         // SAFETY: both versions have this number: whether what the links carry is encrypted.
         unsafe { (&raw mut (*info).isNvleEnabled).write(0) };
         if version == INFO_V2 {
-            // SAFETY: by its version, the structure has this number: of how many parts the firmware is told.
+            // SAFETY: by its version, the structure has this number: of how many parts the firmware
+            // is told.
             unsafe { (&raw mut (*info).firmwareInfo.numValidEntries).write(0) };
         }
         Ok(())

@@ -57,8 +57,8 @@ macro_rules! short_lists {
                 };
                 let wanted: fn(&ProcessState) -> bool = $wanted;
                 let running = in_order(&gpu.state(), wanted).map(info).collect();
-                // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so
-                // many.
+                // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or
+                // has room for so many.
                 unsafe { put_list(infos, count, running) }
             })
         }
@@ -87,8 +87,8 @@ macro_rules! lists {
                 // A MIG device lists those in it, a GPU all.
                 let inside = |process: &&ProcessState| gpu.instance.is_none() || process.mig == gpu.instance;
                 let running = in_order(&gpu.state(), wanted).filter(inside).map(info).collect();
-                // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so
-                // many.
+                // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or
+                // has room for so many.
                 unsafe { put_list(infos, count, running) }
             })
         }
@@ -113,7 +113,8 @@ fn draws(process: &ProcessState) -> bool {
     process.kind != ProcessKind::Compute
 }
 
-/// One sample per process that was busy in the newest sampling period, unless the caller has seen that one.
+/// One sample per process that was busy in the newest sampling period, unless the caller has seen
+/// that one.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     handle: nvmlDevice_t,
@@ -131,7 +132,8 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
             encUtil: process.encoder_percent,
             decUtil: process.decoder_percent,
         };
-        // SAFETY: NVML's contract: `count` may be read and written, and `samples` is null or has room for so many.
+        // SAFETY: NVML's contract: `count` may be read and written, and `samples` is null or has
+        // room for so many.
         unsafe { put_list(samples, count, busy.into_iter().map(sample).collect()) }
     })
 }

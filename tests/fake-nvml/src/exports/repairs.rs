@@ -23,7 +23,8 @@ unsafe extern "C" fn nvmlDeviceGetRetiredPages_v2(
         // All at the start of the timeline.
         let at_s = gpu.machine().timeline.unix_ms(0.0) / 1000;
         let (known, when) = (retired.len(), vec![at_s; retired.len()]);
-        // SAFETY: NVML's contract: `count` may be read and written, and `pages` is null or has room for so many.
+        // SAFETY: NVML's contract: `count` may be read and written, and `pages` is null or has room
+        // for so many.
         unsafe { put_list(pages, count, retired) }?;
         let mut room = known as c_uint;
         // SAFETY: NVML's contract: `stamps` has as much room as `pages`, which was enough.

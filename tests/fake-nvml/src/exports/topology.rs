@@ -51,7 +51,8 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
         let Machine { world, found, .. } = gpu.machine();
         let others = found.iter().copied().filter(|other| *other != gpu.index);
         let near = others.filter(|other| number(world.path(gpu.index, *other)) <= level);
-        // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has room for so many.
+        // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has
+        // room for so many.
         unsafe {
             put_set_of(
                 devices,
@@ -63,7 +64,8 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
 }
 
 exports! {
-    /// GPUs with links do everything through them, and nothing through PCIe; without any they do nothing.
+    /// GPUs with links do everything through them, and nothing through PCIe; without any they do
+    /// nothing.
     fn nvmlDeviceGetP2PStatus(
         device |gpu|, two: nvmlDevice_t, capability: nvmlGpuP2PCapsIndex_t
     ) -> nvmlGpuP2PStatus_t {

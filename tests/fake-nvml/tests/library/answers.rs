@@ -64,7 +64,8 @@ const DIVIDED: Subject = Subject::gpu(2);
 const PART: Subject = Subject::mig(2, 0);
 const PASCAL: Subject = Subject::gpu(3);
 
-/// The first GPU stands below a port of the fourth generation, and the system knows nothing of the others.
+/// The first GPU stands below a port of the fourth generation, and the system knows nothing of the
+/// others.
 fn open(library: &Path) -> NvmlBackend {
     let sys = library.parent().unwrap().join("sys");
     let (port, known) = (
@@ -294,7 +295,8 @@ fn every_query_about_a_gpu_is_answered() {
                 .filter(|(_, expected, answer)| answer != expected)
                 .collect();
             assert!(wrong.is_empty(), "{wrong:#?}");
-            // What moves: the last of the driver's samples is as old as its grid, and there is the time of each.
+            // What moves: the last of the driver's samples is as old as its grid, and there is the
+            // time of each.
             let Ok(Value::Numbers(samples)) = answers.about(H200, Q::Samples(0, 0)) else {
                 panic!("no samples of power")
             };

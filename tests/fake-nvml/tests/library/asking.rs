@@ -1,4 +1,5 @@
-//! How queries are asked: no GPU in another's way, nothing twice that never changes, one thread at a time in GPM.
+//! How queries are asked: no GPU in another's way, nothing twice that never changes, one thread at
+//! a time in GPM.
 
 #![allow(
     clippy::unnecessary_wraps,

@@ -1,4 +1,5 @@
-//! Tests that need the library over a scenario, each in a process of its own: the library reads its environment once.
+//! Tests that need the library over a scenario, each in a process of its own: the library reads its
+//! environment once.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
@@ -16,8 +17,8 @@ use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
 
 const INSIDE: &str = "FAKE_NVML_TEST_LIBRARY";
 
-/// Runs `body` with the path of a copy of the library that lacks the functions in `hidden`, in a process where the
-/// library finds `scenario`. `test` is the name of the calling test.
+/// Runs `body` with the path of a copy of the library that lacks the functions in `hidden`, in a
+/// process where the library finds `scenario`. `test` is the name of the calling test.
 #[track_caller]
 pub(crate) fn with_library(test: &str, scenario: &str, hidden: &[&str], body: fn(&Path)) {
     if let Some(library) = env::var_os(INSIDE) {

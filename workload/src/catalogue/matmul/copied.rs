@@ -1,5 +1,5 @@
-//! `matmul-pinned` and `matmul-pageable`: a product of matrices that the host has, with what it costs to bring them and to
-//! take the result back.
+//! `matmul-pinned` and `matmul-pageable`: a product of matrices that the host has, with what it
+//! costs to bring them and to take the result back.
 
 use super::{
     super::transfer::HostMemory,
@@ -92,8 +92,8 @@ impl Program for Copied {
     }
 }
 
-/// How A and B lie in memory, with B's columns where A's rows are: how many there are, and how far apart the elements are
-/// of neighboring rows and of neighboring steps.
+/// How A and B lie in memory, with B's columns where A's rows are: how many there are, and how far
+/// apart the elements are of neighboring rows and of neighboring steps.
 #[derive(Debug, Clone, Copy)]
 struct Lie {
     pitch: u64,

@@ -1,4 +1,5 @@
-//! Sums that are cut into parts, of tiles that would leave multiprocessors idle. The GPU's side is `parts.cuh`.
+//! Sums that are cut into parts, of tiles that would leave multiprocessors idle. The GPU's side is
+//! `parts.cuh`.
 
 use super::kernel_select::{HOPPER_COPIED_ROWS, KernelChoice};
 use crate::protocol::Shape;

@@ -23,16 +23,18 @@ const HOPPER_ROW_BYTES: u32 = 128;
 const HOPPER_RESULT_BYTES: u32 = 32 << 10;
 /// Rows of A that `matmul_hopper.cu` brings at a time, as far as there are any.
 pub(super) const HOPPER_COPIED_ROWS: u32 = 64;
-/// As many steps of the sum take as long as writing results of the inputs' width. Measured on an H100 and an H200.
+/// As many steps of the sum take as long as writing results of the inputs' width. Measured on an
+/// H100 and an H200.
 const HOPPER_RESULT_STEPS: f64 = 250.0;
-/// The share of that which is not hidden: of the last tile, where warpgroups take turns, and of each earlier tile, where
-/// 16-bit results are written during the next one.
+/// The share of that which is not hidden: of the last tile, where warpgroups take turns, and of
+/// each earlier tile, where 16-bit results are written during the next one.
 const HOPPER_LAST_RESULT: f64 = 0.4;
 const HOPPER_RESULT_BEFORE: f64 = 0.08;
 /// Efficiency of tiles of 192 columns: as fast as 256, but with more energy per operation.
 const HOPPER_192: f64 = 0.97;
-/// Elements of a narrow type that are multiplied while a row or a column of a tile is loaded, on an H200, and the share of
-/// that time which scales with the memory's bandwidth. Fitted to an H100 and an H200.
+/// Elements of a narrow type that are multiplied while a row or a column of a tile is loaded, on an
+/// H200, and the share of that time which scales with the memory's bandwidth. Fitted to an H100 and
+/// an H200.
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 const HOPPER_LINE_FROM_MEMORY: f64 = 0.31;
 const H200_BYTES_PER_SECOND: f64 = 4.9e12;
@@ -56,9 +58,11 @@ pub(super) struct KernelChoice {
     pub(super) threads: u32,
     /// How near the kernel comes to its fastest sister, where there is enough to do.
     pub(super) efficiency: f64,
-    /// The least that a row or a column of a tile takes in a step, in the time that an element takes.
+    /// The least that a row or a column of a tile takes in a step, in the time that an element
+    /// takes.
     pub(super) line_time: f64,
-    /// Time in which a block writes a tile and multiplies nothing, in steps of the sum, for each round.
+    /// Time in which a block writes a tile and multiplies nothing, in steps of the sum, for each
+    /// round.
     pub(super) result_steps: f64,
     /// The same, in addition, for the last tile.
     pub(super) last_result_steps: f64,
@@ -78,7 +82,8 @@ pub(super) struct KernelChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inputs {
     Addresses,
-    /// As what the copy engine takes, by blocks that stay where they are and compute tile after tile.
+    /// As what the copy engine takes, by blocks that stay where they are and compute tile after
+    /// tile.
     Tiles,
 }
 
@@ -434,7 +439,8 @@ mod tests {
         assert_eq!(kernel(Dtype::Fp64, 64, 8192), "matmul_fp64_64x128");
     }
 
-    /// The wider the results, the longer is a sum that is worth it not to write while the other half multiplies.
+    /// The wider the results, the longer is a sum that is worth it not to write while the other
+    /// half multiplies.
     #[test]
     fn results_that_are_many_are_written_while_others_are_multiplied() {
         let kernel = |dtype| choose(dtype, H200, Shape::square(4096)).kernel;

@@ -5,7 +5,8 @@
 //!   units there.
 //! - [`cut`] is how sums are cut into parts where there are too few tiles for all multiprocessors.
 //! - [`copied`] has the matrices on the host.
-//! - [`values`] are the types as the host reads them, [`tolerance`] says how exact a product has to be.
+//! - [`values`] are the types as the host reads them, [`tolerance`] says how exact a product has to
+//!   be.
 
 mod copied;
 mod cut;

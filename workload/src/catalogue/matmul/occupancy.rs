@@ -1,5 +1,5 @@
-//! The page that says which kernel multiplies on which GPU, and how much of a multiprocessor it takes, by the registers
-//! that `tools/kernels.py` lists: also of GPUs that nobody has at hand.
+//! The page that says which kernel multiplies on which GPU, and how much of a multiprocessor it
+//! takes, by the registers that `tools/kernels.py` lists: also of GPUs that nobody has at hand.
 
 use std::{env, fmt::Write, fs, path::Path};
 
@@ -69,8 +69,8 @@ const ARCHITECTURES: [Architecture; 5] = [
     },
 ];
 
-/// Of a kernel, by the listing: the shared memory that its code names, and the registers of a thread on an architecture,
-/// which are no number where some are spilled.
+/// Of a kernel, by the listing: the shared memory that its code names, and the registers of a
+/// thread on an architecture, which are no number where some are spilled.
 fn listed(kernel: &str, architecture: &str) -> (u32, u32) {
     let listing = include_str!("../../../kernels/listing.txt");
     let heads = listing

@@ -1,5 +1,5 @@
-//! A product on a GPU: both factors, the kernel that multiplies them, and the check of what it made. Where the result
-//! goes is up to whoever has it made.
+//! A product on a GPU: both factors, the kernel that multiplies them, and the check of what it
+//! made. Where the result goes is up to whoever has it made.
 
 use super::{
     cut::Cut,
@@ -59,7 +59,8 @@ pub(super) fn in_memory(shape: Shape) -> Shape {
     }
 }
 
-/// The memory of a product with so many results, each matrix of whole tiles, and with what the check finds.
+/// The memory of a product with so many results, each matrix of whole tiles, and with what the
+/// check finds.
 pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
     let Shape {
         rows,
@@ -188,7 +189,8 @@ impl<'gpu> Product<'gpu> {
         })
     }
 
-    /// How far the rows of the result are apart, and those of both factors, or their steps where they lie step by step.
+    /// How far the rows of the result are apart, and those of both factors, or their steps where
+    /// they lie step by step.
     pub(super) fn pitches(&self) -> [u64; 2] {
         let Shape {
             rows,
@@ -311,8 +313,8 @@ impl<'gpu> Product<'gpu> {
 }
 
 impl Ready<'_> {
-    /// Multiplies, into this memory from this byte on. However often that is done, the result is the same to the bit: no
-    /// kernel leaves it to chance in which order an element is added up.
+    /// Multiplies, into this memory from this byte on. However often that is done, the result is
+    /// the same to the bit: no kernel leaves it to chance in which order an element is added up.
     pub(crate) fn launch<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,

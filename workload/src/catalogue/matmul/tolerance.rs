@@ -8,17 +8,19 @@ pub(in crate::catalogue) struct Tolerance {
     pub(super) of_result: f64,
     /// For each unit of the sum of the terms' sizes: what adding them up loses.
     pub(super) of_terms: f64,
-    /// Whatever the sum is: half the distance of the smallest numbers of the result's type, where sums come near those.
+    /// Whatever the sum is: half the distance of the smallest numbers of the result's type, where
+    /// sums come near those.
     pub(super) least: f64,
 }
 
 impl Tolerance {
     /// Of products of `n` terms.
     ///
-    /// Errors of a sum that is rounded at each step grow with the root of the steps where they cancel each other, and
-    /// partial sums of random terms are by that root smaller than all their sizes together. Tensor cores cut off instead
-    /// of rounding, which stays within the same bound. Hopper's keep 14 bits of a sum of 8-bit floating point numbers, of
-    /// which an H200 came up to 1.1 of a bound half as large.
+    /// Errors of a sum that is rounded at each step grow with the root of the steps where they
+    /// cancel each other, and partial sums of random terms are by that root smaller than all their
+    /// sizes together. Tensor cores cut off instead of rounding, which stays within the same bound.
+    /// Hopper's keep 14 bits of a sum of 8-bit floating point numbers, of which an H200 came up to
+    /// 1.1 of a bound half as large.
     pub(in crate::catalogue) fn new(dtype: Dtype, n: u64) -> Self {
         let steps = (n as f64).sqrt() + 4.0;
         let (result_bits, sum_bits) = match dtype {
@@ -47,8 +49,8 @@ impl Tolerance {
         }
     }
 
-    /// How much of what is allowed a distance from the reference takes, for a sum of this size with terms that are together
-    /// of that size.
+    /// How much of what is allowed a distance from the reference takes, for a sum of this size with
+    /// terms that are together of that size.
     pub(in crate::catalogue) fn error(self, distance: f64, sum: f64, terms: f64) -> f64 {
         let allowed = self.of_result * sum + self.of_terms * terms + self.least;
         if distance == 0.0 {

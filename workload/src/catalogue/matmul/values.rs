@@ -1,4 +1,5 @@
-//! The types of a product as the host makes and reads them: the same as `matmul_check.cu` has on a GPU.
+//! The types of a product as the host makes and reads them: the same as `matmul_check.cu` has on a
+//! GPU.
 
 use half::{bf16, f16};
 

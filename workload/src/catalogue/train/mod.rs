@@ -1,4 +1,5 @@
-//! Training of a small network: operation by operation, with a graph for each step, and all steps in one kernel.
+//! Training of a small network: operation by operation, with a graph for each step, and all steps
+//! in one kernel.
 //!
 //! - [`network`] is the network and how it is trained on the CPU, [`on_cuda`] the same on a GPU.
 
@@ -12,11 +13,13 @@ use self::{
 use super::chain::Form;
 use crate::catalogue::prelude::*;
 
-/// Parameters are of the size of 1, and each step rounds them. What is lost at one step is mostly found again at the next,
-/// since training goes downhill from wherever it is. Another order of adding leaves a tenth of this after a thousand steps,
-/// of which a single one that is left out makes twice as much.
+/// Parameters are of the size of 1, and each step rounds them. What is lost at one step is mostly
+/// found again at the next, since training goes downhill from wherever it is. Another order of
+/// adding leaves a tenth of this after a thousand steps, of which a single one that is left out
+/// makes twice as much.
 const TOLERANCE: f64 = 2000.0;
-/// Behind them there is nothing left to learn, and what remains of the slopes is rounding, which nobody could check.
+/// Behind them there is nothing left to learn, and what remains of the slopes is rounding, which
+/// nobody could check.
 const MOST_STEPS: u64 = 1000;
 /// No array of it is larger than a page or two.
 const MEMORY_BYTES: u64 = 8192;

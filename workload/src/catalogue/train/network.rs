@@ -1,4 +1,5 @@
-//! The network that is trained, and how: `Dense(10, 10, sigmoid) -> Dense(10, 1)`, Adam on the mean square error.
+//! The network that is trained, and how: `Dense(10, 10, sigmoid) -> Dense(10, 1)`, Adam on the mean
+//! square error.
 
 use std::ops::{Div, Neg, Sub};
 

@@ -125,8 +125,8 @@ fn step<'held>(
     let launch = |kernel, elements: usize, arguments: &[Argument<'held>]| {
         queue.launch(kernel, thread_each(elements as u64), arguments)
     };
-    // Elements, columns and terms of the result, then the steps: row and term of the first array, term and column of
-    // the second.
+    // Elements, columns and terms of the result, then the steps: row and term of the first array,
+    // term and column of the second.
     let multiply = |out, a, b, shape: [usize; 7]| {
         let numbers = shape.into_iter().map(number);
         let arguments: Vec<_> = [out, a, b].into_iter().chain(numbers).collect();

@@ -2,7 +2,8 @@
 //!
 //! - [`spin`] keeps multiprocessors busy that count themselves, or one of them for half of the
 //!   time, and holds memory.
-//! - [`steady`] runs workloads of the catalogue over and over: what they move and compute is counted.
+//! - [`steady`] runs workloads of the catalogue over and over: what they move and compute is
+//!   counted.
 
 mod spin;
 mod steady;
@@ -169,8 +170,8 @@ struct Repeated {
     times: u64,
 }
 
-/// Does it over and over, for as long as a load lasts. What is done before readings have come to it does not count, of
-/// which it is told; what counts is done once in any case.
+/// Does it over and over, for as long as a load lasts. What is done before readings have come to it
+/// does not count, of which it is told; what counts is done once in any case.
 fn repeat(
     context: &LoadContext<'_>,
     mut once: impl FnMut(bool) -> Result<(), RunError>,

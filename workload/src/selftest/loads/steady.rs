@@ -1,4 +1,5 @@
-//! Workloads of the catalogue, over and over: what they move and compute is counted, and that it is right is checked.
+//! Workloads of the catalogue, over and over: what they move and compute is counted, and that it is
+//! right is checked.
 
 use gpumon_probe::model::{Absence, Activity, NvLinks, PcieLink, Reading};
 
@@ -200,8 +201,8 @@ fn units(
             (Some(possible), clock) => clock.map(|mhz| percent(done / (possible * mhz))),
         }
     };
-    // An operation keeps its units busy for as long as it takes them at best, or longer: Hopper's products of narrow types
-    // take a tenth longer.
+    // An operation keeps its units busy for as long as it takes them at best, or longer: Hopper's
+    // products of narrow types take a tenth longer.
     Expectation::new(id, Unit::Percent, 0.0, Accepted::Times(0.97, 1.15), how)
         .made(made)
         .reported(move |during| during.activity(of))

@@ -50,8 +50,8 @@ pub(super) fn reported(environment: &BTreeMap<String, String>) -> Vec<String> {
     lines.collect()
 }
 
-/// Knows the people of this machine, its name, and paths that could not be told from the words around them: among those
-/// that were typed, as `paths`, that variables name, and of mapped files.
+/// Knows the people of this machine, its name, and paths that could not be told from the words
+/// around them: among those that were typed, as `paths`, that variables name, and of mapped files.
 pub(super) fn learn(
     scrubber: &mut Scrubber,
     machine: &Machine,

@@ -1,4 +1,5 @@
-//! `gpumon doctor --bundle`: what a bug report needs, in one archive, without what identifies anybody.
+//! `gpumon doctor --bundle`: what a bug report needs, in one archive, without what identifies
+//! anybody.
 //!
 //! Findings, sample and server come from outside; [`versions`], [`environment`], messages of the
 //! kernel and the files of drivers are read here. [`scrub`] replaces names.

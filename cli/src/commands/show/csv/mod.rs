@@ -3,7 +3,8 @@
 //! have rows of their own. A number of theirs has a column of its own, so that the sum of a column
 //! counts no memory twice.
 //!
-//! Numbers are bare, and the names tell their units, which are those of the JSON. What is absent is an empty field.
+//! Numbers are bare, and the names tell their units, which are those of the JSON. What is absent is
+//! an empty field.
 
 mod columns;
 
@@ -38,7 +39,8 @@ pub(crate) enum Format {
 pub(crate) struct Csv {
     rows: Rows,
     chosen: Vec<&'static Column>,
-    /// Whose rows there are: those of whom a column is named, and those of GPUs where that is nobody's.
+    /// Whose rows there are: those of whom a column is named, and those of GPUs where that is
+    /// nobody's.
     kinds: Vec<DeviceKind>,
 }
 
@@ -47,8 +49,8 @@ pub(crate) const HELP: &str = "help";
 const ALL: &str = "all";
 
 impl Csv {
-    /// The columns that are named, separated by commas: each by its own name, or several by what their names begin with
-    /// (`memory`). Without names, the usual ones.
+    /// The columns that are named, separated by commas: each by its own name, or several by what
+    /// their names begin with (`memory`). Without names, the usual ones.
     pub(crate) fn new(rows: Rows, names: Option<&str>) -> Result<Self, String> {
         let mut chosen = Vec::new();
         match names {
@@ -70,8 +72,8 @@ impl Csv {
         })
     }
 
-    /// These columns, and behind them those that are named, as fields of the catalogue are, too (`power.draw_watts`).
-    /// Without names, the usual ones.
+    /// These columns, and behind them those that are named, as fields of the catalogue are, too
+    /// (`power.draw_watts`). Without names, the usual ones.
     pub(crate) fn with_keys(
         rows: Rows,
         keys: &[&str],
@@ -206,8 +208,8 @@ impl Rows {
     }
 }
 
-/// Returns a text as a field that no spreadsheet takes for a formula: with an apostrophe before it, if its first character
-/// could begin one. Numbers are written as they are.
+/// Returns a text as a field that no spreadsheet takes for a formula: with an apostrophe before it,
+/// if its first character could begin one. Numbers are written as they are.
 fn text_field(text: String) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
         format!("'{text}")
@@ -216,7 +218,8 @@ fn text_field(text: String) -> String {
     }
 }
 
-/// The fields of a row as RFC 4180 has them. What comes from strangers ends no row and drives no terminal.
+/// The fields of a row as RFC 4180 has them. What comes from strangers ends no row and drives no
+/// terminal.
 pub(crate) fn row(fields: impl Iterator<Item = String>) -> String {
     let quoted = fields.map(|field| {
         let field: String = field.chars().map(printable).collect();

@@ -70,7 +70,8 @@ impl Past {
     }
 }
 
-/// The part of the GPU's power that goes with the process's part of all SM time, or why that is not known.
+/// The part of the GPU's power that goes with the process's part of all SM time, or why that is not
+/// known.
 fn power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
     if process.mig.is_some() {
         return Err("power is not measured by MIG device".to_owned());

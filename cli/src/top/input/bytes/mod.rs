@@ -99,7 +99,8 @@ fn utf8(bytes: &[u8], held: KeyModifiers) -> Found {
         Some((Some(letter), _)) => {
             Found::Input(Some(key(KeyCode::Char(letter), held)), letter.len_utf8())
         }
-        // The beginning of a letter of up to four bytes is told from what is none by whether there are bytes behind it.
+        // The beginning of a letter of up to four bytes is told from what is none by whether there
+        // are bytes behind it.
         Some((None, wrong))
             if wrong < bytes.len() || bytes.len() >= 4 || !(0xc2..=0xf4).contains(&bytes[0]) =>
         {
@@ -253,7 +254,8 @@ fn key(code: KeyCode, held: KeyModifiers) -> Input {
     Input::Terminal(Event::Key(KeyEvent::new(code, held)))
 }
 
-/// What the left button and the wheel do; other buttons and moves mean nothing here. Places begin at 1.
+/// What the left button and the wheel do; other buttons and moves mean nothing here. Places begin
+/// at 1.
 fn click(button: u16, x: u16, y: u16) -> Option<Input> {
     // Of the bits, 4, 8 and 16 are keys that are held.
     let kind = match button & !0b1_1100 {

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The keys in what comes at once, each as its code; `^` before one with control and `!` before one with alt.
+/// The keys in what comes at once, each as its code; `^` before one with control and `!` before one
+/// with alt.
 fn keys(bytes: &[u8]) -> Vec<String> {
     name_inputs(Bytes::default().parse(bytes, false))
 }

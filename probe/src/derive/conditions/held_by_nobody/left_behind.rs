@@ -1,8 +1,8 @@
 //! How much of the memory in use is nobody's while processes are listed.
 //!
-//! What they hold beyond what is listed for them is theirs: managed memory (`cudaMallocManaged`) counts as used and not as
-//! the process's, 4 GiB of it as 5.5 GiB used and 1.5 GiB listed on an H200. But what was listed for a process that has
-//! gone, and is still in use, is nobody's.
+//! What they hold beyond what is listed for them is theirs: managed memory (`cudaMallocManaged`)
+//! counts as used and not as the process's, 4 GiB of it as 5.5 GiB used and 1.5 GiB listed on an
+//! H200. But what was listed for a process that has gone, and is still in use, is nobody's.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,13 @@
 //! Whether two processes are parts of one job.
 //!
-//! A notebook's kernel and a batch job are one. A pod, a container or a shell can run programs that have nothing to do with
-//! each other: there, a launcher such as `torchrun` makes them one job, or that both run the same program.
+//! A notebook's kernel and a batch job are one. A pod, a container or a shell can run programs that
+//! have nothing to do with each other: there, a launcher such as `torchrun` makes them one job, or
+//! that both run the same program.
 
 use crate::model::{Ancestor, Job, JobKind, Owner, Process};
 
-/// Shells, managers of services and sessions, and what runs many commands: their children have nothing in common.
+/// Shells, managers of services and sessions, and what runs many commands: their children have
+/// nothing in common.
 const START_ANYTHING: [&str; 4] = [
     "ash bash busybox csh dash fish ksh nu pwsh sh tcsh zsh",
     "atd catatonit conmon containerd containerd-shim cron crond docker-init dockerd dumb-init init runsv runsvdir \

@@ -39,8 +39,8 @@ pub(in crate::vendor) enum Activity {
     Busy,
 }
 
-/// The metrics since the last time. Where that is too short a while ago, the sample of then stays, so that the next
-/// time is not.
+/// The metrics since the last time. Where that is too short a while ago, the sample of then stays,
+/// so that the next time is not.
 pub(super) fn metrics(
     answers: &NvmlBackend,
     subject: Subject,

@@ -1,4 +1,5 @@
-//! One GPU as a process knows it: its handle, those of its MIG devices, and what it said that cannot change.
+//! One GPU as a process knows it: its handle, those of its MIG devices, and what it said that
+//! cannot change.
 
 use std::{
     collections::HashMap,
@@ -33,7 +34,8 @@ impl Gpu {
         }
     }
 
-    /// The handle of the GPU or of a MIG device of it. Threads that ask for the same GPU wait for the one that opens it.
+    /// The handle of the GPU or of a MIG device of it. Threads that ask for the same GPU wait for
+    /// the one that opens it.
     pub(super) fn device(
         &self,
         library: &raw::Library,
@@ -51,7 +53,8 @@ impl Gpu {
         }
     }
 
-    /// The answer of the last time, or of this one. What failed is queried again, unless it is not supported.
+    /// The answer of the last time, or of this one. What failed is queried again, unless it is not
+    /// supported.
     pub(super) fn remember(&self, key: Key, ask: impl FnOnce() -> Answer) -> Answer {
         if let Some(known) = lock(&self.remembered).get(&key) {
             return known.clone();
@@ -96,7 +99,8 @@ impl Gpu {
         lock(&self.remembered).clear();
     }
 
-    /// Forgets all handles, and what MIG devices said. A GPU that is being opened, which may hang, has none.
+    /// Forgets all handles, and what MIG devices said. A GPU that is being opened, which may hang,
+    /// has none.
     pub(super) fn forget(&self) {
         if let Ok(mut handles) = self.handles.try_lock() {
             handles.clear();

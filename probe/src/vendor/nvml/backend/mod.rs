@@ -1,7 +1,8 @@
 //! NVML as it answers queries: one query, one call, nothing that was not asked for.
 //!
-//! The library is opened and initialized once and never closed. A GPU is opened, which takes 6 ms, by the first thread
-//! that asks about it, while others open other GPUs. What can never change about a GPU is remembered.
+//! The library is opened and initialized once and never closed. A GPU is opened, which takes 6 ms,
+//! by the first thread that asks about it, while others open other GPUs. What can never change
+//! about a GPU is remembered.
 
 mod gpm;
 mod gpu;
@@ -108,11 +109,12 @@ pub struct NvmlBackend {
 }
 
 impl NvmlBackend {
-    /// Loads the library from `path`, or from where the loader finds `libnvidia-ml.so.1`, and initializes it.
+    /// Loads the library from `path`, or from where the loader finds `libnvidia-ml.so.1`, and
+    /// initializes it.
     ///
     /// # Errors
-    /// [`SourceError`] tells a missing library, a missing driver and a mismatch of the two apart. No GPU at all is no
-    /// error here: [`SystemQuery::DeviceCount`] says so.
+    /// [`SourceError`] tells a missing library, a missing driver and a mismatch of the two apart.
+    /// No GPU at all is no error here: [`SystemQuery::DeviceCount`] says so.
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
         let path = path.unwrap_or_else(|| LIBRARY.into());
         let name = path.to_string_lossy().into_owned();
@@ -147,9 +149,9 @@ impl NvmlBackend {
         }
     }
 
-    /// To be called between two rounds of a loop: GPUs are looked for anew, since one that was lost may be back and
-    /// another MIG device may stand at the same place. What a GPU can never change stays remembered, as does GPM's last
-    /// sample.
+    /// To be called between two rounds of a loop: GPUs are looked for anew, since one that was lost
+    /// may be back and another MIG device may stand at the same place. What a GPU can never change
+    /// stays remembered, as does GPM's last sample.
     pub fn forget(&self) {
         for gpu in &self.gpus {
             gpu.forget();

@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// The highest generation of PCI Express of the device above the one with this bus id; `sys_root` is `/sys` but in
-/// tests. A root of the bus is no device, as in virtual machines.
+/// The highest generation of PCI Express of the device above the one with this bus id; `sys_root`
+/// is `/sys` but in tests. A root of the bus is no device, as in virtual machines.
 pub(in crate::vendor::nvml) fn max_generation(sys_root: &Path, bus_id: &str) -> Answer {
     // The entry is a link to the device's place in the tree.
     let place = sysfs_device(sys_root, bus_id)

@@ -200,7 +200,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What the driver keeps of this `nvmlSamplingType_t` from after this time on (us since the epoch).
+    /// What the driver keeps of this `nvmlSamplingType_t` from after this time on (us since the
+    /// epoch).
     fn list_samples(self, kind: u32, since_us: u64) -> Answer {
         let samples = self.library().samples(self.device, kind, since_us)?;
         let whole: Option<Vec<[i128; 2]>> = samples

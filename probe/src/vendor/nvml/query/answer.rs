@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// What the call gave, or its return code.
 pub type Answer = Result<Value, Code>;
 
-/// What a call gave, in NVML's units. Which query gives which form, and which number stands where, is said at the
-/// query.
+/// What a call gave, in NVML's units. Which query gives which form, and which number stands where,
+/// is said at the query.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {

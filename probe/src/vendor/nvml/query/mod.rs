@@ -1,8 +1,10 @@
-//! The driver's own vocabulary: one query is one NVML call, its answer what the call gave, in NVML's units.
+//! The driver's own vocabulary: one query is one NVML call, its answer what the call gave, in
+//! NVML's units.
 //!
-//! The model beside it is made for watching: it joins calls, changes units and gives reasons. A program that has to say
-//! word for word what `nvidia-smi` says needs what the driver said, and no call more than it shows. [`QueryBackend`] is who
-//! answers: NVML itself, or what a running server has read.
+//! The model beside it is made for watching: it joins calls, changes units and gives reasons. A
+//! program that has to say word for word what `nvidia-smi` says needs what the driver said, and no
+//! call more than it shows. [`QueryBackend`] is who answers: NVML itself, or what a running server
+//! has read.
 
 mod answer;
 mod cached;
@@ -101,7 +103,8 @@ pub trait QueryBackend: Sync {
     /// The `nvmlReturn_t` of the call, or of opening the GPU.
     fn about(&self, subject: Subject, query: Query) -> Answer;
 
-    /// Asks several queries about one GPU, some of which may be one call. The answers are in the order of the queries.
+    /// Asks several queries about one GPU, some of which may be one call. The answers are in the
+    /// order of the queries.
     fn each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
         queries
             .iter()
@@ -110,8 +113,8 @@ pub trait QueryBackend: Sync {
     }
 
     /// What GPM counted since the last time this was called for the same subject, metric by metric
-    /// (`nvmlGpmMetricId_t`): [`Value::Reals`] with a NaN for each metric that is not to be had. The first time there
-    /// is nothing to compare with, and the answer is [`Code::NOT_READY`].
+    /// (`nvmlGpmMetricId_t`): [`Value::Reals`] with a NaN for each metric that is not to be had.
+    /// The first time there is nothing to compare with, and the answer is [`Code::NOT_READY`].
     ///
     /// # Errors
     /// The `nvmlReturn_t` of the call.

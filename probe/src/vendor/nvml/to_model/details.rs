@@ -151,7 +151,8 @@ fn recovery_action(answers: Answers<'_>) -> Reading<RecoveryAction> {
 
 fn fans(answers: Answers<'_>) -> Reading<Vec<Fan>> {
     let fan = |fan| Fan {
-        // A board without fans has no such one either, which some drivers take for a wrong argument.
+        // A board without fans has no such one either, which some drivers take for a wrong
+        // argument.
         speed_percent: match answers.number(Q::FanSpeedOf(fan)) {
             Reading::Absent(Absence::DriverError { code: 2 }) => {
                 Reading::Absent(Absence::NotSupported)

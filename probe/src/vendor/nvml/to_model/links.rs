@@ -41,7 +41,8 @@ pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
     )
 }
 
-/// Whether the driver has said, of the first link, that the board has none; it may also lack the function.
+/// Whether the driver has said, of the first link, that the board has none; it may also lack the
+/// function.
 pub(in super::super) fn has_no_links(answers: Answers<'_>) -> bool {
     matches!(
         answers.refusal(Q::NvLinkState(0)),
@@ -87,7 +88,8 @@ fn nvlink(answers: Answers<'_>, link: u32) -> NvLink {
     }
 }
 
-/// Kinds of errors that a link does not count are left out of the sum; where it counts none, there is none.
+/// Kinds of errors that a link does not count are left out of the sum; where it counts none, there
+/// is none.
 fn sum(counters: &[Reading<f64>]) -> Reading<u64> {
     let counted: Vec<_> = counters.iter().filter_map(Reading::value).collect();
     match (counted.is_empty(), counters.first()) {
@@ -115,7 +117,8 @@ pub(in super::super) fn remote(kind: u32) -> NvLinkRemote {
     }
 }
 
-/// In a virtual machine the driver does not see what is there, and says so with a bus id of all ones.
+/// In a virtual machine the driver does not see what is there, and says so with a bus id of all
+/// ones.
 fn known(bus_id: String) -> Reading<String> {
     if bus_id.starts_with("FFFFFFF") {
         Reading::Absent(Absence::Unknown)

@@ -1,5 +1,5 @@
-//! The model, made of the driver's answers by functions that ask nothing and remember nothing: units are changed, calls
-//! are joined, and a return code becomes a reason.
+//! The model, made of the driver's answers by functions that ask nothing and remember nothing:
+//! units are changed, calls are joined, and a return code becomes a reason.
 
 #![cfg_attr(
     not(test),

@@ -1,4 +1,5 @@
-//! The processes on a GPU: the driver's lists of who holds memory, joined with its samples of who ran.
+//! The processes on a GPU: the driver's lists of who holds memory, joined with its samples of who
+//! ran.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
@@ -20,7 +21,8 @@ pub(in super::super) struct Held {
     mps: bool,
 }
 
-/// Every process in the driver's lists. Absent where either list is, but for a board without graphics.
+/// Every process in the driver's lists. Absent where either list is, but for a board without
+/// graphics.
 pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, Held>> {
     let mut found = BTreeMap::new();
     for (list, kind) in [
@@ -49,8 +51,9 @@ pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, 
     Reading::Now(found)
 }
 
-/// They as the model has them, by PID, with what they did lately, as it was at `asked_ms`; `sampled` is what came of asking
-/// for that. What was asked before `begun_ms` is of an earlier sample.
+/// They as the model has them, by PID, with what they did lately, as it was at `asked_ms`;
+/// `sampled` is what came of asking for that. What was asked before `begun_ms` is of an earlier
+/// sample.
 pub(in super::super) fn processes(
     listed: &BTreeMap<Place, Held>,
     shares: &Shares,
@@ -126,8 +129,8 @@ fn entries(numbers: &[i128]) -> impl Iterator<Item = Listed> + '_ {
         })
 }
 
-/// A process in both lists is one process with its memory told twice; one that stands twice in the same list holds
-/// both.
+/// A process in both lists is one process with its memory told twice; one that stands twice in the
+/// same list holds both.
 fn merge(found: &mut BTreeMap<Place, Held>, list: &[i128], kind: ProcessKind) {
     for Listed {
         pid,

@@ -12,7 +12,8 @@ use crate::{
     vendor::nvml::query::Query as Q,
 };
 
-/// What comes of single answers; what comes of two moments, and of several devices, is left as it is.
+/// What comes of single answers; what comes of two moments, and of several devices, is left as it
+/// is.
 pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     let percent = |query| answers.number(query).map(|percent| percent as f64);
     sample.memory = memory(answers);

@@ -1,4 +1,5 @@
-//! The model of a real board's answers, and what of it goes when one of them fails: every call with every return code.
+//! The model of a real board's answers, and what of it goes when one of them fails: every call with
+//! every return code.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -192,9 +193,9 @@ fn every_return_code_of_every_call_takes_its_own_readings_away_with_the_reason()
                 "{query:?} returns {code}"
             );
             let why = reason(if absent { 3 } else { code }).to_string();
-            // A list that a board does not have is empty, an account that was forgotten is left out, and a place that
-            // does not count one kind of errors has none.
-            // Errors of links are added up as far as they are counted.
+            // A list that a board does not have is empty, an account that was forgotten is left
+            // out, and a place that does not count one kind of errors has none. Errors of links are
+            // added up as far as they are counted.
             let other = lost.iter().find(|(path, own)| {
                 !["", "[]", "0", "null"].contains(&own.as_str())
                     && **own != why
@@ -238,7 +239,8 @@ fn a_time_of_its_own_is_told_of_what_was_answered_before() {
     );
 }
 
-/// `docs/reference/nvml-calls.md`: which calls each reading is made of, found out by having each fail.
+/// `docs/reference/nvml-calls.md`: which calls each reading is made of, found out by having each
+/// fail.
 #[test]
 fn the_reference_page_tells_which_calls_each_reading_is_made_of() {
     let whole = board_that_has_everything();

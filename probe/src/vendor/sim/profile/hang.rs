@@ -1,4 +1,5 @@
-//! A collective that waits for a process which never comes: its kernels run all the time, and nothing moves.
+//! A collective that waits for a process which never comes: its kernels run all the time, and
+//! nothing moves.
 
 use super::{Cycle, Load, Program, Tenant};
 use crate::vendor::sim::noise::Noise;

@@ -1,4 +1,5 @@
-//! A program that keeps every batch it has seen: its memory grows until there is none left, and it is started again.
+//! A program that keeps every batch it has seen: its memory grows until there is none left, and it
+//! is started again.
 
 use super::{Cycle, Load, Program, Tenant};
 use crate::vendor::sim::noise::Noise;

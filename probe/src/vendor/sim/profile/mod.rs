@@ -19,9 +19,11 @@ pub(super) struct Load {
     pub(super) memory_percent: f64,
     pub(super) encoder_percent: f64,
     pub(super) decoder_percent: f64,
-    /// Power that the kernels would draw at the highest clocks, as a share of the power limit; above 1 is too much.
+    /// Power that the kernels would draw at the highest clocks, as a share of the power limit;
+    /// above 1 is too much.
     pub(super) demand: f64,
-    /// Whether the kernels only wait, as those of a collective do: they hold multiprocessors, and nothing else moves.
+    /// Whether the kernels only wait, as those of a collective do: they hold multiprocessors, and
+    /// nothing else moves.
     pub(super) waits: bool,
     pub(super) tenants: [Option<Tenant>; 2],
 }

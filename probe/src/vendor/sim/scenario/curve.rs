@@ -11,8 +11,9 @@ use super::quantity::{Seconds, Within};
 
 /// A value that is fixed, or moves in straight lines between key frames.
 ///
-/// In TOML it is one value, or `[[seconds, value], ...]` in order of time. Before the first key frame the first value
-/// holds, after the last one the last. Two key frames at the same time make a jump.
+/// In TOML it is one value, or `[[seconds, value], ...]` in order of time. Before the first key
+/// frame the first value holds, after the last one the last. Two key frames at the same time make a
+/// jump.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Curve<V> {
     /// Seconds since the start, and the value then; never empty.

@@ -50,7 +50,8 @@ pub(super) enum FaultKind {
     ClockSkew,
 }
 
-/// Where a call is made: for a GPU, where it concerns one, and of this NVML function, where one is named.
+/// Where a call is made: for a GPU, where it concerns one, and of this NVML function, where one is
+/// named.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) gpu: Option<u32>,
@@ -63,8 +64,8 @@ impl FaultSettings {
         *self.kind.get_ref() == kind && self.concerns(Some(gpu)) && self.lasts(seconds)
     }
 
-    /// Whether a fault of this kind affects a call. Without a function, the call stands for a reading of everything, which
-    /// every call fault of that GPU affects.
+    /// Whether a fault of this kind affects a call. Without a function, the call stands for a
+    /// reading of everything, which every call fault of that GPU affects.
     pub(super) fn affects_call(&self, kind: FaultKind, call: Call<'_>) -> bool {
         let this_function = match (&self.call, call.function) {
             (Some(own), Some(function)) => own.get_ref().0 == function,

@@ -45,8 +45,8 @@ impl Scenario {
             .any(|fault| fault.affects_call(FaultKind::Mismatch, call))
     }
 
-    /// Whether a call blocks at this time: of this GPU, where it concerns one, and of this NVML function, where one
-    /// is named; the simulated source reads everything at once and names none.
+    /// Whether a call blocks at this time: of this GPU, where it concerns one, and of this NVML
+    /// function, where one is named; the simulated source reads everything at once and names none.
     pub fn hangs(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
         let call = Call {
             gpu,
@@ -98,8 +98,8 @@ impl Scenario {
             .any(|fault| fault.affects_gpu(FaultKind::Garbage, gpu, seconds))
     }
 
-    /// The share of this GPU's counters that is left at this time: 1, unless they run backwards. Then a tenth is gone
-    /// at once, and half of what is left with every second.
+    /// The share of this GPU's counters that is left at this time: 1, unless they run backwards.
+    /// Then a tenth is gone at once, and half of what is left with every second.
     pub(crate) fn left(&self, gpu: u32, seconds: f64) -> f64 {
         let fault = self
             .fault

@@ -35,8 +35,9 @@ use quantity::Delay;
 
 /// What the simulated GPUs are, do and suffer.
 ///
-/// Times named `_s` are seconds since the start of the timeline: the moment when the process loaded the scenario, or
-/// [`start_ms`](Self::start_ms). Every key of the file is described in `tests/fake-nvml/scenarios/example.toml`.
+/// Times named `_s` are seconds since the start of the timeline: the moment when the process loaded
+/// the scenario, or [`start_ms`](Self::start_ms). Every key of the file is described in
+/// `tests/fake-nvml/scenarios/example.toml`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -44,7 +45,8 @@ pub struct Scenario {
     gpus: Option<Spanned<u32>>,
     #[serde(default)]
     pub(crate) seed: u64,
-    /// When the timeline starts, in milliseconds since the Unix epoch, so that a restarted process goes on in it.
+    /// When the timeline starts, in milliseconds since the Unix epoch, so that a restarted process
+    /// goes on in it.
     pub start_ms: Option<u64>,
     #[serde(default)]
     gpu: Vec<GpuSettings>,
@@ -74,7 +76,8 @@ impl Scenario {
     /// How many GPUs a scenario may have.
     pub const MAX_GPUS: u32 = 64;
 
-    /// The timeline of [`Scenario::simple`] starts on 1 January 2025, long enough ago that everything is under way.
+    /// The timeline of [`Scenario::simple`] starts on 1 January 2025, long enough ago that
+    /// everything is under way.
     const SIMPLE_START_MS: u64 = 1_735_689_600_000;
 
     /// Reads a scenario. `origin` is what errors call the text: its file name.
@@ -90,8 +93,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// So many GPUs (at most 64), each busy in its own way, in a timeline that every process shares. Several of them
-    /// are linked through `NVSwitches`.
+    /// So many GPUs (at most 64), each busy in its own way, in a timeline that every process
+    /// shares. Several of them are linked through `NVSwitches`.
     pub fn simple(gpu_count: u32, seed: u64) -> Self {
         let gpus = Some(Spanned::new(0..0, gpu_count.min(Self::MAX_GPUS)));
         let usual_nvlinks = if gpu_count > 1 { MAX_NVLINKS } else { 0 };

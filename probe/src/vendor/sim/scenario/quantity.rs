@@ -1,4 +1,5 @@
-//! Numbers as a scenario writes them, each checked where it stands so that an error can name the place.
+//! Numbers as a scenario writes them, each checked where it stands so that an error can name the
+//! place.
 
 use std::{fmt, time::Duration};
 

@@ -166,7 +166,8 @@ impl From<&EncoderSessionSettings> for EncoderSession {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessSettings {
     pub(crate) gpu: Spanned<u32>,
-    /// Its PID; of a process that really exists where the fake library is read, since the reader looks it up.
+    /// Its PID; of a process that really exists where the fake library is read, since the reader
+    /// looks it up.
     pub(crate) pid: u32,
     /// So many of them, with PIDs that count up from `pid`.
     #[serde(default = "one")]
@@ -186,7 +187,8 @@ pub(crate) struct ProcessSettings {
     pub(crate) kind: ProcessKind,
     pub(crate) from_s: Option<Spanned<Seconds>>,
     pub(crate) to_s: Option<Spanned<Seconds>>,
-    /// Seconds after which it ends and another one with the next PIDs takes its place; without it, it keeps running.
+    /// Seconds after which it ends and another one with the next PIDs takes its place; without it,
+    /// it keeps running.
     pub(crate) lifetime_s: Option<Spanned<Seconds>>,
     /// The program's name. Simulated source only, as `user` and `command`.
     pub(crate) name: Option<Arc<str>>,
@@ -257,7 +259,8 @@ impl ProcessSettings {
         self.first_started_s() + f64::from(self.generation(seconds)) * lifetime_s
     }
 
-    /// A process without a beginning is ten minutes older than the timeline, unless others take its place.
+    /// A process without a beginning is ten minutes older than the timeline, unless others take its
+    /// place.
     fn first_started_s(&self) -> f64 {
         let oldest_s = if self.lifetime_s.is_some() {
             0.0

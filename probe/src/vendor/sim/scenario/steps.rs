@@ -6,8 +6,8 @@ use super::quantity::Seconds;
 
 /// A value that is fixed, or jumps from one to the next at key frames.
 ///
-/// In TOML it is one value, or `[[seconds, value], ...]` in order of time. Before the first key frame the first value
-/// holds.
+/// In TOML it is one value, or `[[seconds, value], ...]` in order of time. Before the first key
+/// frame the first value holds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Steps<T> {
     /// Seconds since the start, and the value from then on; never empty.

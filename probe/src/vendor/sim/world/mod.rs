@@ -12,8 +12,8 @@ const PER_SOCKET: u32 = 4;
 
 /// All simulated GPUs. Asked twice for the same moment, it gives the same answer twice.
 ///
-/// Methods that take a GPU's index panic where it is not below [`gpu_count`](Self::gpu_count). Moments are milliseconds
-/// after the start of the timeline.
+/// Methods that take a GPU's index panic where it is not below [`gpu_count`](Self::gpu_count).
+/// Moments are milliseconds after the start of the timeline.
 #[derive(Debug, Clone)]
 pub struct World {
     scenario: Scenario,
@@ -74,8 +74,8 @@ impl World {
         self.board(index).is_divided(seconds(elapsed_ms))
     }
 
-    /// The processes that the driver accounts for, those that run and those that have ended, the oldest first. Empty
-    /// where accounting is off.
+    /// The processes that the driver accounts for, those that run and those that have ended, the
+    /// oldest first. Empty where accounting is off.
     pub fn accounted(
         &self,
         index: u32,

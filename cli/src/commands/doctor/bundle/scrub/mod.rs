@@ -1,4 +1,5 @@
-//! Replaces what identifies people, machines and their work, the same original by the same placeholder everywhere.
+//! Replaces what identifies people, machines and their work, the same original by the same
+//! placeholder everywhere.
 //!
 //! Two passes: names by their keys ([`TextRole`]) are replaced and become known; then every other
 //! text is searched for known names and for what gives itself away by its form ([`patterns`]).

@@ -51,7 +51,8 @@ fn path_or_url(rest: &str) -> Option<(usize, NameKind)> {
     (is_path && !is_public).then_some((found.len(), NameKind::Path))
 }
 
-/// Where a path that began before ends, unless a space is part of it; in a list of paths, where the next one begins.
+/// Where a path that began before ends, unless a space is part of it; in a list of paths, where the
+/// next one begins.
 pub(in super::super) fn path_end(rest: &str) -> usize {
     let end = rest
         .find(|letter: char| letter.is_whitespace() || "\"'`<>|".contains(letter))

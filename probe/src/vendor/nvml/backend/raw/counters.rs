@@ -1,4 +1,5 @@
-//! Calls whose values have a type that only the answer tells, and calls that list several things of each.
+//! Calls whose values have a type that only the answer tells, and calls that list several things of
+//! each.
 
 use std::ffi::c_int;
 
@@ -27,8 +28,8 @@ const SAMPLES: usize = 256;
 /// As many samples of processes as a driver keeps on an idle H200.
 const UTILIZATION_SAMPLES: usize = 1024;
 
-/// A field by its number (`NVML_FI_...`, below 251: those above were renumbered at driver 580.82), and what it is asked
-/// of: an `NVLink`'s number, or 0 where there is no choice.
+/// A field by its number (`NVML_FI_...`, below 251: those above were renumbered at driver 580.82),
+/// and what it is asked of: an `NVLink`'s number, or 0 where there is no choice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) id: u32,
@@ -45,11 +46,13 @@ pub(crate) enum Number {
 /// When the driver read a field, in us since the epoch, and what; or why there is nothing.
 type FieldValue = Result<(i64, Number), Code>;
 
-/// What `nvmlDeviceGetFieldValues` is given: the fields, and behind them an element that is not counted.
+/// What `nvmlDeviceGetFieldValues` is given: the fields, and behind them an element that is not
+/// counted.
 ///
-/// Driver 580.159 goes one element too far where one of the fields is an `NVLink` error or throughput counter (138 to 141, 161
-/// to 163), and overwrites what lies there if that reads as the number of another such counter with the return code 0, which
-/// memory of somebody else's may. This element reads otherwise.
+/// Driver 580.159 goes one element too far where one of the fields is an `NVLink` error or
+/// throughput counter (138 to 141, 161 to 163), and overwrites what lies there if that reads as the
+/// number of another such counter with the return code 0, which memory of somebody else's may. This
+/// element reads otherwise.
 fn guarded(fields: &[Field]) -> Vec<nvmlFieldValue_t> {
     let value = |id, scope, code| nvmlFieldValue_t {
         fieldId: id,
@@ -83,8 +86,8 @@ impl Library {
         Ok(values.iter().take(fields.len()).map(answer).collect())
     }
 
-    /// `nvmlDeviceGetSamples`: times in us, and values, of what the driver keeps of this `nvmlSamplingType_t` from after
-    /// this time on (us since the epoch).
+    /// `nvmlDeviceGetSamples`: times in us, and values, of what the driver keeps of this
+    /// `nvmlSamplingType_t` from after this time on (us since the epoch).
     pub(crate) fn samples(
         &self,
         device: Device,
@@ -141,8 +144,8 @@ impl Library {
 }
 
 fn number(kind: nvmlValueType_t, value: nvmlValue_t) -> Result<Number, Code> {
-    // SAFETY: every member of the union is plain bits, and all of it was written: zeros before the call, the member
-    // that `kind` names by the driver.
+    // SAFETY: every member of the union is plain bits, and all of it was written: zeros before the
+    // call, the member that `kind` names by the driver.
     let whole = unsafe {
         match kind {
             DOUBLE => return Ok(Number::Real(value.dVal)),

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::vendor::{Notice, nvml::query::Code};
 
-/// The kinds of events that are asked for. Changes of clocks and P-states are left out: under a power limit there are
-/// dozens a second, and the samples show them.
+/// The kinds of events that are asked for. Changes of clocks and P-states are left out: under a
+/// power limit there are dozens a second, and the samples show them.
 const REPORTED: u64 = (nvmlEventTypeXidCriticalError
     | nvmlEventTypeSingleBitEccError
     | nvmlEventTypeDoubleBitEccError
@@ -26,7 +26,8 @@ pub(crate) struct EventSet {
     members: Vec<(Device, u32)>,
 }
 
-// SAFETY: NVML's handles may be used by any thread; the pointer is an address that only NVML looks behind.
+// SAFETY: NVML's handles may be used by any thread; the pointer is an address that only NVML looks
+// behind.
 unsafe impl Send for EventSet {}
 
 impl EventSet {
@@ -44,8 +45,8 @@ impl EventSet {
         })
     }
 
-    /// `nvmlDeviceRegisterEvents`, for what the GPU of this index supports of [`REPORTED`]. Its handle is looked up
-    /// anew.
+    /// `nvmlDeviceRegisterEvents`, for what the GPU of this index supports of [`REPORTED`]. Its
+    /// handle is looked up anew.
     pub(crate) fn add(&mut self, index: u32) -> Result<(), Code> {
         let device = self.library.device(index)?;
         let [supported] = self
@@ -67,8 +68,8 @@ impl EventSet {
         self.members.iter().map(|(_, index)| *index)
     }
 
-    /// `nvmlEventSetWait_v2`: the next event and its GPU's index; `None` where none came in time, or one of a kind that
-    /// nobody knows.
+    /// `nvmlEventSetWait_v2`: the next event and its GPU's index; `None` where none came in time,
+    /// or one of a kind that nobody knows.
     pub(crate) fn wait(&mut self, timeout_ms: u32) -> Result<Option<(u32, Notice)>, Code> {
         let wait = |call: WaitCall, event: &mut nvmlEventData_t| {
             // SAFETY: the set is valid until this is dropped; the structure outlives the call.

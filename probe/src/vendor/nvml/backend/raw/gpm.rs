@@ -1,5 +1,5 @@
-//! Samples of the hardware's counters, and what lies between two of them. The caller sees to it that one thread at a
-//! time is in here.
+//! Samples of the hardware's counters, and what lies between two of them. The caller sees to it
+//! that one thread at a time is in here.
 
 use nvml_wrapper_sys::bindings::{
     NVML_GPM_METRICS_GET_VERSION, NVML_GPM_SUPPORT_VERSION, nvmlGpmMetricsGet_t, nvmlGpmSample_t,

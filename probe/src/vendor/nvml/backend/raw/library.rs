@@ -14,9 +14,9 @@ use crate::vendor::nvml::query::Code;
 /// Some function, whatever it takes.
 type Address = unsafe extern "C" fn();
 
-/// A library that is open for as long as the process lives. A function is looked up when it is first asked for, so that
-/// opening costs no more than the loader's work, and once: the loader compares names, which at each call of each sample
-/// was a twentieth of what the sampler costs.
+/// A library that is open for as long as the process lives. A function is looked up when it is
+/// first asked for, so that opening costs no more than the loader's work, and once: the loader
+/// compares names, which at each call of each sample was a twentieth of what the sampler costs.
 pub(crate) struct Library {
     opened: libloading::Library,
     /// `None` for what the library lacks.
@@ -53,7 +53,8 @@ impl<S: Signature> Function<S> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Device(pub(super) nvmlDevice_t);
 
-// SAFETY: NVML's handles may be used by any thread; the pointer is an address that only NVML looks behind.
+// SAFETY: NVML's handles may be used by any thread; the pointer is an address that only NVML looks
+// behind.
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}

@@ -1,7 +1,8 @@
 //! The calls of NVML. The only unsafe code of the probe.
 //!
-//! [`Library`] looks up what is asked for, by the names and types in [`function`]; what an older driver does not have
-//! is [`Code::FUNCTION_NOT_FOUND`](crate::vendor::nvml::query::Code::FUNCTION_NOT_FOUND).
+//! [`Library`] looks up what is asked for, by the names and types in [`function`]; what an older
+//! driver does not have is
+//! [`Code::FUNCTION_NOT_FOUND`](crate::vendor::nvml::query::Code::FUNCTION_NOT_FOUND).
 
 mod calls;
 mod counters;

@@ -1,4 +1,5 @@
-//! What the calls fill in: the versions of structures that have one, and which of their numbers are told, in which order.
+//! What the calls fill in: the versions of structures that have one, and which of their numbers are
+//! told, in which order.
 
 use std::{array, ffi::c_char};
 
@@ -19,7 +20,8 @@ pub(crate) struct RemappedRowsInfo {
     failed: u32,
 }
 
-/// `nvmlUnrepairableMemoryStatus_v1_t`, which the bindings lack: one number, and room in case it grows.
+/// `nvmlUnrepairableMemoryStatus_v1_t`, which the bindings lack: one number, and room in case it
+/// grows.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnrepairableMemory {
@@ -55,7 +57,8 @@ macro_rules! plain {
     ($(
         $type:ty $(= $version:literal $([$older:expr])?)? $(: |$own:ident| $($number:expr),+)?;
     )*) => {$(
-        // SAFETY: it is made of numbers and pointers, and begins with its version where there is one.
+        // SAFETY: it is made of numbers and pointers, and begins with its version where there is
+        // one.
         unsafe impl Plain for $type {
             $(
                 const VERSION: Option<u32> = Some($version);

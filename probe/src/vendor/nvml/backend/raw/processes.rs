@@ -47,8 +47,8 @@ pub(crate) enum Entry {
     Known,
 }
 
-/// An entry is a PID, a memory, and two instances: three words of 64 bits. Drivers 530 wrote a fourth, and those before
-/// 450 only two.
+/// An entry is a PID, a memory, and two instances: three words of 64 bits. Drivers 530 wrote a
+/// fourth, and those before 450 only two.
 const SHORT_ENTRY: usize = 2;
 const ENTRY: usize = 3;
 const LARGEST_ENTRY: usize = 4;
