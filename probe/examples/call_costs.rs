@@ -1,6 +1,6 @@
-//! What each call of the table costs on the first GPU of this machine, in microseconds: the median
-//! and the largest of 20 calls, with the answer's return code, beside what the table of calls says
-//! (`lanes.rs`).
+//! Prints the cost of each call in the table of calls on the first GPU of this machine, in
+//! microseconds: the median and the maximum of 20 calls, with the return code of the answer, next
+//! to the cost in the table (`lanes.rs`).
 //!
 //! ```console
 //! $ cargo run --release --package gpumon-probe --example call_costs
@@ -32,8 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .err()
                 .map_or(0, |code| code.0);
             costs.push(begun.elapsed());
-            // Most answers come from a cache inside the library, which is looked up anew now and
-            // then.
+            // The library caches most answers, and refreshes them after some time.
             std::thread::sleep(Duration::from_millis(2));
         }
         costs.sort_unstable();

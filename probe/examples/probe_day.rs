@@ -1,4 +1,4 @@
-//! A day's samples, 86,400 of them, as fast as they come: does memory grow?
+//! Reads a day's samples, 86,400 of them, as fast as possible, to test for growing memory.
 //!
 //! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the resident memory after the first hour's
 //! samples and after the last. `GPUMON_NVML_LIB` names the library to read.
@@ -19,7 +19,8 @@ use gpumon_probe::{
 const SAMPLES: u32 = 86_400;
 const HOUR: u32 = 3_600;
 
-/// As fast as the GPUs answer: a sample does not wait for them any longer than half of this.
+/// The interval between samples, which is as short as possible. A sample waits for GPUs for at most
+/// half of it.
 const INTERVAL: Duration = Duration::from_millis(2);
 
 fn main() {

@@ -1,8 +1,7 @@
-//! Reads files of procfs, sysfs and cgroupfs, and files that users name, never more of one than a
-//! limit.
+//! Reading of files up to a limit: those of procfs, sysfs and cgroupfs, and files that users name.
 //!
-//! Such files say that they are empty, and some are as long as a process likes: the command line of
-//! one that maps 2 GB as its arguments has 2 GB.
+//! Files of procfs have a size of 0, and processes determine their content: a process that maps 2
+//! GB as its arguments has a command line of 2 GB.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,49 +12,50 @@ use std::{
 
 use rustix::fs::OFlags;
 
-/// One value: a sysfs attribute, `comm`.
+/// The limit of a single value, such as a sysfs attribute or `comm`.
 pub const VALUE: usize = 4 << 10;
 
-/// `/proc/PID/stat` and `/proc/PID/status`, in which groups and masks of CPUs can be long.
+/// The limit of `/proc/PID/stat` and `/proc/PID/status`, in which groups and masks of CPUs can be
+/// long.
 pub const STAT: usize = 8 << 10;
 
-/// `/proc/PID/cgroup`, a line for each hierarchy.
+/// The limit of `/proc/PID/cgroup`, which has a line for each hierarchy.
 pub const CGROUP: usize = 16 << 10;
 
-/// `/proc/PID/cmdline`; what a process is, and where its kernel's connection file is, stands at its
-/// beginning.
+/// The limit of `/proc/PID/cmdline`. The program and the connection file of a Jupyter kernel are
+/// near the beginning.
 pub const COMMAND_LINE: usize = 16 << 10;
 
-/// `/proc/PID/environ`.
+/// The limit of `/proc/PID/environ`.
 pub const ENVIRONMENT: usize = 64 << 10;
 
-/// A table of the whole machine, such as `/proc/stat`, with a line for each of its CPUs or disks.
+/// The limit of a table of the whole machine, such as `/proc/stat`, with a line for each CPU or
+/// disk.
 pub const TABLE: usize = 4 << 20;
 
-/// Bytes read at a time; most of these files are shorter.
+/// The number of bytes read at a time. Most of these files are shorter.
 const PART: usize = 4 << 10;
 
-/// The first `limit` bytes of a file.
+/// Returns at most the first `limit` bytes of a file.
 ///
 /// # Errors
-/// Where it cannot be opened or read.
+/// Returns an error if the file cannot be opened or read.
 pub fn read(path: impl AsRef<Path>, limit: usize) -> io::Result<Vec<u8>> {
     read_from(File::open(path)?, limit)
 }
 
-/// Returns the content of an attribute of sysfs, which the kernel gives in one piece, at most a
-/// page.
+/// Returns the content of a sysfs attribute. The kernel returns it in one piece of at most a page.
 ///
 /// # Errors
-/// The file cannot be opened or read.
+/// Returns an error if the file cannot be opened or read.
 pub fn read_attribute(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     read_attribute_from(File::open(path)?)
 }
 
-/// Returns the content of an open attribute of sysfs.
+/// Returns the content of an open sysfs attribute.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Returns an error if the file cannot be read.
 pub fn read_attribute_from(mut file: File) -> io::Result<Vec<u8>> {
     let mut page = [0; VALUE];
     let length = loop {
@@ -68,19 +68,19 @@ pub fn read_attribute_from(mut file: File) -> io::Result<Vec<u8>> {
     Ok(page[..length].to_vec())
 }
 
-/// The same as text; what is no UTF-8 is replaced, since a process can call itself any bytes it
-/// likes.
+/// Returns at most the first `limit` bytes of a file as text. Invalid UTF-8 is replaced, because
+/// the name of a process can consist of any bytes.
 ///
 /// # Errors
-/// Where it cannot be opened or read.
+/// Returns an error if the file cannot be opened or read.
 pub fn text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> {
     read(path, limit).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Opens a regular file. A pipe without a writer and a device do not block this process.
+/// Opens a regular file. Pipes without a writer and devices do not block this process.
 ///
 /// # Errors
-/// If the file cannot be opened, or is no regular file.
+/// Returns an error if the file cannot be opened, or is not a regular file.
 pub fn open_regular(path: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new()
@@ -99,7 +99,8 @@ pub fn open_regular(path: impl AsRef<Path>) -> io::Result<File> {
 /// Reads a regular file as text.
 ///
 /// # Errors
-/// If the file cannot be read, is no regular file or no UTF-8, or has more than `limit` bytes.
+/// Returns an error if the file cannot be read, is not a regular file, is not UTF-8, or has more
+/// than `limit` bytes.
 pub fn regular_text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> {
     text_of(open_regular(path)?, limit)
 }
@@ -107,7 +108,7 @@ pub fn regular_text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> 
 /// Reads an open file or pipe as text.
 ///
 /// # Errors
-/// If the file cannot be read, is no UTF-8, or has more than `limit` bytes.
+/// Returns an error if the file cannot be read, is not UTF-8, or has more than `limit` bytes.
 pub fn text_of(file: impl Read, limit: usize) -> io::Result<String> {
     let bytes = read_from(file, limit.saturating_add(1))?;
     if bytes.len() > limit {
@@ -119,7 +120,8 @@ pub fn text_of(file: impl Read, limit: usize) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// The first `limit` bytes of an open file. Its buffer never grows beyond `limit`, either.
+/// Returns at most the first `limit` bytes of an open file. The buffer does not grow beyond `limit`
+/// either.
 pub(crate) fn read_from(file: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     let mut file = file.take(limit as u64);
     let mut bytes = Vec::new();

@@ -1,13 +1,13 @@
-//! Programs that are started, none of which gets this one's secrets.
+//! Starting of programs without this process's secrets.
 
 use std::{ffi::OsStr, process::Command};
 
-/// Holds a token of `gpumon serve`, so that it is in no option: every user of the machine can read
-/// those.
+/// The environment variable with a token for `gpumon serve`. An option would be visible to every
+/// user of the machine.
 pub const TOKEN: &str = "GPUMON_TOKEN";
 
-/// This program, with this process's environment but for secrets. Variables stay in the process
-/// itself, where removing one would be `unsafe`.
+/// Returns a command that runs the program with this process's environment, except for secrets. The
+/// variable is not removed from this process, because that would be `unsafe`.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.env_remove(TOKEN);

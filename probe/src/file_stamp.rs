@@ -2,12 +2,12 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-/// The identity, size and times of a file, which differ if the file has changed or is another one.
+/// The identity, size and times of a file. They differ if the file has changed or was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp([u64; 3], [i64; 4]);
 
 impl FileStamp {
-    /// Returns `None` if there is no such file.
+    /// Returns the stamp of a file, or `None` if there is no such file.
     pub fn read(path: &Path) -> Option<Self> {
         let file = fs::metadata(path).ok()?;
         Some(Self(

@@ -1,29 +1,28 @@
-//! The probe: what a GPU and its host can tell, read into one model.
+//! The probe, which reads GPUs and their host into one data model.
 //!
-//! - [`model`] is the data model, which all of gpumon shares.
-//! - [`vendor`] is where a GPU's readings come from: NVIDIA's driver, a simulation; one folder
-//!   each.
+//! - [`model`] contains the data model of all of gpumon.
+//! - [`vendor`] contains the sources of readings, with one folder each: the drivers of the vendors,
+//!   and a simulation.
 //! - [`host`] reads the machine around the GPUs.
-//! - [`sampler`] decides when each thing is read, with one thread per GPU.
-//! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
-//! - [`owner`] tells whose process a PID is.
-//! - [`own_processes`] describes a user's own processes where a collector of somebody else's may
-//!   not.
-//! - [`allocation`] tells to whom schedulers have given GPUs.
-//! - [`usage`] adds up who used how much.
-//! - [`stat`] has the minimum, mean and maximum of a reading in a window.
-//! - [`surroundings`] detects a container or WSL, which get the driver in another way.
-//! - [`child`] starts programs without this one's secrets.
-//! - [`benchmarks`] is what benchmarks of each GPU have shown, kept over time in a file.
-//! - [`bounded`] reads files whose length somebody else decides, [`private_file`] files that nobody
-//!   else may change.
-//! - [`safe_file`] writes files in directories that somebody else may have prepared.
-//! - [`toml_error`] says what is wrong with a file of TOML, and where.
-//! - [`local_time`] is the time zone in which times are shown and read.
-//! - [`units`] formats bytes and durations for people.
-//! - [`untrusted`] makes text that somebody else chose safe to print.
+//! - [`sampler`] schedules all readings, with one thread per GPU.
+//! - [`derive`] derives rates, conditions and events from several readings.
+//! - [`owner`] finds the owners of a process: user, job, pod, notebook.
+//! - [`own_processes`] describes the user's own processes where another user's collector may not.
+//! - [`allocation`] finds the jobs and pods to which schedulers have allocated GPUs.
+//! - [`usage`] computes GPU use by owner.
+//! - [`stat`] computes the minimum, mean and maximum of a reading in a window.
+//! - [`surroundings`] detects containers and WSL, which provide the driver in another way.
+//! - [`child`] starts programs without this process's secrets.
+//! - [`benchmarks`] stores the benchmark results of each GPU in a file.
+//! - [`bounded`] reads files of unknown length, [`private_file`] files that no other user may
+//!   change.
+//! - [`safe_file`] writes files in directories that another user may have prepared.
+//! - [`toml_error`] explains errors in TOML files, with their position.
+//! - [`local_time`] provides the time zone in which times are shown and read.
+//! - [`units`] formats and parses bytes and durations.
+//! - [`untrusted`] makes untrusted text safe to print.
 //!
-//! The probe knows no async runtime, no network and no terminal.
+//! The probe uses no async runtime, no network and no terminal.
 
 pub mod allocation;
 pub mod benchmarks;

@@ -1,8 +1,8 @@
-//! Local time: the time zone of this process, in which times are shown and read.
+//! The local time zone, in which times are shown and read.
 //!
-//! `TZ` is read as the C library reads it. For an unknown name, jiff's own lookup would open a file
-//! in the working directory, and it takes a millisecond to list all time zones of the system. Here,
-//! one file is read, and jiff parses it.
+//! `TZ` is interpreted like in the C library. For an unknown name, jiff's own lookup would open a
+//! file in the working directory, and listing all time zones of the system takes a millisecond.
+//! This module reads a single file, which jiff parses.
 
 use std::{
     env,
@@ -18,22 +18,21 @@ use crate::{
     untrusted::escaped,
 };
 
-/// The usual folders of time zones, unless `TZDIR` names another one.
+/// The usual folders of time zones, unless `TZDIR` names another folder.
 const ZONEINFO: [&str; 3] = [
     "/usr/share/zoneinfo",
     "/usr/share/lib/zoneinfo",
     "/etc/zoneinfo",
 ];
 
-/// The time zone of the system, which counts if `TZ` is not set.
+/// The time zone of the system, which is used if `TZ` is not set.
 const LOCALTIME: &str = "/etc/localtime";
 
-/// The largest file of a time zone that is read, in bytes. The files of the database have at most 4
-/// KB.
+/// The maximum size of a time zone file, in bytes. The files of the database have at most 4 KB.
 const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// Returns the time zone of this process: the one that `TZ` names, or else the system's. If `TZ`
-/// names no time zone, this is UTC, and the first call writes a warning to standard error.
+/// Returns the time zone of this process: the value of `TZ`, otherwise the system's time zone. If
+/// `TZ` names no time zone, returns UTC, and the first call writes a warning to standard error.
 pub fn time_zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
     let determine = || {
@@ -42,7 +41,8 @@ pub fn time_zone() -> TimeZone {
         };
         let name = name.to_string_lossy();
         find_zone(&name, &zoneinfo_folders()).unwrap_or_else(|| {
-            // Times are in UTC even if standard error is closed or full.
+            // A failed write is ignored, because times are in UTC even if standard error is closed
+            // or full.
             let _ = writeln!(
                 io::stderr(),
                 "gpumon: TZ={} names no time zone, so times are in UTC: set TZ to a name below {}, such as Europe/Berlin, \
@@ -70,8 +70,8 @@ fn zoneinfo_folders() -> Vec<PathBuf> {
     )
 }
 
-/// Finds the time zone that a value of `TZ` names: an absolute path, a name in one of these
-/// folders, or a POSIX rule.
+/// Finds the time zone for a value of `TZ`: an absolute path, a name in one of these folders, or a
+/// POSIX rule.
 fn find_zone(name: &str, folders: &[PathBuf]) -> Option<TimeZone> {
     let name = name.strip_prefix(':').unwrap_or(name);
     // A name of UTC is valid even if the system has no time zones.
@@ -82,7 +82,7 @@ fn find_zone(name: &str, folders: &[PathBuf]) -> Option<TimeZone> {
     let file = folders
         .iter()
         .find_map(|folder| read_zone(&folder.join(name)));
-    // A rule without dates, such as EST5EDT, changes to summer time as in the United States.
+    // A rule without dates, such as EST5EDT, uses the daylight saving time of the United States.
     let rule = || {
         TimeZone::posix(name)
             .or_else(|_| TimeZone::posix(&format!("{name},M3.2.0,M11.1.0")))

@@ -1,8 +1,8 @@
-//! This user's processes in the samples of a collector that runs as somebody else.
+//! Details of this user's processes in samples of a collector that runs as another user.
 //!
-//! A collector of the system's hides command lines, which it does not show to others, and what it
-//! may not read: a notebook's path, a job that the environment alone names. Of this user's own
-//! processes, this process may tell both.
+//! A system-wide collector hides command lines, because other users could see them, and cannot read
+//! everything: the path of a notebook, or a job that is recorded only in the environment. This
+//! process may read and show both for its user's own processes.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,25 +19,27 @@ use crate::{
     sampler::process_list,
 };
 
-/// Two readings of one start differ by what the clock was set meanwhile. In another PID namespace
-/// the number is another process's, which is hardly of the same user and of the same minute.
+/// The maximum difference between two readings of the same start time, which changes when the clock
+/// is set. In another PID namespace, the same PID belongs to another process, which hardly has the
+/// same user and was started in the same minute.
 const SAME_START_MS: u64 = 60_000;
 
-/// Describes this user's processes anew.
+/// A reader that adds details to this user's processes.
 pub struct OwnProcesses {
     resolver: Resolver,
     uid: u32,
-    /// As samples have it: the login name, and the number where a collector finds none.
+    /// The names of this user in samples: the login name, and the number for collectors that find
+    /// no name.
     user: [String; 2],
-    /// Those that were in the last sample, or have started since.
+    /// The processes in the last sample, and those that have started since.
     listed: BTreeSet<u32>,
-    /// What they are called, also when they have ended.
+    /// The names of processes, including ended ones.
     names: HashMap<u32, ProcessName>,
 }
 
 impl OwnProcesses {
-    /// Reads below `proc_root`, which is `/proc`, or the host's where that is mounted in a
-    /// container.
+    /// Returns a reader of the processes below `proc_root`, which is `/proc`, or the mounted
+    /// `/proc` of the host in a container.
     pub fn new(proc_root: PathBuf) -> Self {
         let uid = geteuid().as_raw();
         Self {
@@ -49,9 +51,8 @@ impl OwnProcesses {
         }
     }
 
-    /// Fills in what this user may know of their own processes, and waits for those that are new,
-    /// but no longer than `patience`. False where there are none of this user, and all is as it
-    /// was.
+    /// Fills in details of this user's own processes. Waits for details of new processes, but at
+    /// most for `patience`. Returns `false` and changes nothing if no process belongs to this user.
     pub fn fill(&mut self, gpus: &mut [GpuSample], patience: Duration) -> bool {
         let listed = gpus
             .iter()
@@ -75,7 +76,8 @@ impl OwnProcesses {
         !own.is_empty()
     }
 
-    /// With longer texts, fewer processes may have room in a sample.
+    /// Fills in the details of one GPU's processes. Fewer processes may fit into the sample,
+    /// because the details are longer.
     fn fill_gpu(&mut self, gpu: &mut GpuSample, own: &BTreeSet<u32>, budget: usize) {
         let (Reading::Now(processes)
         | Reading::Earlier {
@@ -101,7 +103,7 @@ impl OwnProcesses {
         if times.is_some_and(|(theirs, ours)| theirs.abs_diff(*ours) > SAME_START_MS) {
             return;
         }
-        // By these, the collector's own events tell which process they are about.
+        // The collector's values are kept, because its events identify processes by them.
         keep_known(&process.started_ms, &mut described.started_ms);
         keep_known(&process.user, &mut described.user);
         let name = ProcessName {
@@ -112,9 +114,9 @@ impl OwnProcesses {
         *process = described;
     }
 
-    /// Calls a process of this user that has started or ended what it is called in samples, and
-    /// waits for its name, but no longer than `patience`. False where the event is about something
-    /// else, and as it was.
+    /// Replaces the name of this user's process in a start or end event by the name in samples.
+    /// Waits for the name, but at most for `patience`. Returns `false` and changes nothing if the
+    /// event is about something else.
     pub fn name(&mut self, event: &mut Event, patience: Duration) -> bool {
         let (EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process)) =
             &mut event.what
@@ -140,8 +142,8 @@ impl OwnProcesses {
         true
     }
 
-    /// Whether it is worth finding out: it is said to be this user's, or the collector may not
-    /// know.
+    /// Returns `true` if the process belongs to this user, or if the collector does not know the
+    /// user.
     fn may_be_own(&self, user: &Reading<String>) -> bool {
         user.value().is_none_or(|user| self.user.contains(user))
     }
@@ -200,7 +202,7 @@ mod tests {
     fn own_processes_are_told_whole_and_those_of_others_stay_as_they_are() {
         let running = Running(Command::new("sleep").arg("617").spawn().unwrap());
         let pid = running.0.id();
-        // A program that has just been started has no arguments for a moment.
+        // A new process has no arguments for a moment.
         while std::fs::read(format!("/proc/{pid}/cmdline"))
             .unwrap()
             .is_empty()
@@ -304,7 +306,7 @@ mod tests {
             };
             told.name == Reading::Now(name.to_owned())
         };
-        // It may not have become the interpreter yet.
+        // The loop is needed, because the process may not have started the interpreter yet.
         let begun = std::time::Instant::now();
         while !is_named(&mut own, start, "", file) {
             assert!(begun.elapsed() < PATIENCE);

@@ -1,6 +1,6 @@
-//! Files that decide what gpumon does and whom it trusts: settings, alert rules, tokens, keys,
-//! certificates, passwords. A user who can write to one can let anybody in or have a program
-//! started, and a user who can read a secret has it.
+//! Files that control gpumon or contain secrets: settings, alert rules, tokens, keys, certificates,
+//! passwords. A user who can write to such a file could grant access or have a program started, and
+//! a user who can read it could steal the secret.
 
 use std::{
     fs::{File, Metadata},
@@ -14,59 +14,59 @@ use thiserror::Error;
 
 use crate::bounded::open_regular;
 
-/// A chain of certificates, or the tokens of thousands.
+/// The maximum size of a file in bytes, enough for a chain of certificates, or for thousands of
+/// tokens.
 const MOST: u64 = 1 << 20;
 
-/// What every user of a container may read, and nobody else: Kubernetes decides about its modes.
+/// The folder of secrets that Kubernetes mounts. Only the users of the container can read it, and
+/// Kubernetes determines its modes.
 const MOUNTED_SECRETS: &str = "/var/run/secrets";
 
-/// Whether others may know what is in a file.
+/// Whether other users may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrecy {
-    /// Nobody but its owner and group.
+    /// Only its owner and group may read the file.
     Secret,
-    /// Everybody.
+    /// Everybody may read the file.
     Public,
 }
 
-/// Why a file is not used.
+/// The reason why a file is not used.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// The system does not let this program read it.
+    /// The system does not allow this program to read the file.
     #[error("cannot read {path}: {cause}", path = .0.display(), cause = .1)]
     Unreadable(PathBuf, io::Error),
-    /// It is a folder, a pipe or a device.
+    /// The file is a folder, a pipe or a device.
     #[error("{} is not a regular file; name one", .0.display())]
     NotRegular(PathBuf),
-    /// It is none of the kind.
+    /// The file is too large to be of this kind.
     #[error("{} is larger than {MOST} bytes, which no such file is; name another", .0.display())]
     TooLarge(PathBuf),
-    /// Another user decides what is in it.
+    /// The file belongs to another user, who can change it.
     #[error(
         "{path} belongs to user {uid}, who could change what gpumon does; run `chown {own} {path}`",
         path = .path.display()
     )]
     OfAnother {
-        /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner of the file.
         uid: u32,
         /// The user of this program.
         own: u32,
     },
-    /// Its group or everybody decides what is in it.
+    /// The group or everybody can write to the file.
     #[error(
         "{path} can be written to by others, who could change what gpumon does; run `chmod go-w {path}`",
         path = .0.display()
     )]
     Writable(PathBuf),
-    /// Everybody may read it.
+    /// Everybody can read the file.
     #[error("{path} holds secrets and can be read by others; run `chmod 600 {path}`", path = .0.display())]
     Readable(PathBuf),
 }
 
-/// A file that nobody but this program's user and root decides about, through whatever links it was
-/// reached.
+/// A file that only this program's user and root can change. The file may be reached through links.
 pub struct PrivateFile {
     path: PathBuf,
     metadata: Metadata,
@@ -74,10 +74,10 @@ pub struct PrivateFile {
 }
 
 impl PrivateFile {
-    /// Reads all of it, which is text.
+    /// Reads a text file.
     ///
     /// # Errors
-    /// Where it is not one, and how to make it one.
+    /// Returns an error with a remedy if the file is not private.
     pub fn read(path: &Path, secrecy: Secrecy) -> Result<Self, FileError> {
         let own_path = || path.to_owned();
         let unreadable = |error| FileError::Unreadable(path.to_owned(), error);
@@ -109,9 +109,11 @@ impl PrivateFile {
         Ok(read)
     }
 
+    /// Checks that not everybody can read the file. A group may read it, because systemd,
+    /// Kubernetes and Debian's `ssl-cert` grant access to secrets by groups.
+    ///
     /// # Errors
-    /// Where everybody may read it. A group may: it is how systemd, Kubernetes and Debian's
-    /// `ssl-cert` hand out secrets.
+    /// Returns an error if everybody can read the file.
     pub fn check_secret(&self) -> Result<(), FileError> {
         let is_readable =
             self.metadata.mode() & 0o004 != 0 && !self.path.starts_with(MOUNTED_SECRETS);
@@ -122,7 +124,6 @@ impl PrivateFile {
         }
     }
 
-    /// What is in it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -199,7 +200,7 @@ mod tests {
                 .unwrap()
                 .contains("chmod 600")
         );
-        // Only root can give a file away.
+        // Only root can change the owner of a file.
         if chown(&file, Some(65_534), None).is_ok() {
             assert!(
                 refusal(&link, Secrecy::Public)

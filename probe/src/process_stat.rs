@@ -1,53 +1,54 @@
-//! `/proc/PID/stat`: when a process started, and what it does.
+//! The contents of `/proc/PID/stat`: start time, state and parent of a process.
 
 use std::{io, path::Path};
 
 use crate::bounded;
 
-/// The time of boot has a resolution of a second, and moves when the clock is set.
+/// The maximum difference between two readings of the same start time. The boot time has a
+/// resolution of a second, and changes when the clock is set.
 const TOLERANCE_MS: u64 = 2_000;
 
-/// The parts of `/proc/PID/stat` that are used.
+/// The parts of `/proc/PID/stat` that gpumon uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
     /// The state, such as `S` for sleeping.
     pub state: char,
-    /// The parent; 0 for the first process of a PID namespace.
+    /// The PID of the parent, or 0 for the first process of a PID namespace.
     pub parent: u32,
-    /// The ID of the process group, which is the PID of the leader; 0 if unknown.
+    /// The ID of the process group, which is the PID of its leader; 0 if unknown.
     pub group: u32,
-    /// The ID of the session, which is the PID of the leader; 0 if unknown.
+    /// The ID of the session, which is the PID of its leader; 0 if unknown.
     pub session: u32,
-    /// The number of threads.
     pub threads: u32,
-    /// The CPU time.
+    /// The CPU time in user and kernel mode, in milliseconds.
     pub cpu_ms: u64,
-    /// The start.
     pub birth: Birth,
 }
 
-/// The start of a process. With the PID it identifies the process, since PIDs are used again.
+/// The start time of a process. PID and start time together identify a process, because PIDs are
+/// reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Birth {
-    /// Clock ticks after boot.
+    /// The number of clock ticks after boot.
     pub ticks: u64,
-    /// Since the Unix epoch; `None` if the time of boot is unknown.
+    /// The start time in milliseconds since the Unix epoch, or `None` if the boot time is unknown.
     pub started_ms: Option<u64>,
 }
 
 impl ProcessStat {
-    /// Reads below `root`, which is `/proc` except in tests.
+    /// Reads the file of a process below `root`, which is `/proc` except in tests.
     ///
     /// # Errors
-    /// The file cannot be read, or is not in the kernel's format.
+    /// Returns an error if the file cannot be read, or is not in the kernel's format.
     pub fn read(root: &Path, pid: u32) -> io::Result<Self> {
         Self::read_since_boot(root, pid, read_boot_time_ms(root))
     }
 
-    /// Reads with a known time of boot, for which a long file is read.
+    /// Reads the file of a process. The boot time is passed by the caller, because reading it is
+    /// slow.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// Returns an error if the file cannot be read, or is not in the kernel's format.
     pub fn read_since_boot(root: &Path, pid: u32, booted_ms: Option<u64>) -> io::Result<Self> {
         let text = bounded::text(root.join(pid.to_string()).join("stat"), bounded::STAT)?;
         Self::parse(&text, booted_ms).ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -56,7 +57,7 @@ impl ProcessStat {
     fn parse(text: &str, booted_ms: Option<u64>) -> Option<Self> {
         // The second field is the name in parentheses, and can contain parentheses.
         let (_, after_name) = text.rsplit_once(')')?;
-        // The first of these is field 3 of `proc_pid_stat(5)`.
+        // The first element is field 3 of `proc_pid_stat(5)`.
         let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let ms = |ticks: u64| ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second();
@@ -75,7 +76,7 @@ impl ProcessStat {
         })
     }
 
-    /// Returns `true` if the process can have started at this time. An unknown start is not
+    /// Returns `true` if the process may have started at this time. Unknown start times are not
     /// compared.
     pub fn is_started_at(&self, known_ms: Option<u64>) -> bool {
         match (self.birth.started_ms, known_ms) {
@@ -85,19 +86,19 @@ impl ProcessStat {
     }
 }
 
-/// The link of the machine's first PID namespace, whose number is the kernel's own
+/// The link target of the machine's first PID namespace. The number is a constant of the kernel
 /// (`PROC_PID_INIT_INO`).
 pub(crate) const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Returns `true` if PIDs in `root` are those of the machine's first PID namespace, and not of a
-/// container's; `None` if that is unknown.
+/// container's. Returns `None` if the namespace is unknown.
 pub(crate) fn is_first_pid_namespace(root: &Path) -> Option<bool> {
     let link = std::fs::read_link(root.join("self/ns/pid")).ok()?;
     Some(link == Path::new(FIRST_NAMESPACE))
 }
 
-/// Returns the time of boot since the Unix epoch, from a file with a line for each CPU and all
-/// interrupts.
+/// Returns the boot time in milliseconds since the Unix epoch. The file is long, because it has a
+/// line for each CPU and all interrupts.
 pub fn read_boot_time_ms(root: &Path) -> Option<u64> {
     let stat = bounded::text(root.join("stat"), bounded::TABLE).ok()?;
     let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;

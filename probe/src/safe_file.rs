@@ -1,14 +1,13 @@
-//! Files that gpumon writes, in directories that another user may have prepared.
+//! Writing of files in directories that another user may have prepared.
 //!
-//! Another user can put links, pipes and files under the names that gpumon writes, so that gpumon
+//! Another user can place links, pipes and files under the names that gpumon writes, so that gpumon
 //! would overwrite a file of the user that it runs as. A directory of gpumon's own is therefore
-//! only used if it is not writable by everybody, and belongs to this user or root, and its files
-//! are opened relative to it ([`Folder`]). In every directory, a file is opened only if it is a
-//! regular file with one name, never through a link, and replaced by a new file that is renamed.
+//! only used if it is not writable by everybody, and belongs to this user or root. Its files are
+//! opened relative to it ([`Folder`]). In every directory, a file is opened only if it is a regular
+//! file with one name, never through a link, and is replaced by renaming a new file.
 //!
-//! A path that a user names on the command line is that user's decision: links of that user and of
-//! root are followed ([`create`]). Temporary files and locks next to it are not reached through
-//! links.
+//! A path on the command line is the decision of its user: links of that user and of root are
+//! followed ([`create`]). Temporary files and locks next to it are not reached through links.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -31,15 +30,16 @@ use thiserror::Error;
 
 use crate::bounded;
 
-/// The permission that lets every user write. A group may write: its members are trusted with the
-/// directory, as where Kubernetes mounts a volume with `fsGroup`, and no link that one of them
-/// makes is followed.
+/// The permission that lets every user write. Group permissions are accepted: the members are
+/// trusted with the directory, for example where Kubernetes mounts a volume with `fsGroup`, and
+/// their links are not followed.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
-/// How often a file may be created or removed by another process while it is opened.
+/// The maximum number of attempts to open a file that other processes create or remove at the same
+/// time.
 const TRIES: u32 = 5;
 
-/// Nothing that another user has prepared blocks this process or becomes its terminal.
+/// Flags that keep a prepared file from blocking this process or becoming its terminal.
 const CAREFUL: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -55,38 +55,36 @@ pub struct Folder {
 /// The users whose directories are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// This program's user and root.
+    /// Only this program's user and root.
     Own,
-    /// The same, and any user if this program runs as root: root writes for a service that has a
-    /// user of its own.
+    /// This program's user, root, and any user if this program runs as root, because root writes
+    /// for services that have their own user.
     AnyForRoot,
 }
 
-/// Why a directory is not used.
+/// The reason why a directory is not used.
 #[derive(Debug, Error)]
 pub enum FolderError {
     /// The directory cannot be created or opened.
     #[error("{path} cannot be created or opened: {cause}", path = .path.display())]
     Unavailable {
-        /// The directory.
         path: PathBuf,
-        /// The system's answer.
+        /// The error that the system returned.
         cause: io::Error,
     },
-    /// Another user decides which files are in the directory.
+    /// The directory belongs to another user, who can change its files.
     #[error(
         "{path} belongs to user {uid}, who could replace the files in it: name a directory that belongs to user {own}",
         path = .path.display()
     )]
     OtherOwner {
-        /// The directory.
         path: PathBuf,
         /// The owner of the directory, or of a link to it.
         uid: u32,
         /// This program's user.
         own: u32,
     },
-    /// Every user decides which files are in the directory.
+    /// Every user can change the files in the directory.
     #[error(
         "{path} can be written to by other users, who could replace the files in it: run `chmod go-w {path}`, or name \
          another directory",
@@ -108,11 +106,11 @@ impl From<FolderError> for io::Error {
 }
 
 impl Folder {
-    /// Opens a directory. If it is missing, it is created, for this user only.
+    /// Opens a directory, and creates it with access for this user only if it is missing.
     ///
     /// # Errors
-    /// If the directory cannot be created or opened, belongs to another user, or is writable by
-    /// everybody.
+    /// Returns an error if the directory cannot be created or opened, belongs to another user, or
+    /// is writable by everybody.
     pub fn create(path: &Path, owner: Owner) -> Result<Self, FolderError> {
         let unavailable = |cause| FolderError::Unavailable {
             path: path.to_owned(),
@@ -129,7 +127,8 @@ impl Folder {
     /// Opens a directory.
     ///
     /// # Errors
-    /// If the directory cannot be opened, belongs to another user, or is writable by everybody.
+    /// Returns an error if the directory cannot be opened, belongs to another user, or is writable
+    /// by everybody.
     pub fn open(path: &Path, owner: Owner) -> Result<Self, FolderError> {
         let own = geteuid().as_raw();
         let unavailable = |cause: io::Error| FolderError::Unavailable {
@@ -143,7 +142,7 @@ impl Folder {
         let handle =
             openat(CWD, path, flags, Mode::empty()).map_err(|error| unavailable(error.into()))?;
         let opened = File::from(handle);
-        // The path itself can be a link, which its owner can change.
+        // The path itself is checked, too, because it can be a link, which its owner can change.
         for found in [fs::symlink_metadata(path), opened.metadata()] {
             let found = found.map_err(unavailable)?;
             if !is_trusted(&found) {
@@ -163,15 +162,17 @@ impl Folder {
         })
     }
 
-    /// The path under which the directory was opened.
+    /// Returns the path that was used to open the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a file for reading and writing, which is created for this user only if it is missing.
+    /// Opens a file for reading and writing, and creates it with access for this user only if it is
+    /// missing.
     ///
     /// # Errors
-    /// If the file cannot be opened, or is a link, a second name of a file, or no regular file.
+    /// Returns an error if the file cannot be opened, is a link, has a second name, or is not a
+    /// regular file.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
         for _ in 0..TRIES {
             if let Some(file) = open_plain(self.handle.as_fd(), Path::new(name), 0o600)? {
@@ -181,10 +182,11 @@ impl Folder {
         Err(io::Error::other("it is replaced again and again"))
     }
 
-    /// Returns the content of a file; `None` if there is none.
+    /// Returns the content of a file, or `None` if there is no such file.
     ///
     /// # Errors
-    /// If the file cannot be read, has more than `limit` bytes, or is a link or no regular file.
+    /// Returns an error if the file cannot be read, has more than `limit` bytes, is a link, or is
+    /// not a regular file.
     pub fn read(&self, name: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
         content(
             openat(&self.handle, name, OFlags::RDONLY | CAREFUL, Mode::empty()),
@@ -192,15 +194,15 @@ impl Folder {
         )
     }
 
-    /// Replaces the content of a file. A reader, or the next start after a crash, finds the old
-    /// content or the new one.
+    /// Replaces the content of a file. Readers, and the next start after a crash, see either the
+    /// old or the new content.
     ///
     /// # Errors
-    /// If the file cannot be written. The old content is kept.
+    /// Returns an error if the file cannot be written. The old content is kept.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let folder = File::from(self.handle.try_clone()?).metadata()?;
         replace_in(self.handle.as_fd(), OsStr::new(name), bytes, |file| {
-            // Files that root writes into the directory of a service are for the user of that
+            // Files that root writes into the directory of a service belong to the user of that
             // service.
             if folder.uid() != geteuid().as_raw() {
                 let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
@@ -209,16 +211,18 @@ impl Folder {
         })
     }
 
-    /// Returns the directory itself, for flock(2).
+    /// Returns the file descriptor of the directory, for flock(2).
     pub fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
 }
 
-/// Returns the content of a file that may be reached through links; `None` if there is none.
+/// Returns the content of a file, which may be reached through links, or `None` if there is no such
+/// file.
 ///
 /// # Errors
-/// If the file cannot be read, has more than `limit` bytes, or is no regular file.
+/// Returns an error if the file cannot be read, has more than `limit` bytes, or is not a regular
+/// file.
 pub fn read(path: &Path, limit: usize) -> io::Result<Option<Vec<u8>>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     content(openat(CWD, path, flags, Mode::empty()), limit)
@@ -239,18 +243,20 @@ fn content(opened: rustix::io::Result<OwnedFd>, limit: usize) -> io::Result<Opti
     bounded::read_from(file, limit).map(Some)
 }
 
-/// An error about the content of a file.
+/// Returns an error for invalid data.
 pub(crate) fn invalid(cause: impl Into<String>) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, cause.into())
 }
 
-/// Opens a file for reading and writing, which is created with this mode if it is missing; `None`
-/// if another process created or removed it meanwhile.
+/// Opens a file for reading and writing, and creates it with this mode if it is missing. Returns
+/// `None` if another process created or removed the file at the same time.
 ///
 /// # Errors
-/// If the file cannot be opened, or is a link, a second name of a file, or no regular file.
+/// Returns an error if the file cannot be opened, is a link, has a second name, or is not a regular
+/// file.
 pub fn open_plain(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<Option<File>> {
-    // Two calls: the kernel refuses O_CREAT for a file of another user in a directory such as /tmp.
+    // Two calls are needed, because the kernel refuses O_CREAT for a file of another user in a
+    // directory such as /tmp.
     let file = match openat(folder, path, OFlags::RDWR | CAREFUL, Mode::empty()) {
         Err(Errno::NOENT) => {
             let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | CAREFUL;
@@ -264,12 +270,12 @@ pub fn open_plain(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<
                 }
             }
         }
-        // The system's answers for a link, and for a pipe or device without a reader.
+        // The system returns these errors for a link, and for a pipe or device without a reader.
         Err(Errno::LOOP | Errno::NXIO) => return Err(not_plain()),
         opened => File::from(opened?),
     };
     let found = file.metadata()?;
-    // The other name can be one that matters to somebody.
+    // A file with a second name may be an important file elsewhere.
     if !found.is_file() || found.nlink() > 1 {
         return Err(not_plain());
     }
@@ -282,11 +288,11 @@ fn not_plain() -> io::Error {
     )
 }
 
-/// Opens the file that a user named for output, which is created if it is missing and otherwise
-/// keeps its content. Links are followed, unless another user than this one or root made them.
+/// Opens an output file that a user named. A missing file is created, and an existing file keeps
+/// its content. Links are followed if this user or root made them.
 ///
 /// # Errors
-/// If the file cannot be opened, or the path is a link of another user.
+/// Returns an error if the file cannot be opened, or if the path is a link of another user.
 pub fn create(path: &Path) -> io::Result<File> {
     let target = match fs::symlink_metadata(path) {
         Ok(link) if link.is_symlink() => {
@@ -299,7 +305,7 @@ pub fn create(path: &Path) -> io::Result<File> {
                     ),
                 ));
             }
-            // A link to a file that is to be created is left to the system.
+            // A link to a missing file is resolved by the system.
             fs::canonicalize(path).ok()
         }
         _ => Some(path.to_owned()),
@@ -313,23 +319,24 @@ pub fn create(path: &Path) -> io::Result<File> {
     .into())
 }
 
-/// Opens the file that a user named for output, empty. Links are followed as by [`create`].
+/// Opens an output file that a user named, and empties it. Links are followed like in [`create`].
 ///
 /// # Errors
-/// As [`create`].
+/// Returns an error if the file cannot be opened, or if the path is a link of another user.
 pub fn create_empty(path: &Path) -> io::Result<File> {
     let file = create(path)?;
-    // A pipe or a device has no length.
+    // Pipes and devices have no length.
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }
     Ok(file)
 }
 
-/// Replaces a file that a user named, whole. Its permissions are kept; a new file gets `mode`.
+/// Replaces the content of a file that a user named. The permissions are kept; a new file gets
+/// `mode`.
 ///
 /// # Errors
-/// If the file cannot be written. The old content is kept.
+/// Returns an error if the file cannot be written. The old content is kept.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let name = path
         .file_name()
@@ -350,7 +357,7 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
-/// Writes a new file under a name that nobody can know before, and renames it.
+/// Writes a new file under an unpredictable name, and renames it.
 fn replace_in(
     folder: BorrowedFd<'_>,
     name: &OsStr,

@@ -7,15 +7,13 @@ use ts_rs::TS;
 /// The minimum, mean and maximum of a reading in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stat {
-    /// The lowest value.
     pub min: f64,
-    /// The mean, weighted by time or number of readings.
+    /// The mean, weighted by time or by number of readings.
     pub mean: f64,
-    /// The highest value.
     pub max: f64,
 }
 
-/// Accumulates the readings of a window.
+/// An accumulator for the readings of a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Window {
     sum: f64,
@@ -37,12 +35,12 @@ impl Stat {
 }
 
 impl Window {
-    /// Adds a reading. Its weight is the time that it covers, or a number of readings.
+    /// Adds a reading. The weight is the time that the reading covers, or a number of readings.
     pub fn add(&mut self, value: f64, weight: f64) {
         self.merge(Stat::of(value), weight);
     }
 
-    /// Adds the readings of another window, which is later than those that were added before.
+    /// Adds the readings of another window, which must be later than the readings added before.
     pub fn merge(&mut self, stat: Stat, weight: f64) {
         if self.weight == 0.0 {
             (self.min, self.max) = (stat.min, stat.max);
@@ -53,7 +51,7 @@ impl Window {
         (self.min, self.max) = (self.min.min(stat.min), self.max.max(stat.max));
     }
 
-    /// Returns the statistics; `None` if nothing was added.
+    /// Returns the statistics, or `None` if the window is empty.
     pub fn stat(&self) -> Option<Stat> {
         (self.weight > 0.0).then(|| Stat {
             min: self.min,
@@ -62,28 +60,28 @@ impl Window {
         })
     }
 
-    /// Returns the mean; `None` if nothing was added.
+    /// Returns the mean, or `None` if the window is empty.
     pub fn mean(&self) -> Option<f64> {
         self.stat().map(|stat| stat.mean)
     }
 
-    /// Returns the highest value; `None` if nothing was added.
+    /// Returns the highest value, or `None` if the window is empty.
     pub fn max(&self) -> Option<f64> {
         self.stat().map(|stat| stat.max)
     }
 
-    /// Returns the sum of all readings, each times its weight; `None` if nothing was added.
+    /// Returns the weighted sum of all readings, or `None` if the window is empty.
     pub fn integral(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.sum)
     }
 
-    /// Returns the value that was added last; `None` if nothing was added.
+    /// Returns the value that was added last, or `None` if the window is empty.
     pub fn last(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.last)
     }
 }
 
-/// Readings that count equally.
+/// Collects readings with equal weights.
 impl FromIterator<f64> for Window {
     fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
         let mut window = Self::default();
@@ -92,12 +90,12 @@ impl FromIterator<f64> for Window {
     }
 }
 
-/// Mean and peak of a share.
+/// The mean and the peak of a share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Spread {
     /// The mean over time.
     pub mean: f64,
-    /// The largest of a single sample.
+    /// The highest value of a single sample.
     pub peak: f64,
 }
 

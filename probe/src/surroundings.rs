@@ -1,11 +1,11 @@
-//! The surroundings of this process. A container or WSL gets NVIDIA's driver in its own way, and
-//! needs its own cure if the driver is missing.
+//! The surroundings of this process: containers and WSL. They provide NVIDIA's driver in different
+//! ways, and need different remedies if the driver is missing.
 
 use std::path::Path;
 
 use crate::bounded;
 
-/// The environment that a process runs in.
+/// The environment in which a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surroundings {
     /// A machine with its own driver.
@@ -14,7 +14,7 @@ pub enum Surroundings {
     Apptainer,
     /// A container of Enroot, which Slurm's Pyxis uses.
     Enroot,
-    /// A Kubernetes pod.
+    /// A pod of Kubernetes.
     Kubernetes,
     /// A container of Docker.
     Docker,
@@ -22,12 +22,12 @@ pub enum Surroundings {
     Podman,
     /// A container of LXC, LXD or Incus.
     Lxc,
-    /// Windows Subsystem for Linux.
+    /// The Windows Subsystem for Linux.
     Wsl,
 }
 
-/// Files by which each kind of container is recognized. The first match decides, because an image
-/// can contain the files of the program that built it.
+/// The files that identify each kind of container. The first match decides, because an image can
+/// contain the files of the program that built it.
 const MARKS: [(&str, Surroundings); 6] = [
     ("/.singularity.d", Surroundings::Apptainer),
     ("/.enroot", Surroundings::Enroot),
@@ -37,12 +37,12 @@ const MARKS: [(&str, Surroundings); 6] = [
     ("/run/.containerenv", Surroundings::Podman),
 ];
 
-/// The environment variable that the kubelet gives every container of a pod. A pod without a token
-/// of a service account has no file that tells.
+/// The environment variable that the kubelet sets in every container of a pod. A pod without a
+/// service account token has no file that identifies it.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST=";
 
-/// Parts of the names of their cgroups. A container with a cgroup namespace does not show these
-/// names.
+/// Parts of cgroup names that identify containers. A container with its own cgroup namespace does
+/// not show them.
 const CGROUPS: [(&str, Surroundings); 4] = [
     ("kubepods", Surroundings::Kubernetes),
     ("docker", Surroundings::Docker),
@@ -56,7 +56,7 @@ impl Surroundings {
         Self::below("/".as_ref())
     }
 
-    /// Returns the surroundings of a process whose file system has this root.
+    /// Returns the surroundings of a process with this root file system.
     pub fn below(root: &Path) -> Self {
         let path = |path: &str| root.join(path.trim_start_matches('/'));
         let cgroup = bounded::text(path("/proc/self/cgroup"), bounded::CGROUP).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Surroundings {
         }
     }
 
-    /// Returns the name of the container's kind, or `None` outside a container.
+    /// Returns the kind of container, or `None` outside of containers.
     pub fn container(self) -> Option<&'static str> {
         match self {
             Self::Machine | Self::Wsl => None,
@@ -93,7 +93,7 @@ impl Surroundings {
         }
     }
 
-    /// Returns what to do if the driver runs but a GPU is missing here.
+    /// Returns the remedy for a missing GPU while the driver works.
     pub fn gpu_cure(self) -> &'static str {
         match self {
             Self::Machine => {
@@ -104,7 +104,7 @@ impl Surroundings {
         }
     }
 
-    /// Returns how to get the driver's libraries and its GPUs here.
+    /// Returns the remedy for a missing driver library.
     pub fn driver_cure(self) -> &'static str {
         match self {
             Self::Machine => "install the NVIDIA driver's utilities",
@@ -138,17 +138,17 @@ impl Surroundings {
     }
 }
 
-/// Returns `true` if the kernel is that of Windows Subsystem for Linux. This includes containers in
-/// WSL.
+/// Returns `true` if the kernel is that of the Windows Subsystem for Linux, which includes
+/// containers in WSL.
 pub fn is_wsl(root: &Path) -> bool {
     let release =
         bounded::text(root.join("proc/sys/kernel/osrelease"), bounded::VALUE).unwrap_or_default();
     release.to_ascii_lowercase().contains("microsoft")
 }
 
-/// Returns `true` if `/proc` is mounted with `hidepid`, by its line in `/proc/self/mountinfo` (`ID
-/// PARENT DEV ROOT MOUNT-POINT OPTIONS ... - TYPE SOURCE OPTIONS`), or if there is no line. The
-/// last mount at this place counts.
+/// Returns `true` if `/proc` is mounted with `hidepid`, or is not in `/proc/self/mountinfo`. A line
+/// of that file is `ID PARENT DEV ROOT MOUNT-POINT OPTIONS ... - TYPE SOURCE OPTIONS`; the last
+/// line of a mount point is the visible one.
 pub fn hides_processes(mountinfo: &str) -> bool {
     let of_proc = mountinfo
         .lines()
@@ -194,7 +194,7 @@ mod tests {
                 "0::/\n",
                 Surroundings::Kubernetes,
             ),
-            // A job of Slurm runs from an image of Docker.
+            // Slurm jobs can run from a Docker image.
             (
                 &[".singularity.d", ".dockerenv"],
                 "0::/system.slice/slurmstepd.scope/job_7\n",
@@ -227,8 +227,8 @@ mod tests {
                 expected.container().is_none(),
                 expected == Surroundings::Machine
             );
-            // The variable decides in a container of Docker or Podman, but not in one that runs
-            // within a pod.
+            // The variable identifies a pod in containers of Docker or Podman, but other containers
+            // can run within a pod.
             write(
                 "proc/self/environ",
                 "HOME=/\0KUBERNETES_SERVICE_HOST=10.0.0.1\0",
@@ -243,7 +243,7 @@ mod tests {
                 "{files:?} {cgroup}"
             );
             write("proc/self/environ", "HOME=/\0");
-            // A container in WSL needs the cure of the container.
+            // A container in WSL needs the remedy of the container.
             write(
                 "proc/sys/kernel/osrelease",
                 "5.15.90.1-microsoft-standard-WSL2\n",

@@ -1,4 +1,4 @@
-//! Threads that nobody waits for, since they can hang in the kernel or the driver for good.
+//! Threads that nobody waits for, because they can hang in the kernel or the driver forever.
 
 use std::{
     io,
@@ -6,13 +6,13 @@ use std::{
     process, thread,
 };
 
-/// Starts a thread that is left behind where it hangs.
+/// Starts a thread that is abandoned if it hangs.
 ///
-/// A panic in it ends the process: without this thread, some reading would stop silently, while a
-/// process that ends is started again.
+/// A panic in the thread terminates the process. Otherwise a reading would stop silently, while a
+/// process that ends is restarted.
 pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let body = || {
-        // The message has been printed by then.
+        // The panic message has already been printed.
         if panic::catch_unwind(AssertUnwindSafe(body)).is_err() {
             process::abort();
         }

@@ -1,25 +1,25 @@
-//! What is wrong with a TOML file, where, and what would be right: always one line.
+//! Errors in TOML files, with position and remedy, in one line.
 
 use std::ops::Range;
 
 use thiserror::Error;
 
-/// A file that cannot be understood.
+/// An error in a TOML file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{origin}:{line}:{column}: {message}")]
 pub struct TomlError {
-    /// Where the text came from: a file's name.
+    /// The name of the file.
     pub origin: String,
-    /// Line, from 1.
+    /// The line number, starting at 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// The column in characters, starting at 1.
     pub column: usize,
-    /// What is wrong, and what would be right.
+    /// The problem and its remedy.
     pub message: String,
 }
 
 impl TomlError {
-    /// An error at this byte range of the text.
+    /// Returns an error for this byte range of the text.
     pub fn at(span: &Range<usize>, text: &str, origin: &str, message: String) -> Self {
         let before = text.get(..span.start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -31,7 +31,7 @@ impl TomlError {
         }
     }
 
-    /// What the parser says, with its cure.
+    /// Converts an error of the parser, and adds a remedy.
     pub fn parse(error: &toml::de::Error, text: &str, origin: &str) -> Self {
         Self::at(
             &error.span().unwrap_or(0..0),
@@ -42,7 +42,7 @@ impl TomlError {
     }
 }
 
-/// The parser's message with its cure, in one line.
+/// Converts a message of the parser to one line with a remedy.
 fn reword(message: &str) -> String {
     let message = message
         .lines()
@@ -64,7 +64,7 @@ fn reword(message: &str) -> String {
     }
 }
 
-/// The nearest valid word, or all of them where none is near.
+/// Suggests the nearest valid word, or lists all if none is near.
 pub fn suggest(typed: &str, valid: &[&str]) -> String {
     let nearest = valid.iter().map(|word| (distance(typed, word), word)).min();
     match nearest {
@@ -75,7 +75,7 @@ pub fn suggest(typed: &str, valid: &[&str]) -> String {
     }
 }
 
-/// How many letters must be added, left out or exchanged to make `b` of `a`, whatever their case.
+/// Returns the number of letters to insert, delete or replace to turn `a` into `b`, ignoring case.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();

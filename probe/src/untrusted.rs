@@ -1,8 +1,6 @@
-//! Untrusted text on its way to a terminal: what processes call themselves, what a driver, a server
-//! or a file says.
+//! Untrusted text for terminals: names of processes, and messages of drivers, servers and files.
 
-/// The letter as a terminal may get it: without what drives the terminal, and without what reorders
-/// or hides other text.
+/// Replaces characters that control the terminal, and those that reorder or hide other text.
 pub fn printable(letter: char) -> char {
     match letter {
         control if control.is_control() => ' ',
@@ -11,7 +9,7 @@ pub fn printable(letter: char) -> char {
     }
 }
 
-/// The same in one line, with everything that was in it to be seen: `\n`, `\u{1b}`.
+/// Escapes the text into one line, in which all characters are visible: `\n`, `\u{1b}`.
 pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -24,10 +22,10 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
-/// Returns `true` for characters that show nothing, or change the direction of the text behind
-/// them: Unicode's property `Default_Ignorable_Code_Point`, and a few more. The page
-/// (`static/src/lib/text.ts`) and Python (`_text.py`) have the same rule;
-/// `tests/invisible-characters.json` has the cases that all three are tested with.
+/// Returns `true` for characters that are invisible, or change the direction of the following text:
+/// Unicode's property `Default_Ignorable_Code_Point`, and a few more. The page
+/// (`static/src/lib/text.ts`) and Python (`_text.py`) use the same rule;
+/// `tests/invisible-characters.json` contains the test cases for all three.
 pub fn is_invisible(letter: char) -> bool {
     matches!(
         letter,
@@ -38,8 +36,8 @@ pub fn is_invisible(letter: char) -> bool {
     ) || MORE_INVISIBLE.contains(&letter)
 }
 
-/// Separators of lines and paragraphs, the empty Braille pattern, marks of annotations, and a note
-/// without a head.
+/// Line and paragraph separators, the empty Braille pattern, annotation marks, and a note without a
+/// head.
 const MORE_INVISIBLE: [char; 7] = [
     '\u{2028}',
     '\u{2029}',

@@ -1,9 +1,8 @@
-//! The files that Slurm's prolog writes, one for each GPU or MIG device of a job, and its epilog
+//! The files that Slurm's prolog writes for each GPU or MIG device of a job, and its epilog
 //! removes.
 //!
-//! Princeton's jobstats defines them: `/run/gpustat/<UUID>` holds `<job id> <uid>`. Only what root
-//! or this process's own user wrote is believed, and nothing is opened but a regular file of that
-//! name.
+//! The format is that of Princeton's jobstats: `/run/gpustat/<UUID>` contains `<job id> <uid>`.
+//! Only files of root or of this process's own user are trusted, and only regular files are opened.
 
 use std::{
     collections::HashMap,
@@ -20,22 +19,23 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::{AllocatedDevice, MOST_DEVICES};
 use crate::{bounded, model::Allocation, owner::user_name};
 
-/// A job holds its GPUs for longer.
+/// The interval between two readings of the files.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Bytes; a job's id and a user's fit twice.
+/// The maximum number of bytes that are read, twice what the IDs of a job and a user need.
 const LONGEST: usize = 64;
 
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// Reads the files for ever, and hands over what they tell whenever that is another than before.
+/// Reads the files forever, and calls `set` after each change.
 pub(super) fn follow(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
     let own_uid = rustix::process::geteuid().as_raw();
     let (mut names, mut told) = (HashMap::new(), None);
     loop {
         let jobs = read(folder, own_uid);
         if told.as_ref() != Some(&jobs) {
-            // Whoever is to tell the names of users may not answer.
+            // The jobs are reported before their users have names, because looking up the names may
+            // take long or never return.
             set(devices(&jobs, &names));
             names.retain(|uid, _| jobs.iter().any(|job| job.uid == Some(*uid)));
             for uid in jobs.iter().filter_map(|job| job.uid) {
@@ -48,7 +48,7 @@ pub(super) fn follow(folder: &Path, set: impl Fn(Vec<AllocatedDevice>)) {
     }
 }
 
-/// What a file tells.
+/// The content of a device's file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct JobOfDevice {
     pub(super) device: String,
@@ -70,11 +70,11 @@ fn devices(jobs: &[JobOfDevice], names: &HashMap<u32, String>) -> Vec<AllocatedD
     jobs.iter().map(device).collect()
 }
 
-/// What the files of a folder tell, in the order of their names; nothing, where there is no such
-/// folder.
+/// Reads the files of a folder, and returns the jobs by device. Returns no jobs if the folder is
+/// missing.
 pub(super) fn read(folder: &Path, own_uid: u32) -> Vec<JobOfDevice> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    // Beside them are files named by ordinals, which count differently in each job.
+    // The folder also has files named by the GPU's ordinal, which depends on the job.
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names = names.filter(|name| name.starts_with("GPU-") || name.starts_with("MIG-"));
     let jobs = names.take(MOST_DEVICES).filter_map(|device| {
@@ -96,7 +96,7 @@ pub(super) fn read(folder: &Path, own_uid: u32) -> Vec<JobOfDevice> {
 }
 
 fn contents(path: &Path, own_uid: u32) -> io::Result<String> {
-    // It waits for no writer of a pipe, and follows no link.
+    // The flags keep the call from waiting for the writer of a pipe, and from following a link.
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, path, flags, Mode::empty())?);

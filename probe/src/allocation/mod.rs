@@ -1,8 +1,8 @@
-//! To whom schedulers have given GPUs: Slurm's prolog leaves files, and a server passes on what the
-//! kubelet tells.
+//! Allocations of GPUs by schedulers. Slurm's prolog writes files, and a server passes on the
+//! reports of the kubelet.
 //!
-//! An allocation tells who holds a GPU on which nothing runs yet, and names the processes on it
-//! whose cgroups and environments name nobody, or a pod by its UID alone.
+//! An allocation is known even if nothing runs on the GPU yet. It also identifies processes whose
+//! cgroups and environments name no job, or a pod only by its UID.
 
 mod gpustat;
 mod naming;
@@ -25,27 +25,27 @@ use crate::{
     thread,
 };
 
-/// Where the prolog of Princeton's jobstats writes.
+/// The folder in which the prolog of Princeton's jobstats writes files.
 pub const SLURM_GPUS: &str = "/run/gpustat";
 
-/// More than share a GPU by time-slicing; whoever asks Kubernetes for more must not make samples
-/// longer without end.
+/// The maximum number of jobs per device. Time-slicing shares a GPU with fewer jobs, and more must
+/// not make samples longer.
 const MOST_PER_DEVICE: usize = 64;
 
-/// More than a machine has, MIG devices included.
+/// The maximum number of devices, more than any machine has, including MIG devices.
 const MOST_DEVICES: usize = 1024;
 
-/// A device that was given to somebody.
+/// A device that was allocated to a job or pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocatedDevice {
-    /// The UUID of a GPU or MIG device, or `gpu-N` for the GPU with the minor number N, as NVIDIA's
-    /// driver for dynamic resource allocation names them.
+    /// The UUID of a GPU or MIG device, or `gpu-N` for the GPU with the minor number N, the name
+    /// that NVIDIA's driver for dynamic resource allocation uses.
     pub device: String,
-    /// To whom.
+    /// The job or pod.
     pub to: Allocation,
 }
 
-/// What is known of it, shared by those who find out and those who read GPUs.
+/// The known allocations, shared by threads that find them and threads that read GPUs.
 #[derive(Debug, Default)]
 pub struct Allocations {
     known: Mutex<Known>,
@@ -58,17 +58,17 @@ type ByDevice = BTreeMap<String, Vec<Allocation>>;
 struct Known {
     slurm: ByDevice,
     kubernetes: ByDevice,
-    /// Whether Slurm's files are being read for the first time.
+    /// Whether the first reading of Slurm's files has not finished.
     is_reading: bool,
 }
 
 impl Allocations {
-    /// Replaces what the kubelet told before.
+    /// Replaces the allocations that the kubelet reported before.
     pub fn set_kubernetes(&self, devices: Vec<AllocatedDevice>) {
         self.lock().kubernetes = by_device(devices);
     }
 
-    /// Reads the files of Slurm's prolog every few seconds, on a thread of its own.
+    /// Starts a thread that reads the files of Slurm's prolog every few seconds.
     pub(crate) fn follow_slurm(self: &std::sync::Arc<Self>, folder: PathBuf) {
         self.lock().is_reading = true;
         let all = std::sync::Arc::clone(self);
@@ -84,7 +84,7 @@ impl Allocations {
         self.changed.notify_all();
     }
 
-    /// Waits until Slurm's files have been read for the first time, but no longer than `patience`.
+    /// Waits for the first reading of Slurm's files, but at most for `patience`.
     pub(crate) fn wait(&self, patience: Duration) {
         drop(
             self.changed
@@ -92,7 +92,7 @@ impl Allocations {
         );
     }
 
-    /// Says of a GPU and its MIG devices to whom they are given.
+    /// Fills in the allocations of a GPU and its MIG devices.
     pub(crate) fn fill(&self, sample: &mut GpuSample, minor_number: Option<u32>) {
         let known = self.lock();
         let by_minor = minor_number.map(|minor| format!("gpu-{minor}"));
@@ -121,7 +121,7 @@ impl Known {
     }
 }
 
-/// Each holder of a device once, within limits, and with names that can be shown.
+/// Groups allocations by device, without duplicates and within limits. Names are made printable.
 fn by_device(devices: Vec<AllocatedDevice>) -> ByDevice {
     let mut all = ByDevice::new();
     for AllocatedDevice { device, to } in devices {

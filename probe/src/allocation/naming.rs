@@ -1,4 +1,4 @@
-//! What an allocation tells of the processes on its device.
+//! Job and pod names for processes, derived from the allocation of their device.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use crate::{
     owner::is_sluid,
 };
 
-/// The names of one GPU's processes, by the MIG instance that they run in.
+/// The names for processes of one GPU, by their MIG instance.
 #[derive(Debug, Default)]
 pub(crate) struct Naming(BTreeMap<Option<MigInstance>, Device>);
 
 #[derive(Debug, Default)]
 struct Device {
     holders: Vec<Allocation>,
-    /// The pods and containers of the processes on it, as their cgroups have it.
+    /// The pods and containers of the device's processes, according to their cgroups.
     pods: BTreeSet<String>,
     containers: BTreeSet<String>,
 }
@@ -36,12 +36,13 @@ impl Naming {
         )
     }
 
-    /// Whether nothing is allocated, so that there is nothing to be named.
+    /// Returns `true` if nothing is allocated, so that no process gets a name.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes in what the cgroup of each process on the GPU tells, before any is named.
+    /// Records the pod and container of a process. Must be called for all processes of the GPU
+    /// before any is named.
     pub(crate) fn see(&mut self, mig: Option<MigInstance>, owner: &Owner) {
         let Some(device) = self.0.get_mut(&mig) else {
             return;
@@ -62,7 +63,7 @@ impl Naming {
         }
     }
 
-    /// Fills in what its device's allocation alone tells of a process.
+    /// Fills in the names of a process that only the allocation of its device has.
     pub(crate) fn name(&self, process: &mut Process) {
         let Some(device) = self.0.get(&process.mig) else {
             return;
@@ -77,7 +78,8 @@ impl Naming {
 }
 
 impl Device {
-    /// Names the pod, where there is one alone that it can be: the kubelet tells no UIDs.
+    /// Fills in the name of the pod if the device has only one pod. Several cannot be told apart,
+    /// because the kubelet reports no UIDs.
     fn name_pod(&self, owner: &mut Owner) {
         let Some(pod) = owner.pod.as_mut().filter(|_| self.pods.len() == 1) else {
             return;
@@ -106,8 +108,8 @@ impl Device {
         }
     }
 
-    /// A process that nothing else says to be of a job, or of one by its SLUID alone, is of the one
-    /// that holds the device, unless it is another user's: a monitor's or a display's.
+    /// Fills in the job that holds the device for a process without a job, or with a SLUID only.
+    /// Processes of other users, such as monitors and displays, are left out.
     fn name_job(&self, owner: &mut Owner, user: Option<&str>) {
         let jobs = self.holders.iter().filter_map(|holder| match holder {
             Allocation::Slurm { job_id, user } => Some((job_id, user.as_deref())),
@@ -119,7 +121,7 @@ impl Device {
         let step = match &owner.slurm {
             Some(job) if !is_sluid(&job.job_id) => return,
             Some(job) => job.step.clone(),
-            // Which job it says to be of is not known yet.
+            // The process may have a job that has not been read yet.
             None if owner.partial || owner.batch_job().is_some() => return,
             None if its_user.is_none() || user != its_user => return,
             None => None,

@@ -41,7 +41,7 @@ fn sample() -> GpuSample {
     }
 }
 
-/// The processes as they are named, on a GPU with these holders.
+/// Returns the owners of the processes after naming, on a GPU with these allocations.
 fn named(holders: &[Allocation], processes: &[Process]) -> Vec<Owner> {
     let mut sample = sample();
     sample.allocated_to = holders.to_vec();

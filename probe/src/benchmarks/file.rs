@@ -1,4 +1,4 @@
-//! The file: read whole, replaced whole, by one process at a time.
+//! Reading and writing of the file, which is always replaced as a whole, by one process at a time.
 
 use std::{ffi::OsStr, io, path::Path};
 
@@ -11,13 +11,14 @@ use crate::{
     untrusted::escaped,
 };
 
-/// What it is called in a data directory.
+/// The name of the file in a data directory.
 pub const FILE: &str = "benchmarks.json";
 
-/// What it looks like; another is not read.
+/// The version of the format. Other versions are not read.
 const VERSION: u32 = 1;
 
-/// Every workload in every type takes 60 kB of a GPU, with its latest results.
+/// The maximum size of the file in bytes. With all workloads in all types, a GPU has 60 kB,
+/// including its latest results.
 const MOST_BYTES: usize = 16 << 20;
 
 #[derive(Serialize)]
@@ -36,10 +37,10 @@ struct Content {
     gpus: Benchmarks,
 }
 
-/// What a file has. There may be none yet.
+/// Reads a file. A missing file has no results.
 ///
 /// # Errors
-/// Where it cannot be read, or is broken, too large or of another version.
+/// Returns an error if the file cannot be read, is damaged or too large, or has another version.
 pub fn read(path: &Path) -> io::Result<Benchmarks> {
     parse(safe_file::read(path, MOST_BYTES)?)
 }
@@ -48,7 +49,7 @@ fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
     let Some(bytes) = bytes else {
         return Ok(Benchmarks::default());
     };
-    // Another version may look like nothing that is known.
+    // The version is read first, because other versions may have another format.
     let Versioned { version } = serde_json::from_slice(&bytes)?;
     if version != VERSION {
         return Err(invalid(format!(
@@ -72,11 +73,11 @@ fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
     Ok(gpus)
 }
 
-/// Changes what a file has: the whole file, or nothing of it. Folder and file are made where there
-/// is none. Other processes that change it wait meanwhile.
+/// Changes the content of a file atomically. Missing folders and files are created. Other processes
+/// that change the file wait.
 ///
 /// # Errors
-/// Where it cannot be read or written. What it had stays.
+/// Returns an error if the file cannot be read or written. The old content is kept.
 pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<()> {
     let name = path
         .file_name()
@@ -84,7 +85,8 @@ pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<(
         .ok_or_else(|| invalid("it names no file"))?;
     let folder = path.parent().ok_or_else(|| invalid("it has no folder"))?;
     let folder = Folder::create(folder, Owner::AnyForRoot)?;
-    // Some file systems of a network lock no folders; two runs at a time are rarer than these.
+    // A failed lock is ignored, because some network file systems do not support locks, and two
+    // runs at the same time are rare.
     let _ = flock(folder.handle(), FlockOperation::LockExclusive);
     let mut gpus = parse(folder.read(name, MOST_BYTES)?)?;
     change(&mut gpus);

@@ -1,67 +1,64 @@
-//! One result, and how fast it is beside another.
+//! Benchmark results and their comparison.
 
 use serde::{Deserialize, Serialize};
 
-/// Conditions tell names, which stand in a line.
+/// The maximum length of a name, because texts of conditions contain names.
 const LONGEST_NAME: usize = 64;
 
-/// The verified result of a workload.
+/// The verified result of one benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The workload.
     pub workload: String,
-    /// The type of its elements.
+    /// The element type of the workload.
     pub dtype: String,
-    /// Its size, as the workload counts it.
+    /// The size, in the units of the workload.
     pub n: u64,
-    /// When it was measured, in ms since 1970.
+    /// The time of the measurement, in milliseconds since 1970.
     pub at_ms: u64,
-    /// How long it took.
+    /// The measured time of one run.
     pub time: Interval,
-    /// The version of gpumon that measured it.
+    /// The version of gpumon.
     pub gpumon: String,
-    /// The newest CUDA that the driver knew.
+    /// The newest CUDA version that the driver supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda: Option<String>,
-    /// The power limit, in watts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_watts: Option<f64>,
-    /// Mean clock of the multiprocessors, in MHz.
+    /// The mean clock of the multiprocessors, in MHz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_mhz: Option<f64>,
 }
 
-/// A median in us, and the interval in which it lies with 95 % probability.
+/// A median in microseconds, with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The median.
     pub median_us: f64,
-    /// Where the interval begins.
+    /// The start of the interval.
     pub low_us: f64,
-    /// Where it ends.
+    /// The end of the interval.
     pub high_us: f64,
 }
 
 impl Interval {
-    /// How fast this is beside `old`: 1 is as fast, and more is faster. `None` where that is no
-    /// number.
+    /// Returns the speed relative to `old`: 1 is equally fast, and larger is faster. Returns `None`
+    /// if the ratio is not finite.
     pub fn ratio(&self, old: &Self) -> Option<f64> {
         Some(old.median_us / self.median_us).filter(|ratio| ratio.is_finite())
     }
 
-    /// Whether this is slower than `old` by more than both medians are uncertain.
+    /// Returns `true` if this is slower than `old`, and the two intervals do not overlap.
     pub fn is_slower(&self, old: &Self) -> bool {
         self.low_us > old.high_us
     }
 }
 
 impl Measurement {
-    /// Whether both did the same.
+    /// Returns `true` if both measure the same workload, type and size.
     pub fn is_same_work(&self, other: &Self) -> bool {
         (&self.workload, &self.dtype, self.n) == (&other.workload, &other.dtype, other.n)
     }
 
-    /// Whether it can have been measured, by a workload with a name.
+    /// Returns `true` if the values are plausible.
     pub(super) fn is_possible(&self) -> bool {
         let is_name = |name: &str| {
             name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_graphic())

@@ -1,8 +1,9 @@
-//! What benchmarks of each GPU have shown, kept over time in a file of the data directory: its
-//! baseline, and its latest results beside that. A chip that computes at a third of its speed
-//! passes every check that looks at the chip alone.
+//! The benchmark results of each GPU, kept in a file of the data directory: its baseline, and its
+//! latest results for comparison. A chip that computes at a third of its speed passes every check
+//! that looks at the chip alone.
 //!
-//! [`measurement`] is one result, [`file`] the file, [`watched`] what a collector knows of it.
+//! [`measurement`] contains a result, [`file`] the file, and [`watched`] the collector's view of
+//! the file.
 
 mod file;
 mod measurement;
@@ -21,82 +22,81 @@ pub use self::{
     watched::BelowBaselines,
 };
 
-/// A result is below its baseline from this ratio on.
+/// The ratio below which a result is below its baseline.
 pub const BELOW_BASELINE: f64 = 0.9;
 
-/// A baseline is below those of its siblings from this ratio on: chips of one model differ by some
-/// percent.
+/// The ratio below which a baseline is below those of its siblings. Chips of one model differ by
+/// some percent.
 pub const BELOW_SIBLINGS: f64 = 0.85;
 
-/// More than there are workloads, types and usual sizes; beyond it, the oldest are forgotten.
+/// The maximum number of results, more than there are workloads, types and usual sizes. The oldest
+/// are removed.
 const MOST_RESULTS: usize = 512;
 
-/// More than one machine sees; of those that are gone, the oldest are forgotten.
+/// The maximum number of GPUs, more than a machine has. The oldest are removed.
 const MOST_GPUS: usize = 256;
 
-/// Results by GPU.
+/// Benchmark results by GPU.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Benchmarks {
-    /// By UUID.
+    /// The GPUs by UUID.
     gpus: BTreeMap<String, Gpu>,
 }
 
-/// Results of one GPU, each of other work.
+/// The results of one GPU.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 struct Gpu {
     name: String,
     baseline: Vec<Measurement>,
-    /// The last of each work of the baseline, since that was stored.
+    /// The latest result of each workload in the baseline, measured after the baseline was stored.
     latest: Vec<Measurement>,
 }
 
-/// A latest result that is slower than its baseline.
+/// A latest result that is below its baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BelowBaseline {
-    /// The latest result.
     pub latest: Measurement,
-    /// The baseline of the same work.
+    /// The baseline of the same workload.
     pub baseline: Measurement,
-    /// How fast the latest is beside the baseline, where 1 is as fast.
+    /// The speed of the latest result relative to the baseline.
     pub ratio: f64,
 }
 
-/// A baseline that is slower than those of the same model.
+/// A baseline that is below those of other GPUs of the same model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BelowSiblings {
-    /// The baseline.
     pub baseline: Measurement,
-    /// What others take for the same.
+    /// The baselines of the other GPUs.
     pub siblings: Siblings,
-    /// How fast the baseline is beside the others, where 1 is as fast.
+    /// The speed of the baseline relative to the other GPUs.
     pub ratio: f64,
 }
 
-/// What other GPUs of the same model take for the same work, by their baselines.
+/// The baselines of other GPUs of the same model for one workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Siblings {
-    /// The median over all of them.
+    /// The median of all baselines.
     pub median_us: f64,
-    /// How many there are.
+    /// The number of GPUs.
     pub count: usize,
 }
 
 impl Benchmarks {
-    /// The baseline of a GPU; empty where there is none.
+    /// Returns the baseline of a GPU, which may be empty.
     pub fn baseline(&self, uuid: &str) -> &[Measurement] {
         self.gpus.get(uuid).map_or(&[], |gpu| &gpu.baseline)
     }
 
-    /// All baselines, with the UUID of their GPU.
+    /// Returns the baselines of all GPUs, each with the UUID.
     pub fn baselines(&self) -> impl Iterator<Item = (&str, &Measurement)> {
         self.gpus
             .iter()
             .flat_map(|(uuid, gpu)| gpu.baseline.iter().map(|result| (uuid.as_str(), result)))
     }
 
-    /// Makes these results of a GPU its baseline, in the place of those of the same work. What they
-    /// were before says nothing any more.
+    /// Stores results as the baseline of a GPU, replacing those of the same workloads. The latest
+    /// results of these workloads are removed, because they have no meaning with another baseline.
     pub fn save_baseline(&mut self, uuid: &str, name: &str, results: Vec<Measurement>) {
         let gpu = self.gpus.entry(uuid.to_owned()).or_default();
         name.clone_into(&mut gpu.name);
@@ -107,7 +107,7 @@ impl Benchmarks {
         self.forget_oldest();
     }
 
-    /// Makes these results of a GPU its latest. What has no baseline is not kept.
+    /// Stores results as the latest of a GPU. Results without a baseline are ignored.
     pub fn save_latest(&mut self, uuid: &str, results: Vec<Measurement>) {
         let Some(gpu) = self.gpus.get_mut(uuid) else {
             return;
@@ -123,7 +123,7 @@ impl Benchmarks {
         }
     }
 
-    /// What other GPUs of the same model take for the same; `None` where there is none.
+    /// Returns the baselines of other GPUs of the same model, or `None` if there are none.
     pub fn siblings(&self, uuid: &str, result: &Measurement) -> Option<Siblings> {
         let name = &self.gpus.get(uuid)?.name;
         let others = self
@@ -147,8 +147,8 @@ impl Benchmarks {
         Some(Siblings { median_us, count })
     }
 
-    /// Of the latest results of a GPU that are below their baselines, the one that is furthest
-    /// below.
+    /// Returns the latest result of a GPU that is furthest below its baseline, or `None` if all are
+    /// good.
     pub fn below_baseline(&self, uuid: &str) -> Option<BelowBaseline> {
         let gpu = self.gpus.get(uuid)?;
         let below = gpu.latest.iter().filter_map(|latest| {
@@ -167,8 +167,8 @@ impl Benchmarks {
         below.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// Of the baselines of a GPU that are below those of its siblings, the one that is furthest
-    /// below.
+    /// Returns the baseline of a GPU that is furthest below those of its siblings, or `None` if all
+    /// are good.
     pub fn below_siblings(&self, uuid: &str) -> Option<BelowSiblings> {
         let below = self.baseline(uuid).iter().filter_map(|baseline| {
             let siblings = self.siblings(uuid, baseline)?;
@@ -182,7 +182,7 @@ impl Benchmarks {
         below.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// The GPUs whose latest results are below their baselines, by UUID.
+    /// Returns the GPUs with latest results below their baselines, by UUID.
     fn all_below_baseline(&self) -> BTreeMap<String, BelowBaseline> {
         self.gpus
             .keys()
@@ -203,7 +203,7 @@ impl Benchmarks {
     }
 }
 
-/// In the place of the same work.
+/// Adds a result, replacing that of the same workload.
 fn put(results: &mut Vec<Measurement>, result: Measurement) {
     results.retain(|old| !old.is_same_work(&result));
     results.push(result);

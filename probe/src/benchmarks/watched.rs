@@ -1,4 +1,4 @@
-//! What a collector knows of the file, which others write.
+//! The collector's view of the file, which other processes write.
 
 use std::{
     collections::BTreeMap,
@@ -10,24 +10,24 @@ use std::{
 use super::{BelowBaseline, file};
 use crate::file_stamp::FileStamp;
 
-/// The GPUs whose latest results are below their baselines. Readings take it as it is, and never
-/// wait for the disk.
+/// The GPUs with latest results below their baselines. Reading this value never waits for the disk.
 #[derive(Debug, Default)]
 pub struct BelowBaselines {
     latest: Mutex<Arc<BTreeMap<String, BelowBaseline>>>,
 }
 
 impl BelowBaselines {
-    /// By UUID.
+    /// Returns the GPUs by UUID.
     pub(crate) fn get(&self) -> Arc<BTreeMap<String, BelowBaseline>> {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the file where it is another one than `seen`. It waits for the disk. `None` as `seen`
-    /// is a file that is not there.
+    /// Reads the file if its stamp differs from `seen`, where `None` is a missing file. Waits for
+    /// the disk.
     ///
     /// # Errors
-    /// Where it cannot be used, once for each file; nothing is below a baseline then.
+    /// Returns an error if the file cannot be used, once for each version of the file. No GPU is
+    /// below its baseline then.
     pub fn update(&self, path: &Path, seen: &mut Option<FileStamp>) -> io::Result<()> {
         let now = FileStamp::read(path);
         if std::mem::replace(seen, now) == now {

@@ -1,8 +1,8 @@
-//! Memory errors since the last look, from counters.
+//! Events for new memory errors, derived from counters.
 
 use crate::model::{EventKind, GpuDetails, Reading};
 
-/// Remembers one GPU's counters of memory errors.
+/// The latest values of one GPU's counters of memory errors.
 #[derive(Debug, Default)]
 pub struct EccTracker {
     corrected: Option<u64>,
@@ -10,9 +10,9 @@ pub struct EccTracker {
 }
 
 impl EccTracker {
-    /// The errors since the details before these, if there were any. The first details make no
-    /// event, since their errors are of no known time; nor do counters that ran backwards, which
-    /// the driver began anew.
+    /// Returns an event with the errors since the previous details, if there are any. The first
+    /// details make no event, because the time of their errors is not known. Counters that
+    /// decreased make no event either, because the driver has reset them.
     pub fn update(&mut self, details: &GpuDetails) -> Option<EventKind> {
         let counts = &details.ecc.volatile;
         let corrected = grown(&mut self.corrected, &counts.corrected_total);
@@ -24,7 +24,8 @@ impl EccTracker {
     }
 }
 
-/// A counter that is absent for once is compared with what it was before that.
+/// Returns the growth of a counter. A counter that is temporarily absent is compared with its last
+/// value.
 fn grown(before: &mut Option<u64>, total: &Reading<u64>) -> u64 {
     let Reading::Now(total) = total else { return 0 };
     before

@@ -1,23 +1,24 @@
-//! One report for a driver error that arrives twice: as an event of the driver and as a line of the
-//! kernel's log.
+//! Removal of duplicates of driver errors, which arrive both as events of the driver and as lines
+//! of the kernel's log.
 //!
-//! A line of the log is reported at once. An event of the driver is reported at once where the log
-//! is not read; else it waits for a moment for the line of the log, which has the process and the
-//! driver's message, and which replaces it. Within five seconds of a report, the same code of the
-//! same GPU is the same error, unless the log names another process.
+//! Lines of the log are reported at once. Events of the driver are reported at once if the log is
+//! not read. Otherwise they wait briefly for the corresponding line of the log, which replaces them
+//! because it also has the process and the driver's message. Within five seconds of a report, the
+//! same code of the same GPU is the same error, unless the log names another process.
 
 use crate::vendor::DriverError;
 
-/// The line of an error is in the log before or just after the driver's event.
+/// The maximum time between the driver's event and the line in the log.
 const PATIENCE_MS: u64 = 300;
 
-/// One fault is reported many times in a row, once per channel or multiprocessor.
+/// The time in which reports with the same code are one error. A fault is reported repeatedly, once
+/// per channel or multiprocessor.
 const SAME_MS: u64 = 5_000;
 
-/// The most reports that are remembered: a fault can end thousands of processes.
+/// The maximum number of remembered reports, because a fault can terminate thousands of processes.
 const MOST_REMEMBERED: usize = 256;
 
-/// Remembers the driver errors of the last seconds, of all GPUs of the machine.
+/// A filter that remembers the driver errors of the last seconds, of all GPUs of the machine.
 #[derive(Debug)]
 pub struct ErrorFilter {
     log_is_read: bool,
@@ -35,7 +36,7 @@ struct Seen {
 }
 
 impl ErrorFilter {
-    /// `log_is_read` says whether the kernel's log is followed.
+    /// Returns an empty filter. `log_is_read` is `true` if the kernel's log is followed.
     pub fn new(log_is_read: bool) -> Self {
         Self {
             log_is_read,
@@ -44,13 +45,14 @@ impl ErrorFilter {
         }
     }
 
-    /// The kernel's log can no longer be read; nothing waits for it any more.
+    /// Handles the end of the kernel's log: pending events no longer wait for it.
     pub fn log_ended(&mut self) {
         self.log_is_read = false;
     }
 
-    /// An event of the driver about the GPU with this index. Returns the error if it is to be
-    /// reported now; else [`due`](Self::due) returns it, or the line of the log replaces it.
+    /// Handles a driver event of the GPU with this index. Returns the error if it should be
+    /// reported now. Otherwise the error becomes due after a delay, or a line of the log replaces
+    /// it.
     pub fn from_driver(&mut self, gpu: u32, code: u32, now_ms: u64) -> Option<DriverError> {
         self.forget(now_ms);
         let is_known = |known: &Seen| (known.gpu, known.code) == (gpu, code);
@@ -70,8 +72,8 @@ impl ErrorFilter {
         Some(self.report(seen, None))
     }
 
-    /// An error in the kernel's log about the GPU with this index. Returns it unless it was
-    /// reported before.
+    /// Handles an error in the kernel's log for the GPU with this index. Returns the error unless
+    /// it has already been reported.
     pub fn from_log(&mut self, gpu: u32, logged: DriverError, now_ms: u64) -> Option<DriverError> {
         self.forget(now_ms);
         let DriverError { code, pid, message } = logged;
@@ -95,11 +97,12 @@ impl ErrorFilter {
         ))
     }
 
-    /// The events of the driver whose line did not appear in the log within 300 ms, each with the
-    /// index of its GPU. Call it at every tick.
+    /// Returns the driver events whose line did not appear in the log within 300 ms, each with the
+    /// index of its GPU. Must be called at every tick.
     pub fn due(&mut self, now_ms: u64) -> Vec<(u32, DriverError)> {
         let log_is_read = self.log_is_read;
-        // Also where the clock was set back: a report must not wait for hours.
+        // The absolute difference is used, because a report must not wait for hours after the clock
+        // was set back.
         let is_due =
             |pending: &mut Seen| !log_is_read || pending.at_ms.abs_diff(now_ms) >= PATIENCE_MS;
         let due: Vec<Seen> = self.pending.extract_if(.., is_due).collect();

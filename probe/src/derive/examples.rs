@@ -1,4 +1,4 @@
-//! Made-up GPUs for the tests of this module.
+//! Example GPUs for tests.
 
 use crate::model::{
     Absence, Absent, Activity, Board, GpuDetails, GpuSample, Health, Owner, Process, ProcessKind,
@@ -7,7 +7,7 @@ use crate::model::{
 
 pub(super) const GIB: u64 = 1 << 30;
 
-/// A busy, healthy GPU of 80 GiB without processes.
+/// Returns a sample of a busy, healthy GPU with 80 GiB and no processes.
 pub(crate) fn sample(at_ms: u64) -> GpuSample {
     let mut sample = GpuSample::absent(
         0,
@@ -27,7 +27,7 @@ pub(crate) fn sample(at_ms: u64) -> GpuSample {
     sample
 }
 
-/// Sets what runs: NVML's utilization, and GPM's activity of the multiprocessors.
+/// Sets NVML's utilization and GPM's activity of the multiprocessors.
 pub(crate) fn use_gpu(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64) {
     sample.utilization.gpu_percent = Reading::Now(gpu_percent);
     sample.activity = Reading::Now(activity(sm_percent, 0.0));
@@ -42,19 +42,19 @@ pub(crate) fn activity(sm_percent: f64, tensor_percent: f64) -> Activity {
     }
 }
 
-/// Details in which nothing is the matter.
+/// Returns details without any condition.
 pub(super) fn details(at_ms: u64) -> GpuDetails {
     GpuDetails::absent(0, Some("GPU-0".into()), at_ms, &Absence::NotSupported)
 }
 
-/// A board with 16 lanes.
+/// Returns a board with 16 lanes.
 pub(super) fn board() -> Board {
     let mut board = Board::absent(&Absence::Unknown);
     board.pcie_max_width = Reading::Now(16);
     board
 }
 
-/// A process that computes, of ana's.
+/// Returns a compute process of the user `ana`.
 pub(crate) fn process(pid: u32, memory_bytes: u64) -> Process {
     let absent = || Reading::Absent(Absence::NotSupported);
     Process {

@@ -1,16 +1,16 @@
-//! What follows from several readings: rates, events, conditions.
+//! Values derived from readings: rates, events, conditions.
 //!
-//! - [`HostRates`] derives rates from two neighboring samples.
-//! - [`sanity_check`] removes impossible readings before anything else uses them.
+//! - [`HostRates`] derives rates from two consecutive samples.
+//! - [`sanity_check`] removes impossible readings before they are used.
 //! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] and
 //!   [`unlisted_bytes`] apply the rules of two of them to a single sample.
-//! - [`found_after_ms`] is how long a new collector needs to find one that lasts.
-//! - [`Baseline`] is what a GPU usually does, which one of the conditions learns.
-//! - [`Clock`] and [`Hysteresis`] are how they begin and end in time; alerts do so in the same way.
+//! - [`found_after_ms`] is the time that a new collector needs to detect a lasting condition.
+//! - [`Baseline`] contains the usual clock and power of a GPU, which one of the conditions learns.
+//! - [`Clock`] and [`Hysteresis`] delay the beginning and the end of conditions and alerts.
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
 //! - [`ErrorFilter`] removes duplicates of driver errors that are reported twice.
 
-// Readings can be anything.
+// Readings can have any value, so that arithmetic must not overflow.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod conditions;

@@ -1,26 +1,27 @@
-//! Processes that came and went, from two neighboring lists.
+//! Events for processes that started or ended, derived from two consecutive lists.
 
 use std::collections::BTreeMap;
 
 use crate::model::{EventKind, Process, ProcessRef, Reading};
 
-/// A list that changes by more than this at once (a driver's hiccup, a job of thousands) is news by
-/// itself: the rest of the change is taken in without events, so that it floods nobody.
+/// The maximum number of events from one list. A larger change at once (a fault of the driver, a
+/// job with thousands of processes) is accepted without further events, to avoid a flood.
 const MOST_EVENTS: usize = 32;
 
-/// A start is reckoned from the time of boot, which moves by a second where the clock is set.
+/// The maximum difference between two readings of the same start time. Start times are computed
+/// from the boot time, which changes by a second when the clock is set.
 const SAME_START_MS: u64 = 2_000;
 
-/// Remembers one GPU's processes.
+/// The latest list of one GPU's processes.
 #[derive(Debug, Default)]
 pub struct ProcessTracker {
     known: Option<BTreeMap<u32, ProcessRef>>,
 }
 
 impl ProcessTracker {
-    /// Who left since the list before, then who came, by PID; 32 events at most. The first list
-    /// makes none, and a list that is absent or old neither makes events nor ends anybody.
-    /// `omitted` are those that are there as well, and are left out of the list.
+    /// Returns the processes that ended since the previous list, then those that started, each by
+    /// PID, at most 32 events. The first list makes no events, and an absent or old list is
+    /// ignored. `omitted` are running processes that are not in the list.
     pub fn update(
         &mut self,
         processes: &Reading<Vec<Process>>,
@@ -64,7 +65,8 @@ fn process_ref(process: &Process) -> ProcessRef {
     }
 }
 
-/// Of two with the same PID. A start that is not known tells nothing.
+/// Returns `true` if two references with the same PID are the same process. An unknown start time
+/// is equal to any other.
 fn is_same(one: &ProcessRef, other: &ProcessRef) -> bool {
     match (one.started_ms.value(), other.started_ms.value()) {
         (Some(one), Some(other)) => one.abs_diff(*other) <= SAME_START_MS,
@@ -85,7 +87,7 @@ mod tests {
         Reading::Now(processes.iter().map(process).collect())
     }
 
-    /// `+pid` and `-pid`.
+    /// Returns `pid` for each start and `-pid` for each end.
     fn signed_pids(events: &[EventKind]) -> Vec<i64> {
         let sign = |event: &EventKind| match event {
             EventKind::ProcessStarted(process) => i64::from(process.pid),

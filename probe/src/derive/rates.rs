@@ -1,21 +1,21 @@
-//! Rates from two neighboring samples.
+//! Rates computed from two consecutive samples.
 //!
-//! Counters are what is recorded; rates are made from them afterwards, so that a live view and a
-//! replay of a recording go through the same code.
+//! Recordings contain counters. Rates are computed from them afterwards, so that a live view and
+//! the playback of a recording use the same code.
 
 use crate::model::{Absence, HostSample, Reading};
 
-/// Remembers one sample and makes rates of the next.
+/// Computes the rates of each sample from the previous one.
 #[derive(Debug, Default)]
 pub struct HostRates {
     before: Option<HostSample>,
 }
 
 impl HostRates {
-    /// Fills in the rates of `host` from the sample before it.
+    /// Fills in the rates of `host`, using the previous sample.
     pub fn fill(&mut self, host: &mut HostSample) {
-        // The same reading, handed in again: the host is read less often than the GPUs, or was slow
-        // to answer.
+        // The same reading is passed again if the host is read less often than the GPUs, or was
+        // slow to answer.
         if let Some(known) = self
             .before
             .as_ref()
@@ -41,7 +41,7 @@ impl HostRates {
                 total(before).read_at_ms(before.at_ms),
                 now.read_at_ms(host.at_ms),
             );
-            // A counter that was not read again has the rate that it had.
+            // A counter that was not read again keeps its rate.
             if then_ms == now_ms {
                 return known(before).clone().dated(now_ms);
             }
@@ -75,8 +75,8 @@ impl HostRates {
     }
 }
 
-/// A counter that went backwards began anew (a disk or card was replaced), so that its rate needs
-/// another sample.
+/// Returns the growth per second. A counter that decreased was reset (a disk or card was replaced),
+/// so that the rate needs another sample.
 fn per_second(before: Option<&u64>, after: Option<&u64>, elapsed_ms: u64) -> Reading<f64> {
     let bytes = after
         .zip(before)

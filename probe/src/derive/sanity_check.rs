@@ -1,24 +1,25 @@
-//! Removes impossible readings: drivers have returned 4,000,000 %, and more memory in use than
-//! there is.
+//! Removal of impossible readings: drivers have returned 4,000,000 %, and more used memory than
+//! total memory.
 //!
-//! Such a reading becomes absent as unknown before anything else uses it, so that nothing shows or
-//! averages it.
+//! Impossible readings are marked as unknown before they are used, so that they are neither shown
+//! nor averaged.
 
 use crate::model::{
     Absence, EccCounts, GpuDetails, GpuSample, MemorySample, NvLink, Process, Reading,
     fields::{Field, GPU_FIELDS, MOST_BYTES_PER_SECOND, MOST_FAN_PERCENT, Unit},
 };
 
-/// Counters of hardware are rounded, which takes a full 100 % a hair beyond.
+/// The tolerance for hardware counters, whose rounding can make 100 % slightly larger.
 const ROUNDING_PERCENT: f64 = 0.5;
 
-/// A counter beyond this is a marker or garbage: at an error every nanosecond it takes centuries.
+/// The largest plausible counter. Larger values are markers or garbage: even an error every
+/// nanosecond would need centuries to reach this value.
 const MOST_COUNTED: u64 = u64::MAX / 2;
 
-/// A driver has not been loaded for longer than a century.
+/// The longest plausible time since the driver was loaded, a century.
 const MOST_SECONDS: f64 = 3.2e9;
 
-/// Makes impossible readings absent.
+/// Marks impossible readings of a sample as unknown.
 pub fn check(sample: &mut GpuSample) {
     for field in GPU_FIELDS {
         let clamp = |value| in_range(field, value);
@@ -45,7 +46,7 @@ pub fn check(sample: &mut GpuSample) {
     }
 }
 
-/// The value, or nothing where a field cannot have it.
+/// Returns the value, limited to the field's range, or `None` if it is impossible.
 fn in_range(field: &Field, value: f64) -> Option<f64> {
     let (least, largest) = field.range;
     let rounding = if field.unit == Unit::Percent {
@@ -53,13 +54,13 @@ fn in_range(field: &Field, value: f64) -> Option<f64> {
     } else {
         0.0
     };
-    // No range holds a NaN.
+    // No range contains NaN.
     (least..=largest + rounding)
         .contains(&value)
         .then(|| value.min(largest))
 }
 
-/// Makes impossible readings absent.
+/// Marks impossible readings of details as unknown.
 pub fn check_details(details: &mut GpuDetails) {
     let EccCounts {
         corrected_total,
@@ -127,7 +128,8 @@ pub fn check_details(details: &mut GpuDetails) {
     }
 }
 
-/// The total is trusted: it was the same in every sample before.
+/// Marks amounts that exceed the total as unknown. The total is trusted, because it is the same in
+/// every sample.
 fn check_memory(memory: &mut MemorySample) {
     let Some(total) = memory.total_bytes.value().copied() else {
         return;
@@ -139,7 +141,7 @@ fn check_memory(memory: &mut MemorySample) {
     ] {
         keep_if(bytes, |bytes| *bytes <= total);
     }
-    // They are two parts of the same sum.
+    // Used and free memory are computed from each other, so that both are wrong.
     if memory.used_bytes == Reading::Absent(Absence::Unknown) {
         keep_if(&mut memory.free_bytes, |_| false);
     }
@@ -161,7 +163,7 @@ fn check_process(process: &mut Process, total_bytes: Option<u64>) {
     });
 }
 
-/// A share: 0 to 100, where a hair beyond is 100.
+/// Marks an impossible share as unknown. Values slightly above 100 become 100.
 fn percent(reading: &mut Reading<f64>) {
     keep_if(reading, |percent| {
         (0.0..=100.0 + ROUNDING_PERCENT).contains(percent)
@@ -171,7 +173,8 @@ fn percent(reading: &mut Reading<f64>) {
     }
 }
 
-/// No range contains NaN, so that it is removed as well.
+/// Marks a reading as unknown if it is not possible. NaN is removed as well, because no range
+/// contains it.
 fn keep_if<T>(reading: &mut Reading<T>, is_possible: impl Fn(&T) -> bool) {
     if reading.value().is_some_and(|value| !is_possible(value)) {
         *reading = Reading::Absent(Absence::Unknown);

@@ -1,7 +1,7 @@
-//! The machine around the GPUs, through sysinfo.
+//! Readings of the machine around the GPUs, through sysinfo.
 //!
-//! Bytes of the disks are read from sysfs: sysinfo counts mounted file systems, which misses swap
-//! and unmounted disks, and asks each of them for its space, which hangs where one is a dead
+//! Disk counters are read from sysfs instead. sysinfo counts by mounted file system, which omits
+//! swap and unmounted disks, and it reads the free space of each file system, which hangs on a dead
 //! network mount.
 
 use std::{
@@ -21,29 +21,31 @@ use crate::{
     },
 };
 
-/// The kernel's unit in `/sys/block/*/stat`, whatever the disk's own is.
+/// The kernel's unit in `/sys/block/*/stat`, regardless of the disk's sector size.
 const SECTOR_BYTES: u64 = 512;
 
-/// Disks and network cards can be plugged in, but not often.
+/// The interval between searches for new disks and network cards.
 const LIST_AGAIN: Duration = Duration::from_mins(1);
 
-/// sysinfo reads eleven files of each network card, 0.2 ms altogether, and a host of containers has
-/// hundreds of cards: they are read so rarely that it takes at most this share of a core's time.
+/// The minimum ratio between the interval of network readings and their CPU time. sysinfo reads
+/// eleven files per network card, which takes 0.2 ms, and a host of containers has hundreds of
+/// cards.
 const NETWORK_SHARE: u32 = 5000;
 
-/// Reads processors, memory, disks and network cards; what the system does not give is absent.
+/// A reader for processors, memory, disks and network cards. Readings that the system does not
+/// provide are absent.
 #[derive(Debug)]
 pub struct HostReader {
-    /// `None` on a system that sysinfo does not know.
+    /// `None` on systems that sysinfo does not support.
     system: Option<System>,
-    /// When the processors' times were read first.
+    /// The time of the first reading of the processors.
     cpu_since: Option<Instant>,
     disks: Physical,
     networks: NetworkReader,
 }
 
 impl HostReader {
-    /// Finds out what there is.
+    /// Returns a reader for the devices of this machine.
     pub fn new() -> Self {
         Self {
             system: System::new().ok(),
@@ -53,11 +55,11 @@ impl HostReader {
         }
     }
 
-    /// The machine now. Rates are left to `derive`.
+    /// Reads the machine. Rates are computed by `derive`.
     pub fn read(&mut self) -> HostSample {
         let at_ms = now_ms();
-        // sysinfo compares with the boot at first, and does not read the processors again before
-        // this time.
+        // The first reading of sysinfo is the average since boot, and sysinfo does not read the
+        // processors again before this interval.
         let compared = self
             .cpu_since
             .is_some_and(|since| since.elapsed() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);
@@ -68,14 +70,14 @@ impl HostReader {
         }
         let disks = self.disks();
         let [received, sent] = self.networks.totals(at_ms);
-        // A machine without host memory is one whose `/proc/meminfo` could not be read.
+        // The total is 0 if `/proc/meminfo` could not be read.
         let memory = self
             .system
             .as_ref()
             .filter(|system| system.total_memory() > 0);
         let ram = |amount: fn(&System) -> u64| reading(memory.map(amount));
-        // Inside some containers the numbers do not fit together, and sysinfo's own differences
-        // would wrap.
+        // The differences are computed here, because the numbers are inconsistent in some
+        // containers, and sysinfo's own differences would overflow.
         HostSample {
             at_ms,
             memory: RamSample {
@@ -127,8 +129,8 @@ impl HostReader {
         }
     }
 
-    /// Bytes read and written by the disks themselves, since what lies upon them (partitions, RAID,
-    /// LVM, loops) counts the same bytes again.
+    /// Returns the bytes read and written by all physical disks. Partitions, RAID, LVM and loop
+    /// devices are left out, because they would count the same bytes twice.
     fn disks(&mut self) -> Option<(u64, u64)> {
         let stats = self.disks.names().iter().filter_map(|disk| {
             let stat = bounded::text(format!("/sys/block/{disk}/stat"), bounded::VALUE).ok()?;
@@ -146,12 +148,12 @@ impl Default for HostReader {
     }
 }
 
-/// Reads the network cards, unless they were read a moment ago.
+/// A reader for network cards that limits its own CPU time.
 #[derive(Debug)]
 struct NetworkReader {
     networks: Option<Networks>,
     cards: Physical,
-    /// What was read last, received and sent, and when.
+    /// The bytes received and sent at the latest reading.
     latest: [Reading<u64>; 2],
     read_at_ms: u64,
     due: Instant,
@@ -168,9 +170,9 @@ impl NetworkReader {
         }
     }
 
-    /// Bytes received and sent since boot by the physical cards, since bridges and containers'
-    /// cards count the same bytes again. Inside a container there are no physical cards, so there
-    /// all but loopback count.
+    /// Returns the bytes received and sent since boot by all physical cards. Bridges and the cards
+    /// of containers are left out, because they would count the same bytes twice. If there are no
+    /// physical cards, as inside a container, all cards except loopback count.
     fn totals(&mut self, at_ms: u64) -> [Reading<u64>; 2] {
         let Some(networks) = &mut self.networks else {
             return self.latest.clone();
@@ -212,7 +214,7 @@ impl NetworkReader {
     }
 }
 
-/// Devices that are hardware: those with a `device` in sysfs.
+/// The physical devices of a class: those with a `device` in sysfs.
 #[derive(Debug)]
 struct Physical {
     folder: &'static str,
@@ -248,7 +250,7 @@ impl Physical {
     }
 }
 
-/// How long this thread has run on a processor.
+/// Returns the CPU time of this thread.
 fn cpu_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime)
         .try_into()
@@ -259,7 +261,7 @@ fn reading<T>(value: Option<T>) -> Reading<T> {
     value.ok_or(Absence::NotSupported).into()
 }
 
-/// Bytes read and written, the third and the seventh number of a disk's `stat`.
+/// Returns the bytes read and written, from the third and the seventh number of a disk's `stat`.
 fn disk_bytes(stat: &str) -> Option<(u64, u64)> {
     let sectors = |place| {
         stat.split_ascii_whitespace()

@@ -1,4 +1,4 @@
-//! What the parts of a GPU do, where the hardware counts it.
+//! The activity of a GPU's units, from hardware counters.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,35 +6,37 @@ use ts_rs::TS;
 
 use super::{Reading, reading::absent};
 
-/// Shares of the time since the sample before, averaged over all multiprocessors, from the
-/// hardware's own counters (NVML's GPU Performance Monitoring, on Hopper and later).
-/// `utilization.gpu_percent` says 100 as soon as one kernel runs; these say how much of the GPU it
-/// used.
+/// The activity of a GPU's units since the previous sample, averaged over all multiprocessors, from
+/// hardware counters (NVML's GPU Performance Monitoring, on Hopper and later).
+/// `utilization.gpu_percent` is 100 as soon as one kernel runs; these values show how much of the
+/// GPU the kernel used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Activity {
-    /// Time in which the graphics or compute engine was busy at all (`GRAPHICS_UTIL`).
+    /// Share of time in which the graphics or compute engine was busy (`GRAPHICS_UTIL`).
     pub graphics_percent: Reading<f64>,
-    /// Time in which a multiprocessor had at least one warp (`SM_UTIL`).
+    /// Share of time in which a multiprocessor had at least one warp (`SM_UTIL`).
     pub sm_percent: Reading<f64>,
-    /// Warps that were resident, of those that could be (`SM_OCCUPANCY`).
+    /// Resident warps as a share of the maximum (`SM_OCCUPANCY`).
     pub occupancy_percent: Reading<f64>,
-    /// Time in which the tensor cores worked on anything (`ANY_TENSOR_UTIL`).
+    /// Share of time in which the tensor cores were busy (`ANY_TENSOR_UTIL`).
     pub tensor_percent: Reading<f64>,
-    /// Of that, on half-precision and narrower floating-point numbers (`HMMA_TENSOR_UTIL`).
+    /// Share of time in which the tensor cores worked on half-precision or narrower floating-point
+    /// numbers (`HMMA_TENSOR_UTIL`).
     pub tensor_half_percent: Reading<f64>,
-    /// Of that, on integers (`IMMA_TENSOR_UTIL`).
+    /// Share of time in which the tensor cores worked on integers (`IMMA_TENSOR_UTIL`).
     pub tensor_integer_percent: Reading<f64>,
-    /// Of that, on double-precision numbers (`DFMA_TENSOR_UTIL`).
+    /// Share of time in which the tensor cores worked on double-precision numbers
+    /// (`DFMA_TENSOR_UTIL`).
     pub tensor_double_percent: Reading<f64>,
-    /// Time in which the double-precision units worked (`FP64_UTIL`).
+    /// Share of time in which the double-precision units were busy (`FP64_UTIL`).
     pub fp64_percent: Reading<f64>,
-    /// Time in which the single-precision units worked (`FP32_UTIL`).
+    /// Share of time in which the single-precision units were busy (`FP32_UTIL`).
     pub fp32_percent: Reading<f64>,
-    /// Time in which the half-precision units worked (`FP16_UTIL`).
+    /// Share of time in which the half-precision units were busy (`FP16_UTIL`).
     pub fp16_percent: Reading<f64>,
-    /// Time in which the integer units worked (`INTEGER_UTIL`).
+    /// Share of time in which the integer units were busy (`INTEGER_UTIL`).
     pub integer_percent: Reading<f64>,
-    /// Bandwidth of device memory in use, of what it can do (`DRAM_BW_UTIL`).
+    /// Used bandwidth of device memory as a share of the peak bandwidth (`DRAM_BW_UTIL`).
     pub dram_bandwidth_percent: Reading<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a rule of somebody's own says of a GPU or of the machine.
+//! Alerts of the user's own rules.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,34 +7,35 @@ use ts_rs::TS;
 use super::{GpuRef, Severity};
 use crate::flat;
 
-/// An alert: a rule of the alert file that holds for a GPU or for the machine.
+/// An alert: a rule of the alert file that applies to a GPU or to the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Alert {
-    /// The name of its rule.
+    /// The name of the alert's rule.
     pub rule: String,
-    /// How much it matters, as the rule says.
+    /// The severity that the rule specifies.
     pub severity: Severity,
-    /// When it began to fire: what the rule watches for had lasted long enough.
+    /// The time at which the alert started to fire, after the rule had matched for its minimum
+    /// duration.
     pub since_ms: u64,
-    /// What the rule watches for and what it met, in one sentence for people.
+    /// The condition of the rule and the observed value, as a sentence.
     pub text: String,
-    /// Whether the rule is silenced now: the alert is listed, and nobody is notified.
+    /// Whether the rule is silenced now. A silenced alert is listed, but nobody is notified.
     #[serde(default, skip_serializing_if = "is_false")]
     #[ts(as = "Option<bool>", optional)]
     pub silenced: bool,
-    /// Whether the text can contain names of processes and notebooks. Users who may not see them
-    /// get another text. Left out of JSON where it cannot.
+    /// Whether the text can contain names of processes and notebooks. Users who may not see these
+    /// names get another text. Omitted if `false`.
     #[serde(default, skip_serializing_if = "is_false")]
     #[ts(as = "Option<bool>", optional)]
     pub names_processes: bool,
 }
 
-/// An alert that fires now, and where.
+/// An alert that fires now, with its GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 pub struct FiringAlert {
-    /// The GPU; `None` where it concerns the machine.
+    /// The GPU, or `null` for an alert about the machine.
     pub gpu: Option<GpuRef>,
-    /// What.
+    /// The alert that fires.
     #[serde(flatten)]
     #[ts(flatten)]
     pub alert: Alert,

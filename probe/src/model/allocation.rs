@@ -1,4 +1,4 @@
-//! To whom a scheduler has given a GPU.
+//! GPUs that a scheduler has allocated to jobs and pods.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,27 +7,28 @@ use ts_rs::TS;
 use super::{Job, JobKind};
 use crate::tagged;
 
-/// To whom a scheduler has given a GPU or MIG device, whether or not a process of theirs is on it.
+/// The job or pod to which a scheduler has allocated a GPU or MIG device, whether or not its
+/// processes use the device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, TS, JsonSchema)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Allocation {
-    /// By Slurm, as its prolog wrote it into `/run/gpustat`.
+    /// A job of Slurm, from the file that the prolog wrote into `/run/gpustat`.
     Slurm {
-        /// `SLURM_JOB_ID`.
+        /// The ID of the job, from `SLURM_JOB_ID`.
         job_id: String,
-        /// The login name of the job's user, or the number where there is no name; left out of JSON
-        /// where the file does not tell it.
+        /// The login name of the job's user, or the user's number if there is no name. Omitted if
+        /// the file does not contain the user.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         user: Option<String>,
     },
-    /// By Kubernetes, as the kubelet tells a server.
+    /// A container of a Kubernetes pod, as reported by the kubelet.
     Kubernetes {
-        /// The pod's namespace.
+        /// The namespace of the pod.
         namespace: String,
-        /// The pod's name.
+        /// The name of the pod.
         pod: String,
-        /// The container's name in the pod.
+        /// The name of the container in the pod.
         container: String,
     },
 }
@@ -38,7 +39,8 @@ tagged!(Allocation by "by" {
 });
 
 impl Allocation {
-    /// The job or pod that it is for. The kubelet tells no UIDs: a pod is known by its name.
+    /// Returns the job or pod. A pod is identified by its name, because the kubelet reports no
+    /// UIDs.
     pub fn job(&self) -> Job {
         match self {
             Self::Slurm { job_id, .. } => Job {
@@ -61,7 +63,7 @@ impl Allocation {
         }
     }
 
-    /// As it is shown, `slurm 88123` or `pod research/train-0`.
+    /// Returns a label such as `slurm 88123` or `pod research/train-0`.
     pub fn label(&self) -> String {
         match self {
             Self::Slurm { job_id, .. } => format!("slurm {job_id}"),

@@ -1,4 +1,4 @@
-//! What never changes about a board.
+//! The constant properties of a board.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,93 +6,94 @@ use ts_rs::TS;
 
 use super::{Absence, Reading, reading::absent};
 
-/// What never changes about a board; read once, when it is opened.
+/// The constant properties of a board, read once when the GPU is opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Board {
-    /// `nvmlDeviceGetSerial`.
+    /// The serial number of the board (`nvmlDeviceGetSerial`).
     pub serial: Reading<String>,
-    /// `nvmlDeviceGetBoardPartNumber`.
+    /// The part number of the board (`nvmlDeviceGetBoardPartNumber`).
     pub part_number: Reading<String>,
-    /// `nvmlDeviceGetVbiosVersion`.
+    /// The version of the VBIOS (`nvmlDeviceGetVbiosVersion`).
     pub vbios_version: Reading<String>,
-    /// `nvmlDeviceGetArchitecture`, in NVIDIA's words, as `Hopper`.
+    /// The architecture by NVIDIA's name, such as `Hopper` (`nvmlDeviceGetArchitecture`).
     pub architecture: Reading<String>,
-    /// `nvmlDeviceGetCudaComputeCapability`, as `9.0`.
+    /// The CUDA compute capability, such as `9.0` (`nvmlDeviceGetCudaComputeCapability`).
     pub compute_capability: Reading<String>,
-    /// CUDA cores (`nvmlDeviceGetNumGpuCores`).
+    /// Number of CUDA cores (`nvmlDeviceGetNumGpuCores`).
     pub cores: Reading<u32>,
-    /// Width of the bus to device memory (`nvmlDeviceGetMemoryBusWidth`).
+    /// Width of the bus to device memory, in bits (`nvmlDeviceGetMemoryBusWidth`).
     pub memory_bus_bits: Reading<u32>,
     /// The number in `/dev/nvidiaN` (`nvmlDeviceGetMinorNumber`).
     pub minor_number: Reading<u32>,
-    /// The NUMA node nearest to it (`nvmlDeviceGetNumaNodeId`, else sysfs).
+    /// The NUMA node nearest to the GPU (`nvmlDeviceGetNumaNodeId`, otherwise sysfs).
     pub numa_node: Reading<u32>,
-    /// The highest generation of PCIe that board and slot can do
+    /// The highest PCIe generation that both board and slot support
     /// (`nvmlDeviceGetMaxPcieLinkGeneration`).
     pub pcie_max_generation: Reading<u32>,
-    /// The most lanes that board and slot have (`nvmlDeviceGetMaxPcieLinkWidth`).
+    /// The maximum number of PCIe lanes that both board and slot support
+    /// (`nvmlDeviceGetMaxPcieLinkWidth`).
     pub pcie_max_width: Reading<u32>,
-    /// Highest clocks (`nvmlDeviceGetMaxClockInfo`).
+    /// The maximum clocks of the GPU (`nvmlDeviceGetMaxClockInfo`).
     pub max_clocks: MaxClocks,
-    /// Power limits.
+    /// The default, minimum and maximum power limits.
     pub power_limits: PowerLimits,
-    /// Temperatures at which something happens (`nvmlDeviceGetTemperatureThreshold`).
+    /// Temperatures at which the GPU protects itself (`nvmlDeviceGetTemperatureThreshold`).
     pub thresholds: Thresholds,
-    /// The source of the energy, on GPUs of AMD and Intel.
+    /// The source of the energy readings, on GPUs of AMD and Intel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub energy_source: Option<EnergySource>,
 }
 
-/// The source of a GPU's energy.
+/// The source of a GPU's energy readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EnergySource {
-    /// The hardware's counter.
+    /// The energy counter of the hardware.
     Counter,
-    /// The power that gpumon has read, added up since it started to read the GPU.
+    /// The power readings, integrated by gpumon since it started to read the GPU.
     Power,
 }
 
-/// Highest clocks.
+/// The maximum clocks of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MaxClocks {
-    /// Graphics engine.
+    /// Maximum clock of the graphics engine.
     pub graphics_mhz: Reading<u32>,
-    /// Streaming multiprocessors.
+    /// Maximum clock of the streaming multiprocessors.
     pub sm_mhz: Reading<u32>,
-    /// Device memory.
+    /// Maximum clock of device memory.
     pub memory_mhz: Reading<u32>,
-    /// Video encoder and decoder.
+    /// Maximum clock of the video encoder and decoder.
     pub video_mhz: Reading<u32>,
 }
 
-/// Between what the power limit can be set.
+/// The default power limit, and the range in which the limit can be set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct PowerLimits {
-    /// After a reset of the driver (`nvmlDeviceGetPowerManagementDefaultLimit`).
+    /// The power limit after a reset of the driver (`nvmlDeviceGetPowerManagementDefaultLimit`).
     pub default_watts: Reading<f64>,
-    /// The lowest (`nvmlDeviceGetPowerManagementLimitConstraints`).
+    /// The lowest power limit that can be set (`nvmlDeviceGetPowerManagementLimitConstraints`).
     pub min_watts: Reading<f64>,
-    /// The highest.
+    /// The highest power limit that can be set (`nvmlDeviceGetPowerManagementLimitConstraints`).
     pub max_watts: Reading<f64>,
 }
 
-/// Temperatures at which something happens.
+/// Temperatures at which the GPU protects itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Thresholds {
-    /// The GPU switches itself off.
+    /// The temperature at which the GPU switches itself off.
     pub shutdown_celsius: Reading<f64>,
-    /// The hardware lowers the clocks.
+    /// The temperature at which the hardware reduces the clocks.
     pub slowdown_celsius: Reading<f64>,
-    /// The software lowers the clocks for the memory's sake.
+    /// The memory temperature at which the software reduces the clocks.
     pub memory_max_celsius: Reading<f64>,
-    /// The software lowers the clocks for the chip's sake.
+    /// The GPU temperature at which the software reduces the clocks.
     pub gpu_max_celsius: Reading<f64>,
 }
 
 impl Board {
-    /// A board of which nothing is known, for one reason.
+    /// Returns a board whose readings are all absent for the given reason.
     pub fn absent(reason: &Absence) -> Self {
         let energy_source = None;
         absent!(reason; Self { energy_source }; serial, part_number, vbios_version, architecture,

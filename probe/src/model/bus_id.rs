@@ -1,9 +1,10 @@
-//! PCI bus ids, which everybody spells differently.
+//! PCI bus IDs, for which drivers use several formats.
 
 use std::path::{Path, PathBuf};
 
-/// A PCI bus id in NVML's spelling (`00000000:3B:00.0`) from any that the driver uses:
-/// `0000:3b:00`, `3b:00.0`, `00000000:3B:00.0`. `None` where it is no bus id.
+/// Converts a PCI bus ID in any of the driver's formats (`0000:3b:00`, `3b:00.0`,
+/// `00000000:3B:00.0`) to NVML's format (`00000000:3B:00.0`). Returns `None` if the text is no bus
+/// ID.
 pub fn normal_bus_id(text: &str) -> Option<String> {
     let hex = |text: &str, longest: usize| {
         let fits = (1..=longest).contains(&text.len())
@@ -22,8 +23,8 @@ pub fn normal_bus_id(text: &str) -> Option<String> {
     Some(format!("{domain:08X}:{bus:02X}:{device:02X}.{function:X}"))
 }
 
-/// The folder of the device with this bus id of NVML's, whose domain has eight digits where the
-/// system's has four; `sys_root` is `/sys` but in tests.
+/// Returns the sysfs directory of the device with this bus ID. NVML's bus IDs have eight digits in
+/// the domain, those of sysfs four. `sys_root` is `/sys`, except in tests.
 pub(crate) fn sysfs_device(sys_root: &Path, bus_id: &str) -> PathBuf {
     let short = bus_id
         .strip_prefix("0000")

@@ -1,43 +1,45 @@
-//! What a cell of a notebook took of the GPUs.
+//! The GPU use of a notebook's cell.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// An execution of a notebook's cell that took something of the GPUs, as the front end that ran it
-/// has measured it.
+/// The GPU use of one execution of a notebook's cell, as measured by the front end that ran the
+/// cell. Cells that used no GPU have no entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// The notebook's file name.
+    /// The file name of the notebook.
     pub notebook: String,
-    /// Jupyter's ID of the kernel.
+    /// The ID that Jupyter gave the kernel.
     pub kernel_id: String,
-    /// The ID of the cell in the notebook's file.
+    /// The ID of the cell in the notebook file.
     pub cell_id: String,
-    /// As the notebook counts executions; `null` where the kernel does not.
+    /// The execution count of the cell, or `null` if the kernel does not count executions.
     pub execution_count: Option<u32>,
-    /// When it began, in milliseconds since 1970.
+    /// The time at which the execution started, in milliseconds since 1970.
     pub started_ms: u64,
-    /// When it was over.
+    /// The time at which the execution ended, in milliseconds since 1970.
     pub ended_ms: u64,
-    /// The GPUs that the kernel held, by NVML's index.
+    /// The GPUs on which the notebook's kernel had memory, by NVML's index.
     pub gpus: Vec<u32>,
-    /// Time in which its kernels ran, summed over GPUs, in milliseconds; `null` where the driver
-    /// does not tell.
+    /// Time in which GPU kernels of the cell ran, summed over GPUs, in milliseconds; `null` if the
+    /// driver does not report it.
     pub gpu_ms: Option<f64>,
-    /// The most memory that the kernel held at once, over all GPUs, in bytes; `null` where the
-    /// driver does not tell.
+    /// The peak device memory of the notebook's kernel, summed over all GPUs, in bytes; `null` if
+    /// the driver does not report it.
     pub peak_bytes: Option<f64>,
-    /// How much more, or less, it held after the execution than before, in bytes.
+    /// The difference of the kernel's device memory after and before the execution, in bytes;
+    /// negative if memory was freed.
     pub change_bytes: Option<f64>,
-    /// Energy of the GPUs that it held, with what others did there; `null` where power is not told.
+    /// Energy of the GPUs that the kernel used, including the share of other processes; `null` if
+    /// power is not reported.
     pub joules: Option<f64>,
-    /// Whether others held one of those GPUs at the same time, so that not all of the energy is the
-    /// cell's.
+    /// Whether other processes used one of these GPUs at the same time, so that the energy is not
+    /// the cell's alone.
     pub shared: bool,
-    /// The login name of the user who reported it, if the server knows that user. The server fills
-    /// it in. Other users get the event without the notebook's name.
+    /// The login name of the user who reported the cell, if the server can determine the user. The
+    /// server sets this field. Other users receive the event without the notebook's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub user: Option<String>,

@@ -1,4 +1,4 @@
-//! What is the matter with a GPU, for as long as it is.
+//! Conditions of a GPU, each with a severity, a beginning and an end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,168 +7,168 @@ use ts_rs::TS;
 use super::{RecoveryAction, Severity, ThrottleReason};
 use crate::{flat, tagged};
 
-/// Something about a GPU that its users should know. It has a beginning, is in every sample while
-/// it lasts, and ends.
+/// Something about a GPU that its users should know. A condition has a beginning, is in every
+/// sample while it lasts, and ends.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Condition {
-    /// When it began.
+    /// The time at which the condition began.
     pub since_ms: u64,
-    /// How much it matters.
+    /// The severity of the condition.
     pub severity: Severity,
-    /// What it is and why, in one sentence for people.
+    /// The condition and its cause, as a sentence.
     pub text: String,
-    /// The same for programs.
+    /// The kind of the condition, with its values, for programs.
     #[serde(flatten)]
     #[ts(flatten)]
     pub kind: ConditionKind,
 }
 
-/// What the matter is, told apart by `condition`.
+/// The kind of a condition, distinguished by the tag `condition`.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "condition", rename_all = "snake_case")]
 pub enum ConditionKind {
     /// The driver reported an error.
     Xid {
-        /// NVIDIA's number.
+        /// NVIDIA's number of the error.
         code: u32,
-        /// The process that the last one was about, where the driver knows it.
+        /// The process that caused the latest of these errors, if the driver reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         pid: Option<u32>,
-        /// How often since it began.
+        /// Number of these errors since the condition began.
         count: u32,
-        /// The last time.
+        /// The time of the latest error.
         last_ms: u64,
     },
-    /// The clocks are held down.
+    /// The clocks are reduced for a reason that the driver reports.
     Throttled {
-        /// By what.
+        /// The reasons for the reduced clocks.
         reasons: Vec<ThrottleReason>,
-        /// The power limit, where it is known.
+        /// The power limit, if it is available.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         limit_watts: Option<f64>,
-        /// The GPU's temperature, where it is known.
+        /// The GPU's temperature, if it is available.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         gpu_celsius: Option<f64>,
     },
-    /// Processes hold memory, and none has done anything for minutes.
+    /// Processes hold memory, and none of them has run a kernel for minutes.
     HeldIdle {
-        /// What they hold.
+        /// The device memory of these processes.
         bytes: u64,
-        /// How long nothing has run.
+        /// The time since the last kernel ran.
         idle_ms: u64,
-        /// Who.
+        /// The PIDs of these processes.
         pids: Vec<u32>,
     },
-    /// Kernels run all the time, but use little of the GPU.
+    /// Kernels run all the time, but use only a small part of the GPU.
     HardlyUsed {
-        /// Time in which a kernel ran.
+        /// Share of time in which a kernel ran.
         gpu_percent: f64,
-        /// Multiprocessors that had work.
+        /// Share of time in which the multiprocessors had work.
         sm_percent: f64,
-        /// Tensor cores that had work.
+        /// Share of time in which the tensor cores had work.
         tensor_percent: Option<f64>,
     },
-    /// Kernels have run for minutes without a pause, and nothing moves: as of a collective that
-    /// waits for a process which never comes.
+    /// Kernels have run for minutes without a pause, and nothing moves, as in a collective
+    /// operation that waits for a process that never arrives.
     SuspectedHang {
-        /// The draw, which is about that of a GPU that a program holds and does not use.
+        /// The power draw, which is close to that of a GPU that is in use but idle.
         power_watts: f64,
-        /// The processes on this GPU.
+        /// The PIDs of the processes on this GPU.
         pids: Vec<u32>,
-        /// Other GPUs of the same job, by NVML's index, where it is the same.
+        /// Other GPUs of the same job that also seem to hang, by NVML's index.
         waiting: Vec<u32>,
-        /// Those of the same job where it is not, unless they are most of its GPUs: what the others
-        /// wait for.
+        /// Processes of the same job on GPUs that do not seem to hang. The other processes probably
+        /// wait for these. Empty if most GPUs of the job do not seem to hang.
         differing: Vec<GpuProcess>,
     },
-    /// Memory is in use that no listed process holds.
+    /// Memory is in use, but belongs to no listed process.
     HeldByNobody {
-        /// How much.
+        /// The memory that belongs to no listed process.
         bytes: u64,
     },
-    /// Its clock or draw has been lower for minutes than is usual for this GPU at the same load,
-    /// and the driver gives no reason.
+    /// The clock or the power draw has been lower for minutes than this GPU's usual value at the
+    /// same load, and the driver reports no reason.
     SlowerThanItself {
-        /// Clock of the multiprocessors now.
+        /// The clock of the multiprocessors now.
         sm_mhz: f64,
-        /// What it is usually at this load.
+        /// The usual clock of the multiprocessors at this load.
         usual_sm_mhz: f64,
-        /// Draw now.
+        /// The power draw of the GPU now.
         power_watts: f64,
-        /// What it is usually at this load.
+        /// The usual power draw of the GPU at this load.
         usual_power_watts: f64,
-        /// GPUs of the same kind with about the same load, which are faster, by NVML's index.
+        /// GPUs of the same model that are faster at about the same load, by NVML's index.
         siblings: Vec<u32>,
     },
-    /// A benchmark has shown that this GPU is slower than it was when its baseline was stored.
+    /// The latest benchmark of this GPU was slower than its baseline.
     BelowBaseline {
-        /// The workload: that which is furthest below.
+        /// The workload that is furthest below its baseline.
         workload: String,
-        /// The type of its elements.
+        /// The element type of the workload.
         dtype: String,
-        /// The latest result, a median.
+        /// The latest result, a median in microseconds.
         median_us: f64,
-        /// The baseline of the same work, a median.
+        /// The baseline of the same workload, a median in microseconds.
         baseline_us: f64,
-        /// When the latest result was measured.
+        /// The time at which the latest result was measured.
         measured_ms: u64,
-        /// When the baseline was measured.
+        /// The time at which the baseline was measured.
         baseline_ms: u64,
     },
-    /// Little memory is left: the next allocation may fail.
+    /// Little memory is free, so the next allocation may fail.
     MemoryNearlyFull {
-        /// What is left.
+        /// Free device memory of the GPU.
         free_bytes: u64,
-        /// Of all.
+        /// Total device memory of the GPU.
         total_bytes: u64,
     },
-    /// Memory in use has grown steadily for half a minute, and will be full within an hour.
+    /// Memory in use has grown steadily for half a minute, and will fill the GPU within an hour.
     MemoryFilling {
-        /// Until it is full, if it goes on like this.
+        /// The time until the memory is full at this rate.
         left_ms: u64,
-        /// How fast it grows.
+        /// The rate at which memory in use grows.
         bytes_per_second: f64,
-        /// The processes that grow, the fastest first.
+        /// The processes that allocate memory, the fastest first.
         growing: Vec<MemoryGrowth>,
     },
-    /// Memory errors that the hardware could not correct, since the driver was loaded.
+    /// The hardware detected memory errors that it could not correct since the driver was loaded.
     EccUncorrected {
-        /// How many.
+        /// The number of uncorrected errors.
         count: u64,
     },
-    /// Rows of memory were replaced by spare ones, or could not be.
+    /// Rows of memory were replaced by spare rows, or could not be replaced.
     RowRemap {
-        /// A reset of the GPU is needed for it to take effect.
+        /// Whether the replacement takes effect only after a reset of the GPU.
         pending: bool,
-        /// There was no spare row left: the board should be replaced.
+        /// Whether no spare row was left, so that the board should be replaced.
         failed: bool,
     },
-    /// Pages of memory wait to be retired, which a reset of the GPU does.
+    /// Pages of memory are waiting to be retired, which needs a reset of the GPU.
     PageRetirementPending,
-    /// The driver asks for this before the GPU is used again.
+    /// The driver requests a recovery before the GPU is used again.
     RecoveryNeeded {
-        /// What.
+        /// The recovery that the driver requests.
         action: RecoveryAction,
     },
-    /// `NVLinks` that should be up are down.
+    /// NVLinks are down that should be up.
     NvLinkDown {
-        /// Their numbers.
+        /// The numbers of these links.
         links: Vec<u32>,
     },
-    /// The PCIe link has fewer lanes than board and slot could do.
+    /// The PCIe link has fewer lanes than board and slot support.
     PcieDegraded {
-        /// Lanes now.
+        /// Number of lanes in use now.
         width: u32,
-        /// Lanes possible.
+        /// Number of lanes that board and slot support.
         max_width: u32,
     },
 }
 
 impl ConditionKind {
-    /// Returns how much the condition matters. Xids have their severity in their own table.
+    /// Returns the severity of the condition. The severity of an Xid is in the table of Xids.
     pub fn severity(&self) -> Severity {
         match self {
             Self::Throttled { reasons, .. } => {
@@ -181,7 +181,8 @@ impl ConditionKind {
             | Self::HeldIdle { .. }
             | Self::HardlyUsed { .. }
             | Self::HeldByNobody { .. } => Severity::Notice,
-            // Nobody can do much in less than a minute.
+            // The condition is critical when less than a minute remains, because that is too short
+            // to react.
             Self::MemoryFilling {
                 left_ms: ..60_000, ..
             }
@@ -195,21 +196,21 @@ impl ConditionKind {
     }
 }
 
-/// A process on a GPU.
+/// A process on one of the GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuProcess {
-    /// NVML's index.
+    /// NVML's index of the GPU.
     pub gpu: u32,
-    /// The process.
+    /// The PID of the process.
     pub pid: u32,
 }
 
-/// How fast the memory of one process grows.
+/// The memory growth of one process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MemoryGrowth {
-    /// The process.
+    /// The PID of the process.
     pub pid: u32,
-    /// Over the last half minute.
+    /// The growth rate over the last half minute.
     pub bytes_per_second: f64,
 }
 

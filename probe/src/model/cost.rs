@@ -1,4 +1,4 @@
-//! What a command, a cell of a notebook or a part of a program took of the GPUs.
+//! The GPU use of a command, a notebook's cell or a part of a program.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,126 +7,136 @@ use ts_rs::TS;
 use super::Mark;
 use crate::{owner::clean_line, stat::Spread, units::three_digits_of, usage::Joules};
 
-/// Bytes in notebooks are whole multiples of this, so that two runs of a cell differ in nothing
-/// where they differ in little.
+/// Stored amounts of memory are multiples of this size, so that small differences between two runs
+/// of a cell do not change the notebook file.
 const STORED_BYTES: f64 = 1024.0 * 1024.0;
 
-/// What something took of the GPUs, with all that its processes have started: `gpumon run --json`,
-/// and a measurement of the Python package. Where nothing of it held a GPU, `gpus` is empty.
+/// The GPU use of a measurement, including all processes that it started: the output of `gpumon run
+/// --json` and of the Python package. `gpus` is empty if the measurement used no GPU.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Cost {
-    /// The version of this form: 1.
+    /// The version of this format: 1.
     pub version: u32,
-    /// What was measured, as it was named; `null` where it was not.
+    /// The name of the measurement, or `null` if it has none.
     pub name: Option<String>,
-    /// When it began, in milliseconds since 1970.
+    /// The time at which the measurement started, in milliseconds since 1970.
     pub started_ms: u64,
-    /// When it was over; of what still runs, until when this tells of it.
+    /// The time at which the measurement ended, in milliseconds since 1970. For a running
+    /// measurement, the time of the latest data.
     pub ended_ms: u64,
-    /// How long that was, in seconds.
+    /// The duration of the measurement, in seconds.
     pub duration_s: f64,
-    /// Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does
-    /// not tell.
+    /// Time in which the measurement's GPU kernels ran, summed over GPUs, in seconds; `null` if the
+    /// driver does not report it.
     pub gpu_s: Option<f64>,
-    /// The most memory that it held at once, over all GPUs; `null` where the driver does not tell.
+    /// The peak device memory, summed over all GPUs; `null` if the driver does not report it.
     pub peak_memory_bytes: Option<u64>,
-    /// How much more, or less, it held at its end than before; `null` where its processes have
+    /// The device memory at the end minus that before the start; `null` if the processes have
     /// ended, too.
     pub memory_change_bytes: Option<i64>,
-    /// Energy of the GPUs while it held them: exact where it held them alone, but for the sample in
-    /// which it came or left; else a range. `null` where power is not told.
+    /// Energy of the GPUs while the measurement used them. The energy is exact for GPUs without
+    /// other users, except for the first and the last sample, and otherwise a range. `null` if
+    /// power is not reported.
     pub energy_joules: Option<Joules>,
-    /// Whether others held one of its GPUs at the same time.
+    /// Whether other processes used one of the GPUs at the same time.
     pub shared: bool,
-    /// What it took of each GPU that it held, by index.
+    /// The use of each GPU, by index.
     pub gpus: Vec<GpuCost>,
     /// Driver errors of these GPUs.
     pub xids: Vec<CostXid>,
-    /// The moments that were marked meanwhile.
+    /// The moments that were marked during the measurement.
     pub marks: Vec<CostMark>,
-    /// What is not known, and why, in sentences.
+    /// Missing data with the reasons, as sentences.
     pub lost: Vec<String>,
 }
 
-/// What something took of one GPU.
+/// The part of a measurement's GPU use that is on one GPU.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS, JsonSchema)]
 pub struct GpuCost {
-    /// NVML's index.
+    /// NVML's index of the GPU.
     pub index: u32,
-    /// Its UUID, where the driver has told it.
+    /// The GPU's UUID, if the driver reports it.
     pub uuid: Option<String>,
-    /// Its name, where the driver has told it.
+    /// The GPU's name, if the driver reports it.
     pub name: Option<String>,
-    /// How long a process of it held the GPU, in seconds.
+    /// The time during which a process of the measurement was on the GPU, in seconds.
     pub held_s: f64,
-    /// Time in which its kernels ran, in seconds: of a GPU that it held alone as the driver records
-    /// it five times a second (`NVML_GPU_UTILIZATION_SAMPLES`), else by the shares of its processes
-    /// (`smUtil`).
+    /// Time in which the measurement's kernels ran, in seconds. For a GPU without other users, from
+    /// the driver's records of five values per second (`NVML_GPU_UTILIZATION_SAMPLES`), otherwise
+    /// from the shares of the processes (`smUtil`).
     pub gpu_s: Option<f64>,
-    /// Multiprocessors that had work, while it held the GPU, with what others did there (GPM's
-    /// `SM_UTIL`); `null` before Hopper.
+    /// Share of time in which the multiprocessors had work while the measurement used the GPU,
+    /// including the work of other processes (GPM's `SM_UTIL`); `null` before Hopper.
     pub sm_percent: Option<Spread>,
-    /// The same of the tensor cores (`ANY_TENSOR_UTIL`).
+    /// Share of time in which the tensor cores had work, including that of other processes
+    /// (`ANY_TENSOR_UTIL`).
     pub tensor_percent: Option<Spread>,
-    /// The same of the bandwidth of device memory (`DRAM_BW_UTIL`).
+    /// Used share of the bandwidth of device memory, including that of other processes
+    /// (`DRAM_BW_UTIL`).
     pub dram_percent: Option<Spread>,
-    /// As of the whole, on this GPU.
+    /// The peak device memory on this GPU; `null` if the driver does not report it.
     pub peak_memory_bytes: Option<u64>,
-    /// As of the whole, on this GPU.
+    /// The device memory on this GPU at the end minus that before the start; `null` if the
+    /// processes have ended, too.
     pub memory_change_bytes: Option<i64>,
-    /// As of the whole, on this GPU.
+    /// Energy of this GPU while the measurement used it, a range if other processes used it at the
+    /// same time; `null` if power is not reported.
     pub energy_joules: Option<Joules>,
-    /// Whether others held it at the same time.
+    /// Whether other processes used this GPU at the same time.
     pub shared: bool,
-    /// What crossed the PCIe link to the GPU while it held it, of whomever.
+    /// Data that crossed the PCIe link to the GPU while the measurement used it, including that of
+    /// other processes.
     pub pcie_rx_bytes: Option<u64>,
-    /// The same from the GPU.
+    /// Data that crossed the PCIe link from the GPU while the measurement used it, including that
+    /// of other processes.
     pub pcie_tx_bytes: Option<u64>,
-    /// What crossed all NVLinks to the GPU while it held it, of whomever.
+    /// Data that crossed all NVLinks to the GPU while the measurement used it, including that of
+    /// other processes.
     pub nvlink_rx_bytes: Option<u64>,
-    /// The same from the GPU.
+    /// Data that crossed all NVLinks from the GPU while the measurement used it, including that of
+    /// other processes.
     pub nvlink_tx_bytes: Option<u64>,
-    /// What was the matter with the GPU while it held it, the first first.
+    /// Conditions of the GPU while the measurement used it, the earliest first.
     pub conditions: Vec<CostCondition>,
 }
 
-/// A condition of a GPU while something held it.
+/// A condition of a GPU while a measurement used it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 pub struct CostCondition {
-    /// Its kind, as `condition` of samples.
+    /// The kind of the condition, as in `condition` of samples.
     pub kind: String,
-    /// What it was, as it was told last.
+    /// The latest text of the condition.
     pub text: String,
-    /// Since when it mattered here, in milliseconds since 1970.
+    /// The start of the condition within the measurement, in milliseconds since 1970.
     pub from_ms: u64,
-    /// Until when.
+    /// The end of the condition within the measurement, in milliseconds since 1970.
     pub to_ms: u64,
 }
 
-/// A driver error.
+/// A driver error during a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 pub struct CostXid {
-    /// When it was reported, in milliseconds since 1970.
+    /// The time at which the driver reported the error, in milliseconds since 1970.
     pub at_ms: u64,
-    /// NVML's index of the GPU, where the driver has told it.
+    /// NVML's index of the GPU, if the driver reports it.
     pub gpu: Option<u32>,
-    /// NVIDIA's number.
+    /// NVIDIA's number of the error.
     pub xid: u32,
-    /// What it means, and what to do about it.
+    /// The meaning of the error and its remedy.
     pub text: String,
 }
 
-/// A moment that was marked.
+/// A moment that was marked during a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 pub struct CostMark {
-    /// When, in milliseconds since 1970.
+    /// The time of the mark, in milliseconds since 1970.
     pub at_ms: u64,
-    /// As [`Mark::text`].
+    /// The text of the mark.
     pub text: String,
 }
 
 impl CostMark {
-    /// What somebody says about a moment, in as many characters as a server takes.
+    /// Returns a mark with the text in one line, cut to the length that servers accept.
     pub fn read(at_ms: u64, text: &str) -> Self {
         Self {
             at_ms,
@@ -137,7 +147,6 @@ impl CostMark {
         }
     }
 
-    /// Of a mark at a moment.
     pub fn new(at_ms: u64, mark: &Mark) -> Self {
         Self {
             at_ms,
@@ -146,64 +155,63 @@ impl CostMark {
     }
 }
 
-/// What the last run of a notebook's cell took of the GPUs, as it is kept in the notebook:
+/// The GPU use of the last run of a notebook's cell, as stored in the notebook:
 /// `cell.metadata.gpumon`.
 ///
-/// Times and energy are rounded to three digits and memory to MiB, so that a notebook that is run
-/// again differs little.
+/// Times and energy are rounded to three digits and memory to MiB, so that running a notebook again
+/// changes little in its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct StoredCost {
-    /// The version of this form: 1.
+    /// The version of this format: 1.
     pub version: u32,
-    /// How long the cell ran, in seconds.
+    /// The duration of the run, in seconds.
     pub duration_s: f64,
-    /// Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does
-    /// not tell.
+    /// Time in which GPU kernels of the cell ran, summed over GPUs, in seconds; `null` if the
+    /// driver does not report it.
     pub gpu_s: Option<f64>,
-    /// The most memory that the kernel held at once, over all GPUs; `null` where the driver does
-    /// not tell.
+    /// The peak device memory of the notebook's kernel, summed over all GPUs; `null` if the driver
+    /// does not report it.
     pub peak_memory_bytes: Option<f64>,
-    /// How much more, or less, it held after the run than before.
+    /// The device memory of the notebook's kernel after the run minus that before the run.
     pub memory_change_bytes: Option<f64>,
-    /// Energy of the GPUs while it held them, in joules; where others held them, too, with what
-    /// these used. `null` where power is not told.
+    /// Energy of the GPUs while the notebook's kernel used them, in joules, including the share of
+    /// other processes. `null` if power is not reported.
     pub energy_joules: Option<f64>,
-    /// Whether others held one of its GPUs at the same time.
+    /// Whether other processes used one of the GPUs at the same time.
     pub shared: bool,
-    /// The names of the GPUs that it held, by index.
+    /// The names of the GPUs that the kernel used, by index.
     pub gpus: Vec<String>,
-    /// The run that this is the cost of. If it is missing, as in entries of older versions, or is
-    /// not the cell's current run, this is the cost of an earlier run.
+    /// The run that this cost belongs to. If it is missing, as in entries of older versions, or is
+    /// not the cell's current run, the cost is that of an earlier run.
     pub run: Option<CellRun>,
 }
 
-/// A run of a notebook's cell, identified by what the cell itself records.
-/// `tests/stored-cost-runs.json` has cases of how a run is compared with a cell.
+/// A run of a notebook's cell, identified by data of the cell itself. `tests/stored-cost-runs.json`
+/// has test cases for the comparison of a run with a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct CellRun {
-    /// The CRC-32 of the source in UTF-8.
+    /// The CRC-32 of the cell's source in UTF-8.
     pub source_crc32: u32,
     /// The cell's `execution_count`; `null` if it has none.
     pub execution_count: Option<u32>,
-    /// When the run started: `metadata.execution["iopub.execute_input"]` of the cell; `null` if it
-    /// is not recorded.
+    /// The time at which the run started: `metadata.execution["iopub.execute_input"]` of the cell;
+    /// `null` if it is not recorded.
     pub started: Option<String>,
 }
 
 impl StoredCost {
-    /// The version of the form.
     pub const VERSION: u32 = 1;
-    /// Thirty years.
+    /// The longest plausible duration, about thirty years.
     const LONGEST_S: f64 = 1e9;
-    /// Eight pebibytes.
+    /// The largest plausible amount of memory, eight pebibytes.
     const MOST_BYTES: f64 = 9_007_199_254_740_992.0;
-    /// What a power station supplies in a week.
+    /// The largest plausible energy, about the output of a power station in a week.
     const MOST_JOULES: f64 = 1e15;
-    /// GPUs of one cell.
+    /// The largest plausible number of GPUs of one cell.
     const MOST_GPUS: usize = 1024;
 
-    /// Whether the numbers are within what a cell can cost; a file can say anything. The page has
-    /// the same limits.
+    /// Returns `true` if all numbers are plausible, because a notebook file can contain any number.
+    /// The page has the same limits.
     pub fn is_possible(&self) -> bool {
         let is_within = |value: f64, most: f64| (0.0..=most).contains(&value);
         let is_absent_or =
@@ -216,9 +224,10 @@ impl StoredCost {
             && self.gpus.len() <= Self::MOST_GPUS
     }
 
-    /// Returns what a notebook stores of a cost, except for the run; `None` if no GPU was held.
+    /// Converts a cost to the form stored in a notebook, without the run. Returns `None` if no GPU
+    /// was used.
     pub fn new(cost: &Cost) -> Option<Self> {
-        // Adding 0 turns -0 into 0, which would be another text in a file.
+        // Adding 0 turns -0 into 0, because -0 would be written differently.
         let whole_mib = |bytes: f64| (bytes / STORED_BYTES).round() * STORED_BYTES + 0.0;
         let gpus: Vec<_> = cost
             .gpus

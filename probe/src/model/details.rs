@@ -1,4 +1,4 @@
-//! What changes slowly about a GPU: its health, its counters of errors, its settings and its links.
+//! Slowly changing readings of a GPU: health, error counters, settings and links.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,308 +6,313 @@ use ts_rs::TS;
 
 use super::{Absence, Reading, reading::absent};
 
-/// What changes slowly about one GPU. Read every ten seconds, since much of it costs more than all
-/// the rest.
+/// Slowly changing readings of one GPU. They are read every ten seconds, because many of them take
+/// longer than all readings of a sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuDetails {
-    /// NVML's index.
+    /// NVML's index of the GPU.
     pub index: u32,
-    /// Its UUID, where the driver has told it.
+    /// The GPU's UUID, if the driver reports it.
     pub uuid: Option<String>,
-    /// When it was read.
+    /// The time of the readings.
     pub at_ms: u64,
-    /// Settings.
+    /// The modes that the GPU is set to.
     pub modes: Modes,
-    /// Settings of the clocks.
+    /// The application clocks that are set.
     pub application_clocks: ApplicationClocks,
-    /// The power limit that was asked for (`nvmlDeviceGetPowerManagementLimit`); the one in force
+    /// The power limit that was requested (`nvmlDeviceGetPowerManagementLimit`); the limit in force
     /// can be lower.
     pub requested_power_limit_watts: Reading<f64>,
-    /// For how long something held the clocks down since the driver was loaded
+    /// The time with reduced clocks since the driver was loaded, by reason
     /// (`NVML_FI_DEV_PERF_POLICY_*`).
     pub throttled: ThrottledTimes,
-    /// Memory errors.
+    /// Counters of memory errors.
     pub ecc: Ecc,
-    /// Pages that were taken out of use; boards before Ampere (`nvmlDeviceGetRetiredPages`).
+    /// Retired pages, on boards before Ampere (`nvmlDeviceGetRetiredPages`).
     pub retired_pages: Reading<RetiredPages>,
-    /// Rows that were replaced by spare ones; Ampere and later (`nvmlDeviceGetRemappedRows`).
+    /// Remapped rows, on Ampere and later (`nvmlDeviceGetRemappedRows`).
     pub remapped_rows: Reading<RemappedRows>,
-    /// The window through which the host reaches device memory (`nvmlDeviceGetBAR1MemoryInfo`).
+    /// The window through which the host maps device memory (`nvmlDeviceGetBAR1MemoryInfo`).
     pub bar1: Reading<Bar1>,
-    /// Counter: PCIe packets that had to be sent again (`nvmlDeviceGetPcieReplayCounter`).
+    /// Counter of retransmitted PCIe packets (`nvmlDeviceGetPcieReplayCounter`).
     pub pcie_replays_total: Reading<u64>,
-    /// Each `NVLink`; empty where there is none.
+    /// All NVLinks of the GPU; empty if it has none.
     pub nvlinks: Reading<Vec<NvLink>>,
-    /// The `NVLink` fabric of an `NVSwitch` system (`nvmlDeviceGetGpuFabricInfoV`).
+    /// The NVLink fabric of an `NVSwitch` system (`nvmlDeviceGetGpuFabricInfoV`).
     pub fabric: Reading<Fabric>,
     /// Whether the coherent link to a Grace CPU is on (`nvmlDeviceGetC2cModeInfoV`).
     pub c2c_enabled: Reading<bool>,
-    /// What the driver asks for (`NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`).
+    /// The recovery that the driver requests (`NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`).
     pub recovery_action: Reading<RecoveryAction>,
-    /// Every fan, in NVML's order.
+    /// All fans of the GPU, in NVML's order.
     pub fans: Reading<Vec<Fan>>,
-    /// Finished and running processes as the driver accounts for them, where accounting is on
-    /// (`nvmlDeviceGetAccountingStats`); the newest 64.
+    /// The newest 64 finished and running processes in the driver's accounting, if accounting is on
+    /// (`nvmlDeviceGetAccountingStats`).
     pub accounting: Reading<Vec<AccountedProcess>>,
 }
 
-/// Settings.
+/// The modes that a GPU is set to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Modes {
-    /// The driver keeps the GPU initialized without clients (`nvmlDeviceGetPersistenceMode`).
+    /// Whether the driver keeps the GPU initialized without clients
+    /// (`nvmlDeviceGetPersistenceMode`).
     pub persistence: Reading<bool>,
-    /// Who may compute (`nvmlDeviceGetComputeMode`).
+    /// The compute mode, which limits the processes on the GPU (`nvmlDeviceGetComputeMode`).
     pub compute: Reading<ComputeMode>,
-    /// Error correction now, and after the next reset (`nvmlDeviceGetEccMode`).
+    /// Whether ECC is on (`nvmlDeviceGetEccMode`).
     pub ecc: Reading<Mode>,
-    /// Multi-Instance GPU now, and after the next reset (`nvmlDeviceGetMigMode`).
+    /// Whether Multi-Instance GPU (MIG) is on (`nvmlDeviceGetMigMode`).
     pub mig: Reading<Mode>,
-    /// Process accounting (`nvmlDeviceGetAccountingMode`).
+    /// Whether process accounting is on (`nvmlDeviceGetAccountingMode`).
     pub accounting: Reading<bool>,
-    /// A display is connected and drawn to (`nvmlDeviceGetDisplayActive`).
+    /// Whether a display is connected and in use (`nvmlDeviceGetDisplayActive`).
     pub display_active: Reading<bool>,
-    /// Confidential computing, of the whole system (`nvmlSystemGetConfComputeState`).
+    /// The state of confidential computing in the whole system (`nvmlSystemGetConfComputeState`).
     pub confidential_compute: Reading<ConfidentialCompute>,
 }
 
-/// A setting that changes with a reset.
+/// A mode that changes at the next reset of the GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Mode {
-    /// Now.
+    /// The mode that is in force now.
     pub current: bool,
-    /// After the next reset.
+    /// The mode after the next reset.
     pub pending: bool,
 }
 
-/// `nvmlComputeMode_t`.
+/// The values of NVML's `nvmlComputeMode_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComputeMode {
-    /// Everybody may.
+    /// Any number of processes may use the GPU.
     Default,
-    /// One process at a time.
+    /// One process at a time may use the GPU.
     ExclusiveProcess,
-    /// Nobody may.
+    /// No process may use the GPU.
     Prohibited,
 }
 
 /// The state of confidential computing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ConfidentialCompute {
-    /// It is on.
+    /// Whether confidential computing is on.
     pub enabled: bool,
-    /// In development mode, which protects nothing.
+    /// Whether the system is in development mode, which protects nothing.
     pub devtools: bool,
 }
 
-/// Clocks that a user asked for (`nvmlDeviceGetApplicationsClock`); newer drivers have given them
-/// up.
+/// Clocks that a user requested (`nvmlDeviceGetApplicationsClock`); newer drivers do not support
+/// them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ApplicationClocks {
-    /// Graphics engine.
+    /// Requested clock of the graphics engine.
     pub graphics_mhz: Reading<u32>,
-    /// Device memory.
+    /// Requested clock of device memory.
     pub memory_mhz: Reading<u32>,
 }
 
-/// For how long each thing held the clocks down. Counters in seconds, since the driver was loaded.
+/// The time with reduced clocks by reason, as counters in seconds since the driver was loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ThrottledTimes {
-    /// The power limit.
+    /// Time with reduced clocks because of the power limit.
     pub power_seconds_total: Reading<f64>,
-    /// Heat.
+    /// Time with reduced clocks because of the temperature.
     pub thermal_seconds_total: Reading<f64>,
-    /// In step with the slowest GPU of a sync boost group.
+    /// Time with reduced clocks to match the slowest GPU of a sync boost group.
     pub sync_boost_seconds_total: Reading<f64>,
-    /// The board's limit.
+    /// Time with reduced clocks because of the board's limit.
     pub board_limit_seconds_total: Reading<f64>,
-    /// Too little to do for higher clocks.
+    /// Time with reduced clocks because of low utilization.
     pub low_utilization_seconds_total: Reading<f64>,
-    /// The voltage that the chip bears.
+    /// Time with reduced clocks because of the chip's reliable voltage.
     pub reliability_seconds_total: Reading<f64>,
 }
 
-/// Memory errors: since the driver was loaded (volatile), and in the board's life (aggregate).
+/// Memory errors since the driver was loaded (volatile) and over the lifetime of the board
+/// (aggregate).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Ecc {
-    /// Since the driver was loaded (`nvmlDeviceGetTotalEccErrors`).
+    /// Errors since the driver was loaded (`nvmlDeviceGetTotalEccErrors`).
     pub volatile: EccCounts,
-    /// In the board's life.
+    /// Errors over the lifetime of the board (`nvmlDeviceGetTotalEccErrors`).
     pub aggregate: EccCounts,
-    /// Volatile counts by place (`nvmlDeviceGetMemoryErrorCounter`); places that the board does not
-    /// count are left out.
+    /// Volatile counts by location (`nvmlDeviceGetMemoryErrorCounter`), without locations that the
+    /// board does not count.
     pub volatile_by_location: Reading<Vec<EccLocation>>,
-    /// Aggregate counts by place.
+    /// Aggregate counts by location (`nvmlDeviceGetMemoryErrorCounter`).
     pub aggregate_by_location: Reading<Vec<EccLocation>>,
 }
 
 /// Counters of memory errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct EccCounts {
-    /// Corrected by the hardware.
+    /// Errors that the hardware corrected.
     pub corrected_total: Reading<u64>,
-    /// Not corrected.
+    /// Errors that the hardware could not correct.
     pub uncorrected_total: Reading<u64>,
 }
 
-/// Memory errors at one place.
+/// Memory errors at one location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct EccLocation {
-    /// `device_memory`, `sram`, `l1_cache`, `l2_cache`, `register_file`, `texture_memory`,
-    /// `texture_shm`, or `cbu`.
+    /// The location: `device_memory`, `sram`, `l1_cache`, `l2_cache`, `register_file`,
+    /// `texture_memory`, `texture_shm` or `cbu`.
     pub location: String,
-    /// Corrected by the hardware.
+    /// Errors that the hardware corrected.
     pub corrected_total: u64,
-    /// Not corrected.
+    /// Errors that the hardware could not correct.
     pub uncorrected_total: u64,
 }
 
 /// Pages that were taken out of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RetiredPages {
-    /// After several corrected errors.
+    /// Pages retired after several corrected errors.
     pub single_bit: u32,
-    /// After an uncorrected error.
+    /// Pages retired after an uncorrected error.
     pub double_bit: u32,
-    /// More wait for a reset of the GPU.
+    /// Whether more pages will be retired at the next reset of the GPU.
     pub pending: bool,
 }
 
-/// Rows that were replaced by spare ones.
+/// Rows that were replaced by spare rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RemappedRows {
-    /// After corrected errors.
+    /// Rows remapped after corrected errors.
     pub correctable: u32,
-    /// After uncorrected errors.
+    /// Rows remapped after uncorrected errors.
     pub uncorrectable: u32,
-    /// One waits for a reset of the GPU.
+    /// Whether a row will be remapped at the next reset of the GPU.
     pub pending: bool,
-    /// One could not be replaced.
+    /// Whether a row could not be remapped.
     pub failed: bool,
-    /// Banks by how many spare rows they have left (`nvmlDeviceGetRowRemapperHistogram`).
+    /// Numbers of memory banks by their remaining spare rows (`nvmlDeviceGetRowRemapperHistogram`).
     pub spare: Option<SpareRows>,
 }
 
-/// Banks of memory by how many spare rows they have left.
+/// Numbers of memory banks by their remaining spare rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct SpareRows {
-    /// All.
+    /// Banks with all spare rows left.
     pub max: u32,
-    /// Most.
+    /// Banks with most spare rows left.
     pub high: u32,
-    /// Some.
+    /// Banks with some spare rows left.
     pub partial: u32,
-    /// Few.
+    /// Banks with few spare rows left.
     pub low: u32,
-    /// None.
+    /// Banks with no spare rows left.
     pub none: u32,
 }
 
-/// The window through which the host reaches device memory.
+/// The window through which the host maps device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Bar1 {
-    /// Its size.
+    /// The size of the window.
     pub total_bytes: u64,
-    /// Mapped.
+    /// The part of the window that is mapped.
     pub used_bytes: u64,
 }
 
-/// One `NVLink` of a GPU.
+/// One NVLink of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct NvLink {
-    /// Its number.
+    /// The number of the link.
     pub link: u32,
-    /// Whether it is up (`nvmlDeviceGetNvLinkState`).
+    /// Whether the link is up (`nvmlDeviceGetNvLinkState`).
     pub active: Reading<bool>,
-    /// Its version, as `4.0` (`nvmlDeviceGetNvLinkVersion`).
+    /// The NVLink version, such as `4.0` (`nvmlDeviceGetNvLinkVersion`).
     pub version: Reading<String>,
-    /// Its speed in bytes per second each way (`NVML_FI_DEV_NVLINK_GET_SPEED`).
+    /// The speed of the link in each direction, in bytes per second
+    /// (`NVML_FI_DEV_NVLINK_GET_SPEED`).
     pub bytes_per_second: Reading<f64>,
-    /// What is at its other end (`nvmlDeviceGetNvLinkRemoteDeviceType`).
+    /// The kind of device at the other end (`nvmlDeviceGetNvLinkRemoteDeviceType`).
     pub remote: Reading<NvLinkRemote>,
-    /// The PCI bus id of what is at its other end (`nvmlDeviceGetNvLinkRemotePciInfo_v2`).
+    /// The PCI bus ID of the device at the other end (`nvmlDeviceGetNvLinkRemotePciInfo_v2`).
     pub remote_pci_bus_id: Reading<String>,
-    /// Counter: data sent, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX`, per link).
+    /// Counter of data sent, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX`, per link).
     pub tx_bytes_total: Reading<u64>,
-    /// Counter: data received, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX`, per link).
+    /// Counter of data received, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX`, per link).
     pub rx_bytes_total: Reading<u64>,
-    /// Counter: errors of the three kinds below.
+    /// Counter of errors: the sum of replays, recoveries and CRC errors.
     pub errors_total: Reading<u64>,
-    /// Counter: packets that had to be sent again (`NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY`).
+    /// Counter of packets that were sent again (`NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY`).
     #[serde(default = "not_read")]
     pub replays_total: Reading<u64>,
-    /// Counter: the link was trained anew (`NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY`).
+    /// Counter of recoveries, in which the link was trained again
+    /// (`NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY`).
     #[serde(default = "not_read")]
     pub recoveries_total: Reading<u64>,
-    /// Counter: packets with a wrong checksum (`NVML_FI_DEV_NVLINK_ERROR_DL_CRC`).
+    /// Counter of packets with a wrong checksum (`NVML_FI_DEV_NVLINK_ERROR_DL_CRC`).
     #[serde(default = "not_read")]
     pub crc_errors_total: Reading<u64>,
 }
 
-/// Recordings of earlier versions do not have it.
+/// Returns the default of counters that recordings of earlier versions do not contain.
 fn not_read() -> Reading<u64> {
     Reading::Absent(Absence::NotReadYet)
 }
 
-/// What is at the other end of an `NVLink`.
+/// The kind of device at the other end of an NVLink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NvLinkRemote {
-    /// Another GPU.
+    /// The link leads to another GPU.
     Gpu,
-    /// An IBM NPU.
+    /// The link leads to an IBM NPU.
     Npu,
-    /// An `NVSwitch`.
+    /// The link leads to an `NVSwitch`.
     Switch,
-    /// The driver does not know.
+    /// The driver reports no device.
     Unknown,
 }
 
-/// The `NVLink` fabric.
+/// The NVLink fabric of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Fabric {
-    /// How far the GPU's registration has come.
+    /// The state of the GPU's registration with the fabric.
     pub state: FabricState,
-    /// The fabric manager's `nvmlReturn_t` once it has completed; 0 is success.
+    /// The `nvmlReturn_t` of the completed registration; 0 is success.
     pub status: u32,
-    /// The fabric's UUID.
+    /// The UUID of the fabric.
     pub cluster_uuid: String,
-    /// GPUs of one clique reach each other.
+    /// The ID of the clique. GPUs of one clique can communicate.
     pub clique_id: u32,
 }
 
-/// `nvmlGpuFabricState_t`.
+/// The values of NVML's `nvmlGpuFabricState_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FabricState {
-    /// There is no fabric.
+    /// The GPU has no fabric.
     NotSupported,
-    /// Nobody has begun.
+    /// The registration has not started.
     NotStarted,
-    /// It waits for the fabric manager.
+    /// The GPU is waiting for the fabric manager.
     InProgress,
-    /// It is done; its status tells how well.
+    /// The registration is complete; `status` contains the result.
     Completed,
 }
 
-/// What the driver asks for before the GPU is used again (`nvmlDeviceGpuRecoveryAction_t`).
+/// The recovery that the driver requests before the GPU is used again
+/// (`nvmlDeviceGpuRecoveryAction_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryAction {
-    /// Nothing.
+    /// No recovery is needed.
     None,
-    /// Reset the GPU.
+    /// Reset the GPU before using it.
     GpuReset,
-    /// Reboot the machine.
+    /// Reboot the machine before using the GPU.
     NodeReboot,
-    /// End the programs that use peer-to-peer, and leave no new one in.
+    /// Stop the programs that use peer-to-peer transfers, and start no new ones.
     DrainP2p,
     /// Let running programs end, then reset the GPU.
     DrainAndReset,
 }
 
 impl RecoveryAction {
-    /// Every action, by NVML's number.
+    /// All actions, ordered by NVML's number.
     pub const ALL: [Self; 5] = [
         Self::None,
         Self::GpuReset,
@@ -317,31 +322,31 @@ impl RecoveryAction {
     ];
 }
 
-/// One fan.
+/// A fan of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Fan {
-    /// Percent of its full speed (`nvmlDeviceGetFanSpeed_v2`).
+    /// Speed in percent of the full speed (`nvmlDeviceGetFanSpeed_v2`).
     pub speed_percent: Reading<f64>,
-    /// Turns per minute (`nvmlDeviceGetFanSpeedRPM`).
+    /// Speed in revolutions per minute (`nvmlDeviceGetFanSpeedRPM`).
     pub rpm: Reading<u32>,
 }
 
-/// A process as the driver accounts for it.
+/// A process in the driver's accounting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct AccountedProcess {
-    /// Its PID.
+    /// The PID of the process.
     pub pid: u32,
-    /// Whether it still runs.
+    /// Whether the process is still running.
     pub running: bool,
-    /// Time in which its kernels ran, over its life.
+    /// Share of the process's lifetime in which its kernels ran.
     pub gpu_percent: Reading<f64>,
-    /// Time in which it read or wrote device memory, over its life.
+    /// Share of the process's lifetime in which it read or wrote device memory.
     pub memory_percent: Reading<f64>,
-    /// The most memory it held.
+    /// The process's peak device memory.
     pub max_memory_bytes: Reading<u64>,
-    /// How long it ran; 0 while it runs.
+    /// The lifetime of the process; 0 while it runs.
     pub time_ms: u64,
-    /// When it started.
+    /// The time at which the process started, in microseconds since 1970.
     pub started_us: u64,
 }
 
@@ -355,7 +360,7 @@ absent! {
 }
 
 impl GpuDetails {
-    /// Details of which nothing is known, for one reason.
+    /// Returns details whose readings are all absent for the given reason.
     pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, reason: &Absence) -> Self {
         absent!(reason; Self { index, uuid, at_ms }; modes, application_clocks, requested_power_limit_watts, throttled,
             ecc, retired_pages, remapped_rows, bar1, pcie_replays_total, nvlinks, fabric, c2c_enabled, recovery_action,

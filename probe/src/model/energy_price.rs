@@ -1,4 +1,4 @@
-//! The price of energy, which adds costs to amounts of energy.
+//! The price of energy, for the costs in reports.
 
 use std::str::FromStr;
 
@@ -8,26 +8,26 @@ use ts_rs::TS;
 
 use crate::untrusted::escaped;
 
-/// The longest name of a currency.
+/// The maximum length of a currency's name.
 const LONGEST_CURRENCY: usize = 8;
 const KWH_JOULES: f64 = 3.6e6;
 
-/// The unit that a price ends with, behind a slash.
+/// The unit that a price ends with, after a slash.
 const UNIT: &str = "kWh";
 
-/// The price of a kilowatt hour, given such as `0.30/kWh`, `$0.30/kWh` or `0.30 EUR/kWh`.
+/// The price of a kilowatt hour, such as `0.30/kWh`, `$0.30/kWh` or `0.30 EUR/kWh`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct EnergyPrice {
-    /// The number, without its currency.
+    /// The price without its currency.
     pub per_kwh: f64,
-    /// The currency before the number, as `$`; empty if there is none.
+    /// The currency before the number, such as `$`; empty if there is none.
     pub before: String,
-    /// The currency after the number, as ` EUR`; empty if there is none.
+    /// The currency after the number, such as ` EUR`; empty if there is none.
     pub after: String,
 }
 
 impl EnergyPrice {
-    /// Formats the cost of an amount of energy: `0.42 EUR`.
+    /// Formats the cost of an amount of energy, such as `0.42 EUR`.
     #[must_use]
     pub fn format_cost(&self, joules: f64) -> String {
         let cost = joules / KWH_JOULES * self.per_kwh;
@@ -74,7 +74,7 @@ impl FromStr for EnergyPrice {
     }
 }
 
-/// Returns the text before the unit; `None` if it does not end with the unit.
+/// Returns the text before the unit, or `None` if the text does not end with the unit.
 fn strip_unit(text: &str) -> Option<&str> {
     let begin = text.len().checked_sub(UNIT.len())?;
     let amount = text.get(..begin)?.trim_end().strip_suffix('/')?;
@@ -83,7 +83,7 @@ fn strip_unit(text: &str) -> Option<&str> {
         .then(|| amount.trim_end())
 }
 
-/// Returns whether a text can be the name or the sign of a currency.
+/// Returns `true` if the text can be the name or the sign of a currency.
 fn is_currency(text: &str) -> bool {
     text.chars().count() <= LONGEST_CURRENCY
         && escaped(text) == text

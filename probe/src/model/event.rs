@@ -1,4 +1,4 @@
-//! Something that happened at a moment.
+//! Events, which happen at one moment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,30 +7,31 @@ use ts_rs::TS;
 use super::{Alert, Cell, Condition, Health, Reading};
 use crate::{flat, owner::clean_line, tagged};
 
-/// What happened, when, and to which GPU.
+/// An event with its time and its GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Event {
-    /// When it was noticed.
+    /// The time at which the event was noticed.
     pub at_ms: u64,
-    /// The GPU it happened to; `None` where it concerns the machine.
+    /// The GPU of the event, or `null` for an event of the machine.
     pub gpu: Option<GpuRef>,
-    /// What.
+    /// The kind of the event, with its values.
     #[serde(flatten)]
     #[ts(flatten)]
     pub what: EventKind,
 }
 
-/// A GPU by its two names.
+/// A reference to a GPU by index and UUID.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuRef {
-    /// NVML's index.
+    /// NVML's index of the GPU.
     pub index: u32,
-    /// Its UUID, where the driver has told it.
+    /// The GPU's UUID, if the driver reports it.
     pub uuid: Option<String>,
 }
 
 impl Event {
-    /// Whether both tell the same. Who may see more of a process has another name for it.
+    /// Returns `true` if both are the same event. Names of processes are not compared, because they
+    /// depend on what each user may see.
     pub fn is_same(&self, other: &Self) -> bool {
         use EventKind::{ProcessEnded, ProcessStarted};
         let is_alike = match (&self.what, &other.what) {
@@ -42,20 +43,20 @@ impl Event {
     }
 }
 
-/// What happened, told apart by `what`.
+/// The kind of an event, distinguished by the tag `what`.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum EventKind {
-    /// The driver says that the GPU is gone (`NVML_ERROR_GPU_IS_LOST`).
+    /// The driver reports that the GPU is gone (`NVML_ERROR_GPU_IS_LOST`).
     GpuLost,
-    /// A call to the driver for this GPU has not come back.
+    /// A call to the driver for this GPU has not returned.
     GpuHung,
-    /// The driver refuses to open the GPU, or fails every call about it.
+    /// The driver refuses to open the GPU, or fails every call for it.
     GpuFailed {
         /// The meaning of the driver's code, as a clause; empty if there is no explanation.
         #[serde(default)]
         meaning: String,
-        /// What to do about it, as a clause; empty if there is no advice.
+        /// The remedy, as a clause; empty if there is no advice.
         #[serde(default)]
         advice: String,
     },
@@ -67,49 +68,49 @@ pub enum EventKind {
     GpuBack,
     /// The driver reported an error (NVML event, or a line of the kernel's log).
     Xid(XidReport),
-    /// Memory errors were counted since the last look.
+    /// New memory errors were counted since the previous check.
     EccErrors {
-        /// Corrected by the hardware, at no loss.
+        /// Errors that the hardware corrected, without loss of data.
         corrected: u64,
-        /// Not corrected: what was computed with them is wrong, and the program that met one has
-        /// ended.
+        /// Errors that the hardware could not correct. Results computed with this memory are wrong,
+        /// and programs that accessed it were terminated.
         uncorrected: u64,
     },
-    /// Something began to be the matter.
+    /// A condition of the GPU began.
     ConditionBegan(Condition),
-    /// It is over. The condition is as it was last.
+    /// A condition of the GPU ended. The event has the last values of the condition.
     ConditionEnded(Condition),
-    /// A process appeared on the GPU.
+    /// A process started to use the GPU.
     ProcessStarted(ProcessRef),
-    /// A process left the GPU.
+    /// A process stopped using the GPU.
     ProcessEnded(ProcessRef),
     /// MIG was switched on or off, or its instances changed.
     MigChanged,
-    /// The board's power supply changed, as between battery and mains
+    /// The board's power source changed, for example from mains to battery
     /// (`nvmlEventTypePowerSourceChange`).
     PowerSourceChanged,
-    /// The system's clock was set: times before and after this event are not by the same clock.
+    /// The system's clock was set, so that times before and after this event cannot be compared.
     ClockChanged {
-        /// How far, in milliseconds; negative if it was set back.
+        /// The change of the clock in milliseconds; negative if the clock was set back.
         by_ms: i64,
     },
-    /// The workload runner has begun to work here.
+    /// A run of the workload runner started on the GPU.
     RunBegan(Run),
-    /// It has come to its next step.
+    /// A run reached its next step.
     RunStep(Run),
-    /// It is over.
+    /// A run ended on the GPU.
     RunEnded(Run),
-    /// Somebody marked this moment, as the beginning of an epoch.
+    /// A person or a script marked this moment, for example the beginning of an epoch.
     Mark(Mark),
-    /// A notebook's cell was executed; the event is at its end.
+    /// A notebook's cell was executed; the time of the event is the end of the execution.
     Cell(Cell),
-    /// An alert began to fire.
+    /// An alert started to fire.
     AlertFiring(Alert),
-    /// It fires no more. The alert is as it was last.
+    /// An alert stopped firing. The event has the last values of the alert.
     AlertResolved(Alert),
     /// Alerts do not reach a receiver, or a changed alert file has an error.
     AlertProblem {
-        /// What is wrong, and what to do about it, in one sentence for people.
+        /// The problem and its remedy, as a sentence.
         message: String,
     },
 }
@@ -117,15 +118,16 @@ pub enum EventKind {
 /// A moment that a person or a script marked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Mark {
-    /// What they say about it.
+    /// The text of the mark.
     pub text: String,
-    /// Who that was, by the login name; left out where the server cannot tell.
+    /// The login name of the user who set the mark. Omitted if the server cannot determine the
+    /// user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub user: Option<String>,
 }
 
-/// Returns a clause that says what is wrong and, if there is advice, what to do about it.
+/// Joins a meaning and its advice to a clause. The advice may be empty.
 pub fn with_advice(meaning: &str, advice: &str) -> String {
     if advice.is_empty() {
         meaning.to_owned()
@@ -134,7 +136,7 @@ pub fn with_advice(meaning: &str, advice: &str) -> String {
     }
 }
 
-/// What is told where the health of a GPU has become this.
+/// The event that reports a change of a GPU's health to this state.
 impl From<&Health> for EventKind {
     fn from(health: &Health) -> Self {
         match health {
@@ -153,14 +155,15 @@ impl From<&Health> for EventKind {
 }
 
 impl Mark {
-    /// The most characters of a text, which is drawn next to a pointer.
+    /// The maximum number of characters in a mark's text. The page shows the text next to the
+    /// pointer.
     pub const LONGEST_TEXT: usize = 100;
 
-    /// Parses the text of a mark: trims it, and replaces invisible characters and those that
-    /// control terminals.
+    /// Parses the text of a mark: trims it, and replaces invisible characters and terminal control
+    /// characters.
     ///
     /// # Errors
-    /// The text is empty or too long. The error gives the limit.
+    /// Returns an error with the limit if the text is empty or too long.
     pub fn parse_text(text: &str) -> Result<String, String> {
         let text = text.trim();
         let length = text.chars().count();
@@ -174,31 +177,31 @@ impl Mark {
     }
 }
 
-/// An error of the driver, with its meaning. NVIDIA's driver numbers its errors: Xids.
+/// A driver error with its meaning. NVIDIA's driver numbers its errors: Xids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct XidReport {
-    /// NVIDIA's number, or that of gpumon for an error of another driver.
+    /// The number of the Xid, or gpumon's number for an error of another driver.
     pub code: u32,
-    /// The name of an error of another driver; left out for Xids.
+    /// The name of an error of another driver. Omitted for Xids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub name: Option<String>,
-    /// The process it is about, where the driver says so.
+    /// The process that caused the error, if the driver reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub pid: Option<u32>,
-    /// What it means, in a sentence.
+    /// The meaning of the error, as a sentence.
     pub meaning: String,
-    /// What to do about it, in a sentence.
+    /// The remedy, as a sentence.
     pub advice: String,
-    /// The driver's own words, where they were read (the kernel's log).
+    /// The driver's message in the kernel's log, if it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub message: Option<String>,
 }
 
 impl XidReport {
-    /// Returns the number or name, the process and the meaning in a sentence.
+    /// Returns a sentence with the number or name, the process and the meaning.
     pub fn headline(&self) -> String {
         let process = self.pid.map(|pid| format!(" (process {pid})"));
         let process = process.unwrap_or_default();
@@ -208,78 +211,78 @@ impl XidReport {
         }
     }
 
-    /// Returns the same with what to do about it.
+    /// Returns the headline followed by the remedy.
     pub fn text(&self) -> String {
         format!("{} {}", self.headline(), self.advice)
     }
 }
 
-/// A process by what tells it from others.
+/// A reference to a process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ProcessRef {
-    /// Its PID.
+    /// The PID of the process.
     pub pid: u32,
-    /// As [`Process::name`](super::Process::name).
+    /// The script that an interpreter runs, such as `train.py`, otherwise the program's name.
     pub name: Reading<String>,
-    /// As [`Process::program`](super::Process::program).
+    /// The program's name, if `name` is that of a script. Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub program: Option<String>,
-    /// As [`Process::user`](super::Process::user).
+    /// The login name of the process's effective user, or the number if there is no name.
     pub user: Reading<String>,
-    /// As [`Process::started_ms`](super::Process::started_ms).
+    /// The start time of the process.
     pub started_ms: Reading<u64>,
 }
 
-/// A run of the workload runner, as events tell of it.
+/// A run of the workload runner, as shown in events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Run {
-    /// Which; the same in all of its events.
+    /// The ID of the run, which is the same in all of its events.
     pub run: String,
-    /// What kind of work it is.
+    /// The kind of work in the run.
     pub kind: RunKind,
-    /// In a few words, as `copy, triad`.
+    /// A short title, such as `copy, triad`.
     pub title: String,
-    /// What is run now, as `copy`; left out before the first step and at the end.
+    /// The current step, such as `copy`. Omitted before the first step and at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub step: Option<String>,
-    /// Whether it goes on, or how it ended.
+    /// The status of the run.
     pub status: RunStatus,
 }
 
-/// Kinds of work.
+/// The kinds of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
-    /// Workloads, measured and verified.
+    /// A benchmark, which measures workloads and verifies their results.
     Bench,
-    /// Small programs in all their variants.
+    /// The tutorial benchmarks, which run small programs in several variants.
     #[serde(rename = "seeds")]
     Tutorials,
-    /// Work without end, each result of which is checked.
+    /// A stress test that checks every result.
     Burn,
-    /// A demonstration of memory that runs out.
+    /// A demonstration of an out-of-memory situation.
     Oom,
-    /// Known loads, and what was reported of them.
+    /// A self-test, which compares readings with known loads.
     Selftest,
-    /// Something that a terminal announced without saying what.
+    /// A run in a terminal that announced no kind.
     Other,
 }
 
-/// How a run is, or how it ended.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It goes on.
+    /// The run is still in progress.
     Running,
-    /// It is done, and every result was right.
+    /// The run ended, and every result was correct.
     Done,
-    /// A result was wrong, or something failed or was refused.
+    /// A result was wrong, or the run failed or was refused.
     Failed,
-    /// Somebody stopped it.
+    /// A user stopped the run.
     Canceled,
-    /// Whoever announced it fell silent before it ended.
+    /// The program that announced the run stopped reporting before the end.
     Lost,
 }
 

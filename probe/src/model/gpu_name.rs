@@ -1,4 +1,4 @@
-//! GPUs as people name them.
+//! Names by which users identify GPUs.
 
 use std::{fmt, str::FromStr};
 
@@ -15,15 +15,15 @@ use super::{Gpu, Vendor, normal_bus_id};
 pub enum GpuName {
     /// The index among all GPUs of the machine: `3`.
     Index(u32),
-    /// The index among the GPUs of a vendor: `amd:0`.
+    /// The index among the GPUs of one vendor: `amd:0`.
     OfVendor(Vendor, u32),
-    /// A UUID or its beginning, in lower case.
+    /// A UUID or its first characters, in lower case.
     Uuid(String),
-    /// A PCI bus ID, as in `00000000:3B:00.0`.
+    /// A PCI bus ID, such as `00000000:3B:00.0`.
     BusId(String),
 }
 
-/// A text that cannot name a GPU.
+/// The error for a text that is no name of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "'{0}' cannot be a GPU: give an index (0), an index among the GPUs of a vendor (amd:0), a UUID \
@@ -31,7 +31,7 @@ pub enum GpuName {
 )]
 pub struct BadGpuName(String);
 
-/// A name in JSON or TOML.
+/// A GPU's name as written in JSON or TOML.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(
@@ -41,12 +41,13 @@ pub struct BadGpuName(String);
 enum TypedName {
     /// The index among all GPUs of the machine.
     Index(u32),
-    /// An index among the GPUs of a vendor, as amd:0; a UUID or its beginning; or a PCI bus ID.
+    /// An index among the GPUs of a vendor, such as amd:0; a UUID or its first characters; or a PCI
+    /// bus ID.
     Name(String),
 }
 
-/// The beginnings of UUIDs, and the characters that follow besides letters and digits. A GPU
-/// without a UUID of its own is identified by its slot.
+/// The prefixes of UUIDs, each with the characters allowed after it in addition to letters and
+/// digits. A GPU without a UUID of its own is identified by its slot.
 const UUIDS: [(&str, &str); 2] = [("gpu-", "-"), ("pci-", "-:.")];
 
 impl GpuName {
@@ -94,7 +95,7 @@ impl FromStr for GpuName {
         if is_uuid {
             return Ok(Self::Uuid(name));
         }
-        // Without a function it may mean something else: `0:1`.
+        // A text without a function number, such as `0:1`, is too ambiguous for a bus ID.
         let bus_id = normal_bus_id(text).filter(|_| text.contains('.'));
         bus_id.map(Self::BusId).ok_or_else(bad)
     }

@@ -1,4 +1,4 @@
-//! What is there: read once, and again whenever it changes.
+//! The inventory of a machine: read once, and again after every change.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,20 +9,19 @@ use super::{Absence, Board, GpuLink, Health, MigDevice, Playback, Reading, Vendo
 /// The machine, its driver and its GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Inventory {
-    /// When it was read.
+    /// The time at which the inventory was read.
     pub at_ms: u64,
     /// The machine's host name.
     pub hostname: String,
-    /// The driver and library that the readings come from.
+    /// The drivers and libraries that the readings come from.
     pub platform: Platform,
-    /// Every GPU the driver lists, in the driver's order; a lost one keeps its place.
+    /// All GPUs that the driver lists, in the driver's order. A lost GPU keeps its position.
     pub gpus: Vec<Gpu>,
-    /// Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is
-    /// known.
+    /// The links between GPUs: one entry per pair, the lower index first. Empty until the links
+    /// have been read.
     #[serde(default)]
     pub topology: Vec<GpuLink>,
-    /// Where all of this is played from a recording, and is not how things are now: how it is
-    /// played.
+    /// The state of the playback, if the data comes from a recording and not from the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub playback: Option<Playback>,
@@ -33,23 +32,24 @@ pub struct Inventory {
 #[serde(from = "PlatformJson", into = "PlatformJson")]
 #[ts(as = "PlatformJson")]
 pub struct Platform {
-    /// Whether the GPUs are simulated. Whatever shows a simulated value is labeled.
+    /// Whether the GPUs are simulated. Simulated values are labeled wherever they are shown.
     pub is_simulated: bool,
-    /// The drivers of the machine's GPUs, one of each vendor.
+    /// The drivers of the machine's GPUs, one per vendor.
     pub drivers: Vec<Driver>,
 }
 
-/// A driver, with what it can run.
+/// A GPU driver with its versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Driver {
-    /// The vendor of its GPUs.
+    /// The vendor of the driver's GPUs.
     pub vendor: Vendor,
-    /// Its version, such as `580.159.04` (`nvmlSystemGetDriverVersion`).
+    /// The version of the driver, such as `580.159.04` (`nvmlSystemGetDriverVersion`).
     pub version: Reading<String>,
-    /// The version of the library through which it is read, such as `13.580.159.04`
+    /// The version of the library through which the driver is read, such as `13.580.159.04`
     /// (`nvmlSystemGetNVMLVersion`).
     pub library_version: Reading<String>,
-    /// The newest CUDA that it runs, such as `13.0` (`nvmlSystemGetCudaDriverVersion_v2`).
+    /// The newest CUDA version that the driver supports, such as `13.0`
+    /// (`nvmlSystemGetCudaDriverVersion_v2`).
     pub cuda_version: Reading<String>,
 }
 
@@ -58,16 +58,16 @@ pub struct Driver {
 #[ts(rename = "Platform")]
 #[schemars(rename = "Platform")]
 struct PlatformJson {
-    /// The kind of source. Whatever shows a simulated value is labeled.
+    /// The kind of source. Simulated values are labeled wherever they are shown.
     source: SourceKind,
     /// The version of NVIDIA's driver, such as `580.159.04` (`nvmlSystemGetDriverVersion`).
     driver_version: Reading<String>,
     /// The version of NVML, such as `13.580.159.04` (`nvmlSystemGetNVMLVersion`).
     nvml_version: Reading<String>,
-    /// The newest CUDA that NVIDIA's driver runs, such as `13.0`
+    /// The newest CUDA version that NVIDIA's driver supports, such as `13.0`
     /// (`nvmlSystemGetCudaDriverVersion_v2`).
     cuda_version: Reading<String>,
-    /// The drivers of the machine's GPUs, one of each vendor.
+    /// The drivers of the machine's GPUs, one per vendor.
     #[serde(default)]
     #[ts(optional, as = "Option<Vec<Driver>>")]
     drivers: Vec<Driver>,
@@ -112,12 +112,11 @@ impl From<Platform> for PlatformJson {
 }
 
 impl Platform {
-    /// Returns the driver of a vendor's GPUs.
+    /// Returns the driver for the GPUs of a vendor.
     pub fn find_driver(&self, vendor: Vendor) -> Option<&Driver> {
         self.drivers.iter().find(|driver| driver.vendor == vendor)
     }
 
-    /// Returns the kind of source.
     pub fn source(&self) -> SourceKind {
         if self.is_simulated {
             SourceKind::Simulated
@@ -126,8 +125,8 @@ impl Platform {
         }
     }
 
-    /// Returns the versions to show: `driver 580.159.04` and `CUDA 13.0`. With several drivers,
-    /// each has its vendor's name.
+    /// Returns the versions to show, such as `driver 580.159.04` and `CUDA 13.0`. If there are
+    /// several drivers, the vendor's name precedes each.
     pub fn versions(&self) -> Vec<String> {
         let versions = self.drivers.iter().flat_map(|driver| {
             let cuda = driver.cuda_version.value();
@@ -137,8 +136,8 @@ impl Platform {
         versions.flatten().collect()
     }
 
-    /// Returns the versions of the drivers, for a short line: `580.159.04`, or with several drivers
-    /// `NVIDIA 580.159.04`.
+    /// Returns the driver versions for a short line: `580.159.04`, or `NVIDIA 580.159.04` if there
+    /// are several drivers.
     pub fn driver_versions(&self) -> Vec<String> {
         let drivers = self.drivers.iter();
         drivers
@@ -155,7 +154,7 @@ impl Platform {
     }
 }
 
-/// The kind of source.
+/// The kind of source that readings come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
@@ -165,48 +164,46 @@ pub enum SourceKind {
     Simulated,
 }
 
-/// A GPU that an earlier collector has read. The next collector keeps its index, even if the GPU is
+/// A GPU that an earlier collector has read. Later collectors keep its index, even if the GPU is
 /// gone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnownGpu {
-    /// The GPU's identity.
     pub gpu: Gpu,
-    /// The GPU's last known health.
     pub health: Health,
 }
 
-/// One GPU's identity and what never changes about it.
+/// The identity and the constant properties of one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Gpu {
-    /// The index among all GPUs of the machine. For an NVIDIA GPU it is NVML's index when the GPU
-    /// was first read. It never changes, even when another GPU is lost, added or removed.
+    /// The index among all GPUs of the machine. For an NVIDIA GPU, NVML's index at the time when
+    /// the GPU was first read. The index stays the same when another GPU is lost, added or removed.
     pub index: u32,
     /// The GPU's vendor.
     #[serde(default)]
     #[ts(optional, as = "Option<Vendor>")]
     pub vendor: Vendor,
-    /// The index that the vendor's driver has given the GPU; missing while the driver does not list
-    /// it, and in recordings of version 0.2 and older.
+    /// The index that the vendor's driver gave the GPU. Missing while the driver does not list the
+    /// GPU, and in recordings of version 0.2 and older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub vendor_index: Option<u32>,
-    /// `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung
-    /// from the start).
+    /// The UUID (`nvmlDeviceGetUUID`). `null` while the driver has not reported it, for a GPU that
+    /// was lost or hung from the start.
     pub uuid: Option<String>,
-    /// `nvmlDeviceGetName`, as `NVIDIA H200`.
+    /// The name of the model, such as `NVIDIA H200` (`nvmlDeviceGetName`).
     pub name: Reading<String>,
-    /// `nvmlDeviceGetPciInfo_v3`, as `00000000:00:06.0`.
+    /// The PCI bus ID, such as `00000000:00:06.0` (`nvmlDeviceGetPciInfo_v3`).
     pub pci_bus_id: Reading<String>,
-    /// The rest of what never changes.
+    /// The constant properties of the board.
     pub board: Board,
-    /// Its MIG devices; empty where MIG is off. They change while the driver runs, which makes a
-    /// new inventory.
+    /// The MIG devices of the GPU; empty if MIG is off. The inventory is sent again when they
+    /// change.
     #[serde(default)]
     pub mig_devices: Vec<MigDevice>,
 }
 
 impl Gpu {
-    /// Returns a GPU with a known index; its other properties are absent for this reason.
+    /// Returns a GPU with a known index whose other properties are absent for the given reason.
     pub fn unidentified(index: u32, reason: &Absence) -> Self {
         Self {
             index,

@@ -1,4 +1,4 @@
-//! Multi-Instance GPU: parts of a GPU that work as GPUs of their own.
+//! Multi-Instance GPU (MIG): parts of a GPU that programs use as separate GPUs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,55 +6,57 @@ use ts_rs::TS;
 
 use super::{Activity, Allocation, MemorySample, Reading};
 
-/// Which part of a GPU.
+/// The part of a GPU that a MIG device uses.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
 )]
 pub struct MigInstance {
-    /// `nvmlDeviceGetGpuInstanceId`.
+    /// The ID of the GPU instance (`nvmlDeviceGetGpuInstanceId`).
     pub gpu_instance: u32,
-    /// `nvmlDeviceGetComputeInstanceId`, within the GPU instance.
+    /// The ID of the compute instance within the GPU instance (`nvmlDeviceGetComputeInstanceId`).
     pub compute_instance: u32,
 }
 
-/// A MIG device: what never changes while it exists.
+/// The constant properties of a MIG device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MigDevice {
-    /// NVML's index among the MIG devices of its GPU.
+    /// NVML's index among the MIG devices of the GPU.
     pub index: u32,
-    /// As `MIG-...`; what `CUDA_VISIBLE_DEVICES` takes.
+    /// The UUID, such as `MIG-...`, for use in `CUDA_VISIBLE_DEVICES`.
     pub uuid: String,
-    /// Which part of the GPU it is.
+    /// The part of the GPU that the device uses.
     #[serde(flatten)]
     #[ts(flatten)]
     pub instance: MigInstance,
-    /// Its profile as nvidia-smi writes it, `1g.18gb`, from its name (`nvmlDeviceGetName`).
+    /// The profile in nvidia-smi's format, such as `1g.18gb`, from the name of the device
+    /// (`nvmlDeviceGetName`).
     pub profile: Reading<String>,
-    /// Multiprocessors it has (`nvmlDeviceGetAttributes_v2`).
+    /// Number of multiprocessors (`nvmlDeviceGetAttributes_v2`).
     pub multiprocessors: Reading<u32>,
-    /// Copy engines it has.
+    /// Number of copy engines (`nvmlDeviceGetAttributes_v2`).
     pub copy_engines: Reading<u32>,
-    /// Video decoders it has.
+    /// Number of video decoders (`nvmlDeviceGetAttributes_v2`).
     pub decoders: Reading<u32>,
-    /// Video encoders it has.
+    /// Number of video encoders (`nvmlDeviceGetAttributes_v2`).
     pub encoders: Reading<u32>,
 }
 
-/// A MIG device at one moment.
+/// The readings of a MIG device at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MigSample {
-    /// Its UUID.
+    /// The UUID of the device.
     pub uuid: String,
-    /// Which part of the GPU it is.
+    /// The part of the GPU that the device uses.
     #[serde(flatten)]
     #[ts(flatten)]
     pub instance: MigInstance,
-    /// Its memory (`nvmlDeviceGetMemoryInfo_v2` of the MIG device).
+    /// Device memory of the MIG device (`nvmlDeviceGetMemoryInfo_v2`).
     pub memory: MemorySample,
-    /// What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no
-    /// other utilization.
+    /// Activity of the units in percent of the MIG device (`nvmlGpmMigSampleGet`). MIG devices have
+    /// no other utilization.
     pub activity: Reading<Activity>,
-    /// As [`GpuSample::allocated_to`](super::GpuSample::allocated_to).
+    /// The jobs or pods to which a scheduler has allocated the device, whether or not their
+    /// processes use it. Omitted if none is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(optional, as = "Option<Vec<Allocation>>")]
     pub allocated_to: Vec<Allocation>,

@@ -1,8 +1,9 @@
-//! The vocabulary: what `gpumon collect` prints, what the WebSocket carries, what history keeps.
+//! The data model: the records of `gpumon collect`, the frames of the WebSocket and the entries of
+//! the history.
 //!
 //! Names carry their unit: `_bytes`, `_percent` (0 to 100), `_watts`, `_celsius`, `_mhz`, `_ms`.
-//! Every `at_ms` and `since_ms` is a wall-clock time in milliseconds since the Unix epoch.
-//! TypeScript's types of all this are generated from here into `static/src/wire/`.
+//! Every `at_ms` and `since_ms` is a wall-clock time in milliseconds since the Unix epoch. The
+//! TypeScript types in `static/src/wire/` are generated from this module.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -75,7 +76,8 @@ pub use trace::{Trace, TraceMetric};
 pub use vendor::Vendor;
 pub use wording::{GPU_PROCESS, OF_BROWSER, SLOW_CLOCK, WORDINGS, Wording};
 
-/// Now, in milliseconds since the Unix epoch; 0 on a machine whose clock stands before 1970.
+/// Returns the current time in milliseconds since the Unix epoch, or 0 if the clock is set to a
+/// time before 1970.
 pub fn now_ms() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

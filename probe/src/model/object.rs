@@ -1,8 +1,8 @@
-//! Objects that say what they are in a field of their own, their tag.
+//! JSON objects with a tag: a field that contains the kind of the object.
 //!
-//! What serde derives for `tag` and `flatten` copies all values into a form of its own, and is
-//! compiled again for that form, with all that the values contain: 200 KB. Here they are read one
-//! by one, as who takes them says.
+//! The code that serde derives for `tag` and `flatten` copies all values into an intermediate form,
+//! and is compiled once more for that form: 200 KB. This module reads the fields one by one
+//! instead.
 
 use std::mem;
 
@@ -12,23 +12,23 @@ use serde::{
 };
 use serde_json::{Error, Map, Value};
 
-/// What is left of an object, while its fields are taken out of it.
+/// An object from which fields are taken one by one.
 #[derive(Debug)]
 pub struct Object(Map<String, Value>);
 
 impl Object {
-    /// Reads the text of an object.
+    /// Parses the text of an object.
     ///
     /// # Errors
-    /// Where it is none.
+    /// Returns an error if the text is not an object.
     pub fn parse(text: &str) -> Result<Self, Error> {
         serde_json::from_str(text).map(Self)
     }
 
-    /// Takes a field. One that is not there is as one that is `null`.
+    /// Removes a field and returns its value. A missing field is treated like `null`.
     ///
     /// # Errors
-    /// Where it is not what it should be, by its name.
+    /// Returns an error with the field's name if the value has the wrong type.
     pub fn take<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, Error> {
         match self.0.remove(name) {
             Some(value) => T::deserialize(value)
@@ -37,10 +37,10 @@ impl Object {
         }
     }
 
-    /// Takes a field that may be left out.
+    /// Removes an optional field and returns its value, or the default if the field is missing.
     ///
     /// # Errors
-    /// As [`Self::take`].
+    /// Returns an error with the field's name if the value has the wrong type.
     pub fn take_or_default<T: DeserializeOwned + Default>(
         &mut self,
         name: &'static str,
@@ -52,18 +52,18 @@ impl Object {
         }
     }
 
-    /// Takes all that is left, as one value.
+    /// Removes all remaining fields and returns them as one value.
     ///
     /// # Errors
-    /// Where it is not what it should be.
+    /// Returns an error if the fields do not form a value of this type.
     pub fn rest<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
         T::deserialize(Value::Object(mem::take(&mut self.0)))
     }
 
-    /// Makes sure that nothing is left.
+    /// Checks that no field remains.
     ///
     /// # Errors
-    /// Where something is, by its name.
+    /// Returns an error with the name of a remaining field.
     pub fn strict(&self) -> Result<(), Error> {
         match self.0.keys().next() {
             Some(name) => Err(Error::custom(format_args!("unknown field `{name}`"))),
@@ -71,10 +71,10 @@ impl Object {
         }
     }
 
-    /// Reads an object in the midst of something else.
+    /// Deserializes an object inside another value.
     ///
     /// # Errors
-    /// Where it is none, or `read` says so.
+    /// Returns an error if the value is not an object, or if `read` fails.
     pub fn within<'de, T, D: Deserializer<'de>>(
         deserializer: D,
         read: fn(&mut Self) -> Result<T, Error>,
@@ -83,9 +83,9 @@ impl Object {
     }
 }
 
-/// Has an enum be deserialized by its tag, and then the fields of that variant; `strict`, where no
-/// others may be there. A field is in the object under its own name, or under one that is given. It
-/// may be left out (`default`), or is all that those before it have left (`rest`).
+/// Implements `Deserialize` for an enum whose variant is given by a tag. With `strict`, unknown
+/// fields are an error. A field may be optional (`default`), or take all fields that remain
+/// (`rest`).
 #[macro_export]
 macro_rules! tagged {
     ($type:ident by $key:literal $($strict:ident)? {
@@ -93,11 +93,11 @@ macro_rules! tagged {
         $(_ => $other:ident,)?
     }) => {
         impl $type {
-            /// The tags that are known, in the order of the variants.
+            /// All tags, in the order of the variants.
             pub const TAGS: &'static [&'static str] = &[$($tag),+];
 
-            /// The tag of this one; `None` of one that is not known.
-            // A variant that is new compiles only once it stands here.
+            /// Returns the tag of the value, or `None` for the variant of unknown tags.
+            // The `match` makes the compiler report variants that have no tag.
             pub fn tag(&self) -> Option<&'static str> {
                 match self {
                     $(Self::$variant { .. } => Some($tag),)+
@@ -122,7 +122,8 @@ macro_rules! tagged {
     };
 }
 
-/// Has a structure be deserialized field by field, with fields as [`tagged`] has them.
+/// Implements `Deserialize` for a structure field by field, with the same options for fields as
+/// [`tagged`].
 #[macro_export]
 macro_rules! flat {
     ($type:ident { $($field:ident $(= $name:literal)? $(: $how:ident)?),+ }) => {
@@ -203,7 +204,7 @@ mod tests {
         assert!(Object::parse("[]").is_err() && Object::parse(r#"{"a":1} x"#).is_err());
     }
 
-    /// Reads an object of each tag that is written.
+    /// Reads an object of each tag in the JSON Schema.
     fn check_tags<T: DeserializeOwned + JsonSchema>(key: &str) {
         let schema = schema_for!(T);
         let variants = schema.get("oneOf").and_then(Value::as_array).unwrap();

@@ -1,4 +1,4 @@
-//! Whose process it is, beyond the login name.
+//! Owners of processes in addition to the user: notebooks, jobs, pods, containers and services.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,51 +6,52 @@ use ts_rs::TS;
 
 use super::{Absence, Reading};
 
-/// What a process belongs to. Each part is `None`, and left out of JSON, where the process is no
-/// such thing, or where this user may not look.
+/// The owners of a process in addition to its user. A part is omitted if the process has no such
+/// owner, or if the reader may not see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Owner {
-    /// The notebook whose kernel it is, or whose kernel started it.
+    /// The notebook whose kernel is the process or one of its ancestors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub notebook: Option<Notebook>,
-    /// The Slurm job it runs in.
+    /// The Slurm job that the process belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub slurm: Option<BatchJob>,
-    /// The PBS or TORQUE job that it runs in.
+    /// The PBS or TORQUE job that the process belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub pbs: Option<BatchJob>,
-    /// The LSF job that it runs in.
+    /// The LSF job that the process belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub lsf: Option<BatchJob>,
-    /// The Kubernetes pod it runs in.
+    /// The Kubernetes pod that the process belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub pod: Option<Pod>,
-    /// The container it runs in, also within a pod.
+    /// The container in which the process runs, also within a pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub container: Option<Container>,
-    /// The systemd service or scope it was started by, as `ollama.service`.
+    /// The systemd service or scope that started the process, such as `ollama.service`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub unit: Option<String>,
-    /// Its ancestors, from the parent upwards; the first process of the PID namespace is left out.
+    /// The ancestors, from the parent upwards, without the first process of the PID namespace.
     pub parents: Vec<Ancestor>,
-    /// Whether only its cgroup has been read so far, but not the notebook, the ancestors or a batch
-    /// job that only the environment names. It stays `true` for a process whose files do not
-    /// answer. Left out of JSON if everything has been read.
+    /// Whether only the cgroup has been read so far, but not the notebook, the ancestors, or a
+    /// batch job that is recorded only in the environment. The value stays `true` if the files of
+    /// the process cannot be read. Omitted if everything has been read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[ts(optional, as = "Option<bool>")]
     pub partial: bool,
 }
 
 impl Owner {
-    /// The smallest of these that is more than a process: its notebook, batch job, pod, container
-    /// or service; `None` where it is of none, as a program of a login session.
+    /// Returns the smallest group that the process belongs to: its notebook, batch job, pod,
+    /// container or service. Returns `None` for a process without a group, such as a program in a
+    /// login session.
     pub fn job(&self) -> Option<Job> {
         let of = |kind, id: &str| Job {
             kind,
@@ -86,7 +87,7 @@ impl Owner {
         batch.or_else(pod).or_else(container).or_else(service)
     }
 
-    /// Returns the batch job that it runs in, with its kind.
+    /// Returns the batch job of the process with its kind.
     pub fn batch_job(&self) -> Option<(JobKind, &BatchJob)> {
         let jobs = [
             (JobKind::Slurm, &self.slurm),
@@ -97,13 +98,13 @@ impl Owner {
             .find_map(|(kind, job)| Some((kind, job.as_ref()?)))
     }
 
-    /// Returns the fields that [`Self::batch_job`] reads.
+    /// Returns the fields of all batch systems.
     pub fn batch_jobs_mut(&mut self) -> [&mut Option<BatchJob>; 3] {
         [&mut self.slurm, &mut self.pbs, &mut self.lsf]
     }
 
-    /// The systemd service that started it. Everything that a user starts is in the service of
-    /// their own manager, and scopes are of sessions: both say nothing.
+    /// Returns the systemd service that started the process. User managers (`user@….service`) and
+    /// scopes are ignored, because they contain everything that a user or session starts.
     pub fn service(&self) -> Option<&str> {
         self.unit
             .as_deref()
@@ -111,52 +112,52 @@ impl Owner {
     }
 }
 
-/// What processes are of together.
+/// A group of processes: a notebook, batch job, pod, container or service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Job {
-    /// What it is.
+    /// The kind of the job.
     pub kind: JobKind,
     /// The ID of the Jupyter kernel, of the Slurm, PBS or LSF job, or of the container; the UID of
     /// the pod; or the name of the service.
     pub id: String,
-    /// Of a notebook, as [`Notebook::path`]; left out of JSON where it is none.
+    /// The path of the notebook. Omitted for other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Reading<String>>,
-    /// Of a pod, its namespace and name, as `research/train-0`, where they are known.
+    /// The namespace and name of the pod, such as `research/train-0`, if they are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether only the environment of its processes has the ID, which only their user and root can
-    /// read. Left out of JSON where it is false.
+    /// Whether the ID comes only from the environment of the processes, which only their user and
+    /// root can read. Omitted if `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
 impl Job {
-    /// Returns `true` if it is more than a kind and an ID.
+    /// Returns `true` if the job has more data than a kind and an ID.
     pub fn has_details(&self) -> bool {
         self.path.is_some() || self.name.is_some() || self.private
     }
 }
 
-/// Kinds of what processes are of together.
+/// The kinds of jobs.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum JobKind {
-    /// A Jupyter kernel and what it started.
+    /// A Jupyter kernel and the processes that it started.
     Notebook,
-    /// A Slurm job.
+    /// A job of Slurm.
     Slurm,
-    /// A PBS job.
+    /// A job of PBS or TORQUE.
     Pbs,
-    /// An LSF job.
+    /// A job of LSF.
     Lsf,
-    /// A Kubernetes pod.
+    /// A pod of Kubernetes.
     Pod,
-    /// A container.
+    /// A container outside of pods.
     Container,
-    /// A systemd service.
+    /// A service of systemd.
     Service,
 }
 
@@ -171,12 +172,12 @@ impl JobKind {
         (Self::Service, "service"),
     ];
 
-    /// As it is in JSON.
+    /// Returns the kind's name in JSON.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize].1
     }
 
-    /// The one with this word.
+    /// Returns the kind with this name in JSON.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS
             .into_iter()
@@ -195,28 +196,29 @@ impl JobKind {
     }
 }
 
-/// A Jupyter kernel.
+/// A Jupyter kernel and its notebook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Notebook {
-    /// Jupyter's id of the kernel.
+    /// The ID that Jupyter gave the kernel.
     pub kernel_id: String,
-    /// The name of its kernel specification, as `python3` or `julia-1.11`, where the connection
-    /// file tells it.
+    /// The name of the kernel specification, such as `python3` or `julia-1.11`, if the connection
+    /// file contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub kernel_name: Option<String>,
-    /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the
-    /// connection file. Hidden from all users except the process's and the server's;
-    /// `no_permission` where that file is refused or is no regular file; `unknown` where there is
-    /// none, or it does not tell, as of a kernel that was started by other means.
+    /// The path of the notebook from the connection file, relative to Jupyter's root directory or
+    /// absolute, as Jupyter wrote it. Only the user of the process and the user of the server can
+    /// see the path. `no_permission` if the file cannot be opened or is not a regular file;
+    /// `unknown` if there is no file, or if it contains no path because Jupyter did not start the
+    /// kernel.
     #[serde(default = "unknown")]
     pub path: Reading<String>,
-    /// The PID of the kernel itself; another than the process's own where the process is a child of
-    /// the kernel.
+    /// The PID of the kernel, which differs from that of the process if the kernel started the
+    /// process.
     pub kernel_pid: u32,
 }
 
-/// Recordings of earlier versions leave out what they do not know.
+/// Returns the default of paths that recordings of earlier versions do not contain.
 fn unknown() -> Reading<String> {
     Reading::Absent(Absence::Unknown)
 }
@@ -228,35 +230,35 @@ pub struct BatchJob {
     /// for PBS, `88123` or `88123[7]` for LSF. If the ID of a Slurm job is unknown, this is its
     /// SLUID, by which Slurm 26.05 names cgroups.
     pub job_id: String,
-    /// The step of a Slurm job, such as `0`, `batch` or `interactive`, if known.
+    /// The step of a Slurm job, such as `0`, `batch` or `interactive`, if it is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub step: Option<String>,
-    /// Whether only the environment of the process has the ID, which only its user and root can
-    /// read. Other users do not get such a job. Left out of JSON where it is false.
+    /// Whether the ID comes only from the environment of the process, which only its user and root
+    /// can read. Other users do not receive the job. Omitted if `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[ts(optional, as = "Option<bool>")]
     pub private: bool,
 }
 
-/// A Kubernetes pod.
+/// A pod of Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Pod {
-    /// Its UID, as Kubernetes writes it.
+    /// The UID of the pod, in Kubernetes' format.
     pub uid: String,
-    /// Its namespace, where the kubelet has told a server which pod holds this GPU, and it is one
-    /// alone.
+    /// The namespace of the pod, if the kubelet reports exactly one pod for this GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub namespace: Option<String>,
-    /// Its name, where its namespace is known.
+    /// The name of the pod, if its namespace is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub name: Option<String>,
 }
 
 impl Pod {
-    /// Its name with its namespace, as `research/train-0`, or its UID where they are not known.
+    /// Returns the namespace and name, such as `research/train-0`, or the UID if they are not
+    /// available.
     pub fn label(&self) -> String {
         match (&self.namespace, &self.name) {
             (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
@@ -265,21 +267,22 @@ impl Pod {
     }
 }
 
-/// A container.
+/// A container in which processes run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Container {
-    /// What runs it.
+    /// The runtime of the container.
     pub runtime: ContainerRuntime,
-    /// Its whole id of 64 hexadecimal digits.
+    /// The full ID of 64 hexadecimal digits.
     pub id: String,
-    /// Its name in its pod, where the kubelet has told it and one container alone holds this GPU.
+    /// The name of the container in its pod, if the kubelet reports exactly one container for this
+    /// GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub name: Option<String>,
 }
 
 impl Container {
-    /// Its name, or the first digits of its id, as `docker ps` shows them.
+    /// Returns the name, or the first twelve digits of the ID, as in `docker ps`.
     pub fn label(&self) -> &str {
         self.name
             .as_deref()
@@ -287,27 +290,27 @@ impl Container {
     }
 }
 
-/// Container runtimes, as cgroup names tell them.
+/// The container runtimes that can be recognized by the names of cgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerRuntime {
-    /// Docker Engine.
+    /// A container of Docker Engine.
     Docker,
-    /// Podman.
+    /// A container of Podman.
     Podman,
-    /// containerd under Kubernetes.
+    /// A container of containerd under Kubernetes.
     Containerd,
-    /// CRI-O under Kubernetes.
+    /// A container of CRI-O under Kubernetes.
     Crio,
-    /// One that the cgroup does not name.
+    /// A runtime that the cgroup does not name.
     Unknown,
 }
 
-/// A process further up.
+/// An ancestor of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Ancestor {
-    /// Its PID.
+    /// The PID of the ancestor.
     pub pid: u32,
-    /// Its name, from `/proc/PID/comm`.
+    /// The program's name, from `/proc/PID/comm`.
     pub name: String,
 }

@@ -1,20 +1,20 @@
-//! A recording in the place of what is read now.
+//! The playback of a recording.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// How a recording is played. What is shown then is as it was at the time of the newest sample.
+/// The state of a recording's playback. All data is that of the newest sample played.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Playback {
-    /// When its first sample was taken.
+    /// The time of the recording's first sample.
     pub from_ms: u64,
-    /// When its last sample was taken.
+    /// The time of the recording's last sample.
     pub to_ms: u64,
-    /// In times of the real speed.
+    /// The speed relative to real time.
     pub speed: f64,
-    /// Whether it stands still because somebody wanted that.
+    /// Whether a user has paused the playback.
     pub paused: bool,
-    /// Whether its last sample is shown.
+    /// Whether the playback has reached the last sample.
     pub ended: bool,
 }

@@ -1,4 +1,4 @@
-//! A process that holds a GPU.
+//! Processes that use a GPU.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,58 +6,62 @@ use ts_rs::TS;
 
 use super::{Absence, MigInstance, Owner, Reading, reading::absent};
 
-/// One process on one GPU.
+/// A process that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Process {
-    /// Its PID as the driver gives it: in the caller's PID namespace on newer drivers, the host's
-    /// on older ones.
+    /// The PID reported by the driver: in the PID namespace of the caller with newer drivers, in
+    /// that of the host with older ones.
     pub pid: u32,
-    /// What it does there.
+    /// The kind of use: compute, graphics or both.
     pub kind: ProcessKind,
-    /// Device memory it holds. `unknown` in containers whose driver cannot tell, never 0.
+    /// Device memory of the process. `unknown` in containers if the driver cannot report it, never
+    /// 0.
     pub memory_bytes: Reading<u64>,
-    /// Share of the last sampling period in which its kernels ran
+    /// Share of the last sampling period in which the process's kernels ran
     /// (`nvmlDeviceGetProcessUtilization`, `smUtil`).
     pub sm_percent: Reading<f64>,
-    /// Share of the period in which it read or wrote device memory (`memUtil`).
+    /// Share of the last sampling period in which the process read or wrote device memory
+    /// (`memUtil`).
     pub memory_percent: Reading<f64>,
-    /// Encoder use (`encUtil`).
+    /// Utilization of the video encoder by the process (`encUtil`).
     pub encoder_percent: Reading<f64>,
-    /// Decoder use (`decUtil`).
+    /// Utilization of the video decoder by the process (`decUtil`).
     pub decoder_percent: Reading<f64>,
-    /// What a person would call it: the script that an interpreter runs (`train.py`), else the
-    /// program's name, from `/proc/PID/comm`. A script's name is part of the command line: those
-    /// who may not see that get the name of the program.
+    /// The script that an interpreter runs, such as `train.py`, otherwise the program's name from
+    /// `/proc/PID/comm`. A script's name is part of the command line: users who may not see the
+    /// command line get the program's name.
     pub name: Reading<String>,
-    /// The program's name, from `/proc/PID/comm`, if `name` is that of a script; left out of JSON
-    /// otherwise.
+    /// The program's name from `/proc/PID/comm`, if `name` is that of a script. Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub program: Option<String>,
-    /// Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there
-    /// and ends in `…`. Hidden where it is another user's and the reader is a service.
+    /// The command line, with arguments separated by spaces. A command line of more than 1024 bytes
+    /// is cut there and ends in `…`. Hidden for processes of other users if gpumon runs as a
+    /// service.
     pub command: Reading<String>,
-    /// The login name of its effective user, or the number where there is no name.
+    /// The login name of the process's effective user, or the number if there is no name.
     pub user: Reading<String>,
-    /// Host memory it holds, as `ps` has it (`VmRSS` in `/proc/PID/status`): pages that it shares
-    /// with others count in full. Read every few seconds.
+    /// Host memory of the process, as in `ps` (`VmRSS` in `/proc/PID/status`), including pages that
+    /// are shared with other processes. Read every few seconds.
     #[serde(default = "not_read::<u64>")]
     pub host_memory_bytes: Reading<u64>,
-    /// Whether a debugger or another tracer is attached (`TracerPid` in `/proc/PID/status`). Read
-    /// every few seconds.
+    /// Whether a debugger or another tracer is attached to the process (`TracerPid` in
+    /// `/proc/PID/status`). Read every few seconds.
     #[serde(default = "not_read::<bool>")]
     pub traced: Reading<bool>,
-    /// When it started. With the PID it identifies a process, since PIDs are used again.
+    /// The start time of the process. PID and start time together identify a process, because PIDs
+    /// are reused.
     pub started_ms: Reading<u64>,
-    /// The MIG instance it runs in; left out of JSON where it runs on the whole GPU.
+    /// The MIG instance that the process uses. Omitted for processes that use the whole GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub mig: Option<MigInstance>,
-    /// Whether it computes through the Multi-Process Service, which mixes several processes'
-    /// kernels (`nvmlDeviceGetMPSComputeRunningProcesses`).
+    /// Whether the process computes through the Multi-Process Service, which mixes the kernels of
+    /// several processes (`nvmlDeviceGetMPSComputeRunningProcesses`).
     #[serde(default)]
     pub mps: bool,
-    /// Whose it is, beyond the user: notebook, job, pod, container, service.
+    /// The owners of the process in addition to its user: notebook, job, pod, container and
+    /// service.
     pub owner: Reading<Owner>,
 }
 
@@ -71,20 +75,20 @@ impl Process {
     }
 }
 
-/// Recordings of earlier versions do not have it.
+/// Returns the default of readings that recordings of earlier versions do not contain.
 fn not_read<T>() -> Reading<T> {
     Reading::Absent(Absence::NotReadYet)
 }
 
-/// What a process does on the GPU.
+/// The kind of GPU use of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessKind {
-    /// It has a CUDA or `OpenCL` context (nvidia-smi's `C`).
+    /// The process has a CUDA or OpenCL context (nvidia-smi's `C`).
     Compute,
-    /// It draws (nvidia-smi's `G`).
+    /// The process uses graphics (nvidia-smi's `G`).
     Graphics,
-    /// Both (nvidia-smi's `C+G`).
+    /// The process uses both compute and graphics (nvidia-smi's `C+G`).
     ComputeAndGraphics,
 }
 

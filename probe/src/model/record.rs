@@ -1,4 +1,4 @@
-//! One line of `gpumon collect`.
+//! Records, the lines of `gpumon collect`.
 
 use std::borrow::Cow;
 
@@ -9,37 +9,37 @@ use ts_rs::TS;
 use super::{Event, GpuDetails, Inventory, Object, Sample, Trace};
 use crate::vendor::DriverAnswers;
 
-/// What the collector writes, one JSON object per line, told apart by `type`.
+/// A line of `gpumon collect`: a JSON object, whose kind is given by `type`.
 ///
-/// The first line is an inventory; it comes again whenever it has changed.
-// One of them exists at a time, so that the size of the largest does not matter.
+/// The first line is an inventory, and another inventory follows after every change.
+// Only one record exists at a time, so that the size of the largest variant does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Record {
-    /// What is there.
+    /// The inventory of the machine, its driver and its GPUs.
     Inventory(Inventory),
-    /// What was read at one moment.
+    /// The readings of one moment.
     Sample(Sample),
-    /// What changes slowly about one GPU, every ten seconds.
+    /// The slowly changing readings of one GPU, every ten seconds.
     Details(GpuDetails),
-    /// What the driver itself recorded of one GPU between two samples.
+    /// Values of one GPU that the driver recorded between two samples.
     Trace(Trace),
-    /// What the driver answered last, call by call, when a server asks for it on behalf of a
-    /// program that does as the vendor's own tools do.
+    /// The driver's latest answers to single calls. A server requests them for programs that
+    /// imitate the vendor's own tools.
     #[ts(skip)]
     #[schemars(skip)]
     Answers(DriverAnswers),
-    /// What happened.
+    /// An event of a GPU or of the machine.
     Event(Event),
 }
 
 impl Record {
-    /// Decodes a line. What serde would derive copies everything first, to find its `type`, and is
-    /// much code.
+    /// Decodes a line. The code that serde derives is larger, and copies the whole value to find
+    /// its `type`.
     ///
     /// # Errors
-    /// Where the line is not a record.
+    /// Returns an error if the line is not a record.
     pub fn decode(line: &str) -> Result<Self, serde_json::Error> {
         match &*type_of(line)? {
             "inventory" => serde_json::from_str(line).map(Self::Inventory),
@@ -53,10 +53,10 @@ impl Record {
     }
 }
 
-/// The `type` of a record or a frame, which stands first in what gpumon writes.
+/// Returns the `type` of a record or frame. In texts that gpumon writes, `type` is the first field.
 ///
 /// # Errors
-/// Where the text is not an object with one.
+/// Returns an error if the text is not an object with a `type`.
 pub fn type_of(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     let at_sight = text
         .strip_prefix(r#"{"type":""#)
@@ -82,7 +82,7 @@ mod tests {
         },
     };
 
-    /// One record of each kind, as the collector makes them.
+    /// Returns one record of each kind, with the values that a collector writes.
     fn records() -> Vec<Record> {
         let source = SourceChoice::Sim(3)
             .open(&crate::vendor::Roots::default())
@@ -136,8 +136,7 @@ mod tests {
     #[test]
     fn every_record_is_decoded_as_it_was_written() {
         let records = records();
-        // A kind of record that is new compiles only once it stands here, and then belongs into the
-        // list.
+        // The `match` makes the compiler report kinds that are missing in the list.
         let numbers = records.iter().map(|record| match record {
             Record::Inventory(_) => 0,
             Record::Sample(_) => 1,
@@ -151,7 +150,7 @@ mod tests {
             let line = serde_json::to_string(&record).unwrap();
             assert!(line.starts_with(r#"{"type":""#), "{line}");
             assert_eq!(Record::decode(&line).unwrap(), record);
-            // Somebody else's collector may write the type last.
+            // Other programs may write the type last.
             let (kind, rest) = line[1..].split_once(',').unwrap();
             let turned = format!(
                 "{{{},{kind}}}",
@@ -161,7 +160,7 @@ mod tests {
         }
     }
 
-    /// The braces at the end of an object's text, but the last.
+    /// Returns the closing braces of an object's text, except for the last.
     fn closing(text: &str) -> String {
         "}".repeat(text.len() - text.trim_end_matches('}').len() - 1)
     }

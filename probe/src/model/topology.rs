@@ -1,4 +1,4 @@
-//! How two GPUs are linked.
+//! Links between GPUs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,37 +6,37 @@ use ts_rs::TS;
 
 use super::Reading;
 
-/// Two GPUs and what lies between them.
+/// The links between two GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuLink {
-    /// The lower index.
+    /// The lower index of the two GPUs.
     pub a: u32,
-    /// The higher index.
+    /// The higher index of the two GPUs.
     pub b: u32,
-    /// The way through PCI Express (`nvmlDeviceGetTopologyCommonAncestor`).
+    /// The path through PCI Express (`nvmlDeviceGetTopologyCommonAncestor`).
     pub path: Reading<PciPath>,
-    /// Active NVLinks between the two, through switches or not; 0 where there are none.
+    /// The number of active NVLinks between the two GPUs, directly or through switches.
     pub nvlinks: Reading<u32>,
 }
 
-/// The way between two GPUs through PCI Express, the nearest first; in brackets what `nvidia-smi
-/// topo -m` writes.
+/// The path between two GPUs through PCI Express, from the shortest to the longest; in parentheses
+/// the abbreviation of `nvidia-smi topo -m`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum PciPath {
-    /// Two GPUs on one board.
+    /// Both GPUs are on one board.
     Internal = 0,
-    /// One PCIe switch (`PIX`).
+    /// The path crosses one PCIe switch (`PIX`).
     Single = 10,
-    /// Several PCIe switches, no host bridge (`PXB`).
+    /// The path crosses several PCIe switches, but no host bridge (`PXB`).
     Multiple = 20,
-    /// A host bridge (`PHB`).
+    /// The path crosses a host bridge (`PHB`).
     HostBridge = 30,
-    /// Several host bridges of one NUMA node (`NODE`).
+    /// The path crosses several host bridges of one NUMA node (`NODE`).
     Node = 40,
-    /// The link between NUMA nodes (`SYS`).
+    /// The path crosses the link between NUMA nodes (`SYS`).
     System = 50,
 }
 

@@ -1,43 +1,42 @@
-//! What the driver itself recorded between two samples.
+//! Traces: values that the driver recorded between two samples.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// The driver's own buffer of one number of one GPU, as far as it was not handed out before
-/// (`nvmlDeviceGetSamples`).
+/// Values of one metric of one GPU from the driver's own buffer (`nvmlDeviceGetSamples`).
 ///
-/// Neighboring traces of a GPU and metric have no sample twice, and leave none out unless `gap`
-/// says so.
+/// Consecutive traces of a GPU and metric do not overlap, and omit no value unless `gap` is `true`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Trace {
     /// NVML's index of the GPU.
     pub index: u32,
-    /// Its UUID, where the driver has told it.
+    /// The GPU's UUID, if the driver reports it.
     pub uuid: Option<String>,
-    /// Which number.
+    /// The metric that was recorded.
     pub metric: TraceMetric,
-    /// The driver's time of the first sample, in microseconds since the Unix epoch.
+    /// The driver's time of the first value, in microseconds since the Unix epoch.
     pub start_us: u64,
-    /// The time of each sample after `start_us`, in microseconds, rising.
+    /// The time of each value after `start_us`, in microseconds, in ascending order.
     pub offsets_us: Vec<u32>,
-    /// The value of each sample.
+    /// The recorded values, one for each time.
     pub values: Vec<f64>,
-    /// Whether the driver may have dropped samples before the first, since it was asked too late.
+    /// Whether values before the first may be missing, because the driver's buffer was read too
+    /// late.
     pub gap: bool,
 }
 
-/// What the driver records.
+/// The metrics that the driver records.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum TraceMetric {
-    /// The board's draw in watts, 50 times a second (`NVML_TOTAL_POWER_SAMPLES`).
+    /// The board's power draw in watts, 50 times a second (`NVML_TOTAL_POWER_SAMPLES`).
     PowerWatts,
-    /// Time in which a kernel ran, 5 times a second (`NVML_GPU_UTILIZATION_SAMPLES`).
+    /// Share of time in which a kernel ran, 5 times a second (`NVML_GPU_UTILIZATION_SAMPLES`).
     GpuPercent,
-    /// Time in which device memory was read or written, 5 times a second
+    /// Share of time in which device memory was read or written, 5 times a second
     /// (`NVML_MEMORY_UTILIZATION_SAMPLES`).
     MemoryPercent,
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// A vendor of GPUs.
+/// The vendor of a GPU.
 #[derive(
     Debug,
     Clone,
@@ -21,20 +21,19 @@ use ts_rs::TS;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Vendor {
-    /// NVIDIA.
+    /// GPUs made by NVIDIA.
     #[default]
     Nvidia,
-    /// AMD.
+    /// GPUs made by AMD.
     Amd,
-    /// Intel.
+    /// GPUs made by Intel.
     Intel,
 }
 
 impl Vendor {
-    /// Every vendor.
     pub const ALL: [Self; 3] = [Self::Nvidia, Self::Amd, Self::Intel];
 
-    /// The vendor's own spelling of its name.
+    /// Returns the name in the vendor's own spelling.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nvidia => "NVIDIA",
@@ -60,12 +59,12 @@ impl Vendor {
         }
     }
 
-    /// Returns the name in lower case, which people type: `amd:0`.
+    /// Returns the name in lower case, as used in `amd:0`.
     pub fn word(self) -> String {
         self.name().to_ascii_lowercase()
     }
 
-    /// Returns the vendor that people type with this word, in any case.
+    /// Returns the vendor with this name, regardless of case.
     pub fn from_word(word: &str) -> Option<Self> {
         let mut vendors = Self::ALL.into_iter();
         vendors.find(|vendor| vendor.name().eq_ignore_ascii_case(word))

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::{ConditionKind, ThrottleReason};
 use crate::units::{approximate_duration, byte_size, duration, list, three_digits};
 
-/// The most processes that are named; more are counted.
+/// The maximum number of processes that are named in a text. The others are counted.
 const MOST_NAMES: usize = 3;
 
 /// The share of its usual clock below which a GPU is slow. Boards lower their clock by some steps
@@ -27,18 +27,18 @@ pub struct Wording {
     pub tag: &'static str,
     /// The name of the condition, as a heading.
     pub label: &'static str,
-    /// The condition in at most 24 columns, for a line of numbers.
+    /// The condition in at most 24 columns, for use between numbers in a line.
     pub short: &'static str,
-    /// The same with more words, for a line of its own.
+    /// A longer text, for a separate line.
     pub long: &'static str,
     /// The condition and its remedy in sentences.
     pub text: &'static str,
 }
 
-/// A process in the lists of a condition.
+/// The text of a process in a condition's list of processes.
 pub const GPU_PROCESS: &str = "GPU {gpu} (PID {pid})";
 
-/// The sentences for users who may not see the processes that the texts of these kinds name.
+/// The sentences for users who may not see the processes that the texts of these conditions name.
 const ANONYMOUS: [(&str, &str); 3] = [
     (
         "held_idle",
@@ -54,7 +54,8 @@ const ANONYMOUS: [(&str, &str); 3] = [
     ),
 ];
 
-/// The short and the long text that the browser has instead, if they are not empty.
+/// The short and the long texts that replace those of the table in the browser, if they are not
+/// empty.
 pub const OF_BROWSER: [(&str, &str, &str); 2] = [
     (
         "below_baseline",
@@ -72,7 +73,7 @@ macro_rules! wordings {
     };
 }
 
-/// The wording of every kind of condition but Xids, which have a table of their own.
+/// The wording of every kind of condition except Xids, which have their own table.
 pub static WORDINGS: &[Wording] = wordings! {
     "throttled" "Clocks reduced" "{reasons}" "{reasons}" "Clocks reduced: {reasons}.";
     "held_idle" "Idle, holding memory" "idle {idle_ms}" "idle, holding memory for {idle_ms}"
@@ -157,7 +158,7 @@ impl ConditionKind {
         self.fill(|wording| wording.short, &|_| String::new())
     }
 
-    /// Returns the condition for a line of its own, without names of processes.
+    /// Returns the condition for a separate line, without names of processes.
     pub fn long(&self) -> String {
         self.fill(|wording| wording.long, &|_| String::new())
     }
@@ -168,7 +169,8 @@ impl ConditionKind {
         known.map(|(_, sentence)| *sentence)
     }
 
-    /// Returns `true` if texts of conditions with this tag have names of processes and notebooks.
+    /// Returns `true` if the texts of conditions with this tag contain names of processes and
+    /// notebooks.
     pub fn names_processes(tag: &str) -> bool {
         ANONYMOUS.iter().any(|(known, _)| *known == tag)
     }
@@ -251,7 +253,8 @@ impl Fields<'_> {
         filled
     }
 
-    /// Returns the number in a field or the length of its list; 0 for one that is absent or false.
+    /// Returns the number in a field, or the length of its list. Returns 0 if the field is absent
+    /// or false.
     fn count(&self, field: &str) -> u64 {
         match self.values.get(field.trim_start_matches('#')) {
             None | Some(Value::Null) => 0,
@@ -284,7 +287,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Returns the items of a list, as in `1, 2 and 3`.
+    /// Returns the items of a list in the form `1, 2 and 3`.
     fn show_list(&self, field: &str, items: &[Value]) -> String {
         let most = match field {
             "pids" | "growing" => MOST_NAMES,
@@ -356,7 +359,7 @@ mod tests {
         }
     }
 
-    /// Returns the texts of a condition in JSON, with processes named by their PIDs.
+    /// Returns the texts of a condition in JSON. Processes are named by their PIDs.
     fn fill(json: serde_json::Value) -> [String; 3] {
         let kind: ConditionKind = serde_json::from_value(json).unwrap();
         let text = kind.text(&|pid| format!("p{pid}"));

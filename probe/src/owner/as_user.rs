@@ -1,4 +1,4 @@
-//! What root does for a user, with that user's rights.
+//! Actions of root with the rights of another user.
 
 use std::{io, process};
 
@@ -13,15 +13,15 @@ pub(super) struct User {
     pub(super) gid: u32,
 }
 
-/// Runs `action` on this thread with the rights of `user`: its groups are none but its own.
+/// Runs `action` on this thread with the rights of `user`, and without supplementary groups.
 ///
-/// Only the effective ids change. A thread whose real or saved uid were the user's could be
-/// signaled by that user, and a signal that ends a thread ends its process.
+/// Only the effective IDs change. If the real or saved user ID changed, the user could send signals
+/// to the thread, and a signal that ends a thread ends its process.
 pub(super) fn run<T>(user: User, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let groups = getgroups()?;
     set_thread_groups(&[])?;
-    // From here on: where this is refused, as in containers without the capability, there is
-    // nothing to restore.
+    // The guard is created after the first call, because if that is refused, as in containers
+    // without the capability, there is nothing to restore.
     let _restore = Restore(&groups);
     set_thread_res_gid(None, Gid::from_raw(user.gid), None)?;
     set_thread_res_uid(None, Uid::from_raw(user.uid), None)?;
@@ -35,14 +35,15 @@ impl Drop for Restore<'_> {
         let restored = set_thread_res_uid(None, Uid::ROOT, None)
             .and_then(|()| set_thread_res_gid(None, Gid::ROOT, None))
             .and_then(|()| set_thread_groups(self.0));
-        // This thread would do its next work for somebody else with the wrong rights.
+        // The process is aborted, because this thread would continue with the wrong rights.
         if restored.is_err() {
             process::abort();
         }
     }
 }
 
-/// Whether the tests run as a root who may act as somebody else; those of some containers may not.
+/// Returns `true` if the tests run as root and may act as another user, which some containers
+/// forbid.
 #[cfg(test)]
 pub(super) fn is_possible() -> bool {
     let is_possible = rustix::process::geteuid().is_root()

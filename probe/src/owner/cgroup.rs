@@ -3,8 +3,7 @@
 
 use crate::model::{BatchJob, Container, ContainerRuntime, Owner, Pod};
 
-/// Services that start containers for others. They say nothing about the owner of a container below
-/// them.
+/// Services that start containers for others, so that they do not own the containers.
 const RUNTIME_SERVICES: [&str; 9] = [
     "containerd.service",
     "crio.service",
@@ -17,11 +16,11 @@ const RUNTIME_SERVICES: [&str; 9] = [
     "rke2-server.service",
 ];
 
-/// Fills in what `/proc/PID/cgroup` tells (cgroups(7)): one line per hierarchy,
+/// Fills in the owners that `/proc/PID/cgroup` names (cgroups(7)): one line per hierarchy,
 /// `id:controllers:path`.
 ///
-/// Of nested pods and containers, as in kind or Docker in Docker, the innermost one counts. The
-/// outer one serves as a machine and contains the programs of all its users.
+/// The innermost of nested pods and containers is used, as with kind or Docker in Docker. The outer
+/// one serves as a machine and contains the programs of all its users.
 pub(super) fn read(text: &str, owner: &mut Owner) {
     let paths: Vec<Vec<&str>> = text
         .lines()
@@ -36,8 +35,8 @@ pub(super) fn read(text: &str, owner: &mut Owner) {
         .iter()
         .find_map(|path| path.iter().rev().find_map(|component| pod(component)));
     owner.container = paths.iter().find_map(|path| Some(container(path)?.1));
-    // In some hierarchies, a process can be in the cgroup of the program that started its
-    // container.
+    // A path with a container is preferred, because in some hierarchies a process can be in the
+    // cgroup of the program that started its container.
     let contained = paths.iter().find(|path| is_contained(path));
     owner.unit = match contained {
         Some(path) => unit_of_contained(path, owner.pod.is_some()),
@@ -45,18 +44,18 @@ pub(super) fn read(text: &str, owner: &mut Owner) {
     };
 }
 
-/// Splits a path into its parts. With the systemd driver, a kubelet names a cgroup
-/// `slice:prefix:name`. A container runtime with the cgroupfs driver uses this as the name of one
-/// directory.
+/// Splits a path into its parts. A colon separates parts, too: with the systemd driver, a kubelet
+/// names a cgroup `slice:prefix:name`, which a container runtime with the cgroupfs driver uses as
+/// the name of one directory.
 fn components(path: &str) -> Vec<&str> {
     path.split(['/', ':'])
         .filter(|component| !component.is_empty())
         .collect()
 }
 
-/// `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2),
-/// `/slurm/uid_1000/job_42/step_batch` (v1). Slurm 26.05 has the job's SLUID instead of `job_42` in
-/// v2, unless cgroup.conf(5) says `CgroupJobIdPaths=yes`.
+/// Finds a job of Slurm in `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2) or
+/// `/slurm/uid_1000/job_42/step_batch` (v1). In v2, Slurm 26.05 writes the job's SLUID instead of
+/// `job_42`, unless cgroup.conf(5) contains `CgroupJobIdPaths=yes`.
 fn slurm(path: &[&str]) -> Option<BatchJob> {
     let below = path
         .iter()
@@ -80,7 +79,7 @@ fn slurm(path: &[&str]) -> Option<BatchJob> {
     })
 }
 
-/// Whether it is a job's SLUID as Slurm writes it: `s` and 13 digits of Crockford's base 32.
+/// Returns `true` for a job's SLUID: `s` and 13 digits of Crockford's base 32.
 pub(crate) fn is_sluid(id: &str) -> bool {
     let is_digit =
         |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"ILOU".contains(&byte));
@@ -90,10 +89,15 @@ pub(crate) fn is_sluid(id: &str) -> bool {
             .is_some_and(|digits| digits.bytes().all(is_digit))
 }
 
-/// Finds a job of PBS. Its cgroups hook writes `/pbs_jobs.service/jobid/88123.server`, with cgroup
-/// v2 `/pbs_jobs.service/jobs/…`, and in older versions
-/// `/pbs_jobs.slice/pbs_jobs-88123.server.slice` or `/pbs_jobs/88123.server`. `pbs_jobs` is the
-/// `cgroup_prefix` of its configuration. TORQUE writes `/torque/88123.server`.
+/// Finds a job of PBS or TORQUE.
+///
+/// - The cgroups hook of PBS writes `/pbs_jobs.service/jobid/88123.server`.
+/// - With cgroup v2, it writes `/pbs_jobs.service/jobs/…`.
+/// - Older versions write `/pbs_jobs.slice/pbs_jobs-88123.server.slice` or
+///   `/pbs_jobs/88123.server`.
+/// - TORQUE writes `/torque/88123.server`.
+///
+/// The name `pbs_jobs` is the `cgroup_prefix` in the configuration of PBS.
 fn pbs(path: &[&str]) -> Option<BatchJob> {
     let job_id = path.windows(2).enumerate().find_map(|(at, pair)| {
         let parent = pair[0].strip_suffix(".slice").unwrap_or(pair[0]);
@@ -128,8 +132,9 @@ fn is_pbs_id(id: &str) -> bool {
     }
 }
 
-/// Finds a job of LSF in `/lsf/CLUSTER/job.88123.4711.1700000000`: the job, the process and the
-/// second of its start. An element of an array can have its index after the job: `job.88123[7].…`.
+/// Finds a job of LSF in `/lsf/CLUSTER/job.88123.4711.1700000000`, which contains the job, the
+/// process and the second of its start. For an element of an array, the index can follow the job:
+/// `job.88123[7].…`.
 fn lsf(path: &[&str]) -> Option<BatchJob> {
     let below = path
         .iter()
@@ -149,9 +154,9 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Parses `kubepods-burstable-pod0a1b_….slice` (systemd driver, underscores for dashes) or
-/// `pod0a1b-…` (cgroupfs driver). The `--cgroup-root` of a kubelet precedes it, in the path or in
-/// the name: `kubelet-kubepods-pod0a1b_….slice`.
+/// Parses `kubepods-burstable-pod0a1b_….slice` (systemd driver, with underscores for dashes) or
+/// `pod0a1b-…` (cgroupfs driver). The `--cgroup-root` of a kubelet can precede the name:
+/// `kubelet-kubepods-pod0a1b_….slice`.
 fn pod(component: &str) -> Option<Pod> {
     let name = component.strip_suffix(".slice").unwrap_or(component);
     let (before, uid) = name.rsplit_once("pod")?;
@@ -199,8 +204,9 @@ fn is_contained(path: &[&str]) -> bool {
     container(path).is_some() || path.iter().any(|component| pod(component).is_some())
 }
 
-/// Returns the unit of a service manager inside the container, or else the unit that started the
-/// container, unless that is the runtime's own. Pods are started by Kubernetes alone.
+/// Returns the unit inside the container, or the unit that started the container, except for
+/// services of runtimes. Pods are always started by Kubernetes, so that their outer units are
+/// ignored.
 fn unit_of_contained(path: &[&str], is_pod: bool) -> Option<String> {
     let (outside, inside) = path.split_at(container(path).map_or(path.len(), |(at, _)| at));
     let started_by =
@@ -208,8 +214,8 @@ fn unit_of_contained(path: &[&str], is_pod: bool) -> Option<String> {
     unit(inside).or_else(started_by)
 }
 
-/// Returns the innermost unit. The scopes of containers and sessions and the cgroups of batch
-/// systems are no units: other fields have what they say.
+/// Returns the innermost unit. Scopes of containers and sessions, and cgroups of batch systems are
+/// left out, because other fields contain them.
 fn unit(path: &[&str]) -> Option<String> {
     path.iter().enumerate().rev().find_map(|(at, component)| {
         let is_unit = component
@@ -225,8 +231,8 @@ fn unit(path: &[&str]) -> Option<String> {
     })
 }
 
-/// systemd writes odd characters as `\x2d` (systemd.unit(5), "String Escaping for Inclusion in Unit
-/// Names").
+/// Decodes characters that systemd writes as `\x2d` (systemd.unit(5), "String Escaping for
+/// Inclusion in Unit Names").
 fn unescape(name: &str) -> String {
     let mut plain = String::new();
     let mut rest = name;
@@ -422,23 +428,23 @@ mod tests {
         const INNER: &str = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
         const OUTER_UID: &str = "99999999_2222_3333_4444_555555555555";
         for (path, has_pod) in [
-            // Docker in Docker.
+            // This is Docker in Docker.
             (format!("/docker/{ID}/docker/{INNER}"), false),
-            // kind: a kubelet in a Docker container.
+            // This is kind, with a kubelet in a Docker container.
             (
                 format!(
                     "/system.slice/docker-{ID}.scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{SLICE_UID}.slice/cri-containerd-{INNER}.scope"
                 ),
                 true,
             ),
-            // kind in a pod.
+            // This is kind in a pod.
             (
                 format!(
                     "/kubepods.slice/kubepods-pod{OUTER_UID}.slice/cri-containerd-{ID}.scope/kubelet/kubepods/pod{UID}/{INNER}"
                 ),
                 true,
             ),
-            // Docker in a pod: there is only one pod.
+            // This is Docker in a pod, with only one pod.
             (format!("/kubepods/pod{UID}/{ID}/docker/{INNER}"), true),
         ] {
             let owner = owner(&format!("0::{path}"));
@@ -455,7 +461,7 @@ mod tests {
     #[test]
     fn unit_that_started_container_is_found() {
         for (path, unit) in [
-            // Podman with `--cgroups=split`, as Quadlet starts it.
+            // This is Podman with `--cgroups=split`, which Quadlet uses.
             (
                 format!("/system.slice/ollama.service/libpod-payload-{ID}"),
                 Some("ollama.service"),
@@ -484,7 +490,7 @@ mod tests {
     fn pod_is_found_below_service_and_cgroup_root() {
         use ContainerRuntime::{Containerd, Crio, Docker, Unknown};
         for (text, runtime) in [
-            // containerd and CRI-O with the cgroupfs driver under a kubelet with the systemd
+            // This is containerd or CRI-O with the cgroupfs driver under a kubelet with the systemd
             // driver.
             (
                 format!(
@@ -498,7 +504,7 @@ mod tests {
                 ),
                 Crio,
             ),
-            // `--cgroup-root=/kubelet`, as in kind.
+            // This is a kubelet with `--cgroup-root=/kubelet`, as in kind.
             (
                 format!(
                     "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope"
@@ -519,14 +525,15 @@ mod tests {
                 format!("0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/docker-{ID}.scope"),
                 Docker,
             ),
-            // From within a container, paths are relative to its own cgroup.
+            // This is the view from within a container, where paths are relative to the container's
+            // own cgroup.
             (
                 format!(
                     "0::/../../kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope"
                 ),
                 Containerd,
             ),
-            // With cgroup v1, not every hierarchy has the pod.
+            // This is cgroup v1, where not every hierarchy has the pod.
             (
                 format!(
                     "13:misc:/\n12:pids:/system.slice/containerd.service\n4:memory:/system.slice/containerd.service/kubepods-besteffort-pod{SLICE_UID}.slice:cri-containerd:{ID}\n1:name=systemd:/system.slice/containerd.service\n0::/system.slice/containerd.service"

@@ -1,20 +1,20 @@
-//! Texts that strangers choose, made short and printable before they go anywhere.
+//! Cleaning of untrusted text: shortening it and making it printable.
 //!
-//! A name with an escape sequence would be obeyed by a terminal, one with a line break would forge
-//! a line of `/metrics`, and one of megabytes would make a sample larger than clients accept.
+//! An escape sequence in a name would control the terminal, a line break would forge a line of
+//! `/metrics`, and a name of megabytes would make a sample larger than clients accept.
 
 use crate::untrusted::is_invisible;
 
-/// Bytes of a name: a program's, a user's, a kernel's, a unit's.
+/// The maximum length of a name, in bytes: of a program, a user, a kernel or a unit.
 const LONGEST_NAME: usize = 128;
 
-/// Bytes of an id: a kernel's, a job's.
+/// The maximum length of an ID, in bytes: of a kernel or a job.
 const LONGEST_ID: usize = 128;
 
-/// Bytes of a command line or a path; this much tells what it is, and travels with every sample.
+/// The maximum length of a command line or a path, in bytes. Every sample contains these texts.
 const LONGEST_LINE: usize = 1024;
 
-/// A name.
+/// Cleans a name.
 pub fn name(text: &str) -> String {
     clean(text, LONGEST_NAME)
 }
@@ -23,16 +23,17 @@ pub(super) fn id(text: &str) -> String {
     clean(text, LONGEST_ID)
 }
 
-/// A line of text.
+/// Cleans a line of text.
 pub fn line(text: &str) -> String {
     clean(text, LONGEST_LINE)
 }
 
-/// What is cut ends in `…`.
+/// Cleans a text, and marks a cut by `…`.
 fn clean(text: &str, longest: usize) -> String {
     let kept = &text[..text.floor_char_boundary(longest)];
     let mut clean: String = kept.chars().map(printable).collect();
-    // What replaces a character can be longer than it.
+    // The text is cut again, because the replacement of a character can be longer than the
+    // character.
     clean.truncate(clean.floor_char_boundary(longest));
     if kept.len() < text.len() || clean.chars().count() < kept.chars().count() {
         clean.push('…');

@@ -1,9 +1,9 @@
-//! Opening a file that a process names on its command line.
+//! Safe opening of a file that a process names on its command line.
 //!
-//! The name is a stranger's: it can lead to a pipe without a writer, to a device that does
-//! something when it is opened, to an endless one, or to a file that only root may read. So it is
-//! opened below the process's own root and with its user's rights, nothing but a regular file is
-//! ever opened for reading, and no more of it is read than a limit.
+//! The path is untrusted. It can lead to a pipe without a writer, to a device that acts when it is
+//! opened, to an endless device, or to a file that only root may read. The file is therefore opened
+//! below the process's own root and with its user's rights, only if it is a regular file, and is
+//! read up to a limit.
 
 use std::{
     fs::File,
@@ -21,18 +21,19 @@ use rustix::{
 use super::as_user::{self, User};
 use crate::bounded;
 
-/// Jupyter writes some hundred bytes.
+/// The maximum number of bytes that are read. Jupyter writes some hundred bytes.
 const LONGEST: usize = 64 << 10;
 
-/// Reads the file `path` below `root`, which only root may open of another user's process. `user`
-/// is whose rights to read with, where this process has those of root.
+/// Reads the file `path` below `root`. Only root can open the root of another user's process. If
+/// this process is root, `user` has the rights that are used for reading.
 pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result<Vec<u8>> {
     let read = || {
         let place = find(root, Path::new(path))?;
         if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::RegularFile {
             return Err(ErrorKind::InvalidInput.into());
         }
-        // It is the same file whatever its name leads to by now.
+        // The file is opened through its descriptor, because the path may lead to another file by
+        // now.
         let file = openat(
             CWD,
             format!("/proc/self/fd/{}", place.as_raw_fd()),
@@ -42,8 +43,8 @@ pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result
         bounded::read_from(File::from(file), LONGEST)
     };
     match user {
-        // On a thread of its own, since while it acts as the user, that user can change its
-        // priority, for good.
+        // A separate thread is used, because while the thread acts as the user, that user can
+        // permanently change its priority.
         Some(user) => thread::scope(|scope| {
             let reading = scope.spawn(|| as_user::run(user, read));
             reading
@@ -54,19 +55,19 @@ pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result
     }
 }
 
-/// With `O_PATH`, which opens no device and waits for no pipe.
+/// Flags to find a file. `O_PATH` opens no device and waits for no pipe.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn find(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     match openat2(root, path, PLACE, Mode::empty(), resolve) {
-        // Linux before 5.6, and sandboxes that do not know the call.
+        // The call is missing in Linux before 5.6, and forbidden in some sandboxes.
         Err(Errno::NOSYS | Errno::PERM) => step_by_step(root, path),
         found => Ok(found?),
     }
 }
 
-/// Without following any link, and never upwards.
+/// Opens a path component by component, without following links, and never upwards.
 fn step_by_step(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let mut place = root.try_clone()?;
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! Who asks for what is known of processes: one finder for all GPUs, so that each process is read
+//! The interface to the process reader. One finder serves all GPUs, so that each process is read
 //! once.
 
 use std::{
@@ -13,23 +13,23 @@ use super::{
 };
 use crate::model::{Owner, Process};
 
-/// Finds out what the driver does not know of processes.
+/// A finder of details about processes that the driver does not report.
 #[derive(Clone)]
 pub struct Finder(Arc<Shared>);
 
-/// One GPU's view of it: the processes that it lists are kept up to date.
+/// One GPU's access to a finder, which keeps the GPU's processes up to date.
 pub struct Resolver {
     shared: Arc<Shared>,
     listed: BTreeSet<u32>,
 }
 
 impl Finder {
-    /// Reads below `root`, which is `/proc` but in tests.
+    /// Returns a finder for the processes below `root`, which is `/proc` except in tests.
     pub fn new(root: impl Into<PathBuf>, commands: CommandLines) -> Self {
         Self(Shared::new(ProcessReader::new(root.into(), commands)))
     }
 
-    /// As if it ran as this user.
+    /// Returns a finder that behaves as if it ran as this user.
     #[cfg(test)]
     pub(super) fn of_user(root: impl Into<PathBuf>, commands: CommandLines, uid: u32) -> Self {
         Self(Shared::new(
@@ -37,14 +37,14 @@ impl Finder {
         ))
     }
 
-    /// Processes it remembers, and threads it has.
+    /// Returns the number of remembered processes and the number of threads.
     #[cfg(test)]
     pub(super) fn size(&self) -> (usize, usize) {
         let state = self.0.lock();
         (state.table.len(), state.threads())
     }
 
-    /// For one more GPU.
+    /// Returns a resolver for one more GPU.
     pub fn resolver(&self) -> Resolver {
         Resolver {
             shared: Arc::clone(&self.0),
@@ -54,16 +54,16 @@ impl Finder {
 }
 
 impl Resolver {
-    /// A finder with nobody else.
+    /// Returns a resolver with a finder of its own.
     pub fn new(root: impl Into<PathBuf>, commands: CommandLines) -> Self {
         Finder::new(root, commands).resolver()
     }
 
-    /// Fills in what is known of every process of one reading, and forgets those that are not in
-    /// it. Waits for those that were not in the reading before, but no longer than `patience`; what
-    /// is not known by then is not read yet.
+    /// Fills in the details of all processes of one reading, and forgets processes that are not
+    /// listed. Waits for processes that are new in this reading, but at most for `patience`;
+    /// unknown details are "not read yet".
     ///
-    /// A process that ended since the driver listed it stays in the list, with its details unknown.
+    /// A process that has ended after the driver listed it stays in the list, with unknown details.
     pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {
         self.ask(
             processes.iter().map(|process| process.pid).collect(),
@@ -74,7 +74,7 @@ impl Resolver {
         }
     }
 
-    /// Asks for every process of one reading, as [`Self::fill`] does.
+    /// Requests the details of all processes of one reading, and waits like [`Self::fill`].
     pub(crate) fn ask(&mut self, listed: BTreeSet<u32>, patience: Duration) {
         let deadline = Instant::now() + patience;
         let ended: Vec<u32> = self.listed.difference(&listed).copied().collect();
@@ -92,7 +92,7 @@ impl Resolver {
         self.listed = listed;
         loop {
             self.shared.ensure_threads(&mut state);
-            // They are read in their order, so that the last is known last.
+            // The last process is checked first, because processes are read in this order.
             while pending.pop_if(|pid| state.is_settled(*pid)).is_some() {}
             let left = deadline.saturating_duration_since(Instant::now());
             if pending.is_empty() || left.is_zero() {
@@ -107,17 +107,17 @@ impl Resolver {
         self.shared.is_in_namespace()
     }
 
-    /// Whose process it is; `None` where that is not known.
+    /// Returns the process's user, or `None` if it is not known.
     pub(crate) fn uid(&self, pid: u32) -> Option<u32> {
         self.shared.lock().table.uid(pid)
     }
 
-    /// What it is called; `None` where that is not known.
+    /// Returns the process's name, or `None` if it is not known.
     pub(crate) fn name(&self, pid: u32) -> Option<ProcessName> {
         self.shared.lock().table.name(pid)
     }
 
-    /// Shows what a process's cgroup tells, where it is known.
+    /// Calls `see` with the owners in the process's cgroup, if they are known.
     pub(crate) fn with_cgroup(&self, pid: u32, see: impl FnOnce(&Owner)) {
         if let Some(owner) = self.shared.lock().table.owner(pid) {
             see(owner);

@@ -1,7 +1,7 @@
-//! Which notebook a process belongs to.
+//! Detection of the notebook that a process belongs to.
 //!
-//! Every kernel, of whatever language, is started with the path of its connection file,
-//! `kernel-<id>.json`, among its arguments. Jupyter writes the notebook's path and the kernel's
+//! Every Jupyter kernel, regardless of its language, is started with the path of its connection
+//! file, `kernel-<id>.json`, as an argument. Jupyter writes the notebook's path and the kernel's
 //! name into that file.
 
 use std::io::{self, ErrorKind};
@@ -11,8 +11,8 @@ use serde::Deserialize;
 use super::clean;
 use crate::model::{Absence, Notebook};
 
-/// What Jupyter writes beside the ports and the key. A kernel started by other means lacks all of
-/// it.
+/// The fields that Jupyter adds to the connection file. Kernels that Jupyter did not start lack
+/// them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ConnectionFile {
@@ -20,9 +20,10 @@ struct ConnectionFile {
     kernel_name: String,
 }
 
-/// The kernel that was started with these arguments; `None` where they are no kernel's.
+/// Returns the notebook of a kernel with these arguments, or `None` if they are not those of a
+/// kernel.
 ///
-/// `read` reads the connection file, whose path below the process's root it is given.
+/// `read` reads the connection file. Its argument is the path below the process's root.
 pub(super) fn notebook(
     pid: u32,
     arguments: &[String],
@@ -62,7 +63,8 @@ fn connection(arguments: &[String]) -> Option<(&String, String)> {
         .find_map(|argument| Some((argument, kernel_id(argument)?)))
 }
 
-/// The id in `…/kernel-<id>.json`, also behind an option as `--connection-file=…`.
+/// Returns the ID in `…/kernel-<id>.json`, which may follow an option such as
+/// `--connection-file=…`.
 fn kernel_id(argument: &str) -> Option<String> {
     let file = argument.rsplit(['/', '=']).next()?;
     let id = file.strip_prefix("kernel-")?.strip_suffix(".json")?;

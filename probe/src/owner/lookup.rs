@@ -1,4 +1,4 @@
-//! What a process belongs to, put together from its cgroup, its environment and its ancestors.
+//! The owners of a process, determined from its cgroup, its environment and its ancestors.
 
 use std::io::{self, ErrorKind};
 
@@ -13,11 +13,11 @@ use crate::{
     process_stat::{Birth, ProcessStat},
 };
 
-/// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes
-/// must end.
+/// The maximum number of ancestors. Deeper ones are not useful, and a changing `/proc` could
+/// contain a loop.
 const MOST_ANCESTORS: usize = 16;
 
-/// Slurm's, which starts the processes of a job's step.
+/// The name of Slurm's daemon that starts the processes of a job step.
 const STEP_DAEMON: &str = "slurmstepd";
 
 const ROOT: User = User { uid: 0, gid: 0 };
@@ -30,14 +30,15 @@ pub(super) struct OwnerQuery<'a> {
     pub(super) arguments: Option<&'a [String]>,
     /// The PID of the kernel that the process belonged to in an earlier lookup.
     pub(super) kernel: Option<u32>,
-    /// Whether its command line is kept from view, and its notebook's path with it.
+    /// Whether the command line is hidden, and with it the notebook's path.
     pub(super) hidden: bool,
-    /// Whether this process is root, and gives up root's rights where a stranger names a file.
+    /// Whether this process is root, so that files with untrusted paths must be read with the
+    /// user's rights.
     pub(super) is_root: bool,
 }
 
-/// What its cgroup tells, which the kernel knows by itself, whatever the process does; not read yet
-/// where that is nothing.
+/// Returns the owners in a process's cgroup, which does not depend on the process. They are "not
+/// read yet" if the cgroup names none.
 pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
     let mut owner = Owner::default();
     cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
@@ -78,8 +79,8 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         let Some(above) = proc_fs.read_stat(parent) else {
             break;
         };
-        // Reading what another user's process provides could take for ever, and would be held
-        // against this user.
+        // The command lines of other users' processes are not read, because that could block, and
+        // would count as a hang of this process's user.
         let its_user = proc_fs.user(parent);
         let is_alike = its_user.map(|user| user.uid) == user.map(|user| user.uid);
         let arguments = if is_alike {
@@ -111,7 +112,8 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         }
         parent = above.parent;
     }
-    // None of the ancestors below the leader of its session has ended.
+    // If the leader of the session is among the ancestors, none of the ancestors below it has
+    // ended.
     let is_below_leader = owner
         .parents
         .iter()
@@ -140,17 +142,17 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         (job.job_id, job.private) = (job_id, true);
     }
     if let Some(notebook) = owner.notebook.as_mut().filter(|_| query.hidden) {
-        // Both come from the connection file, which only its user can read.
+        // Path and kernel name come from the connection file, which only its user can read.
         (notebook.path, notebook.kernel_name) = (Reading::Absent(Absence::Hidden), None);
     }
     shorten(&mut owner);
     owner
 }
 
-/// Returns the kernel of a process that is cut off from it because an ancestor has ended. This is
-/// the leader of its session, since Jupyter starts each kernel in its own session; or the kernel
-/// that was its ancestor in an earlier lookup; or the only kernel of the Jupyter server and
-/// notebook that its environment names.
+/// Returns the kernel of a process whose connection to the kernel is lost because an ancestor has
+/// ended. The kernel is the leader of the session, since Jupyter starts each kernel in its own
+/// session; or the kernel found in an earlier lookup; or the only kernel of the Jupyter server and
+/// notebook that the environment names.
 fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     const VARIABLES: [&str; 2] = ["JPY_PARENT_PID", "JPY_SESSION_NAME"];
     let OwnerQuery {
@@ -168,7 +170,7 @@ fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
                 .arguments(*kernel)
                 .is_some_and(|all| jupyter::is_kernel(&all))
         };
-        // Variables of another user's process are not read.
+        // The user must be the same, because variables of another user's process are not read.
         is_older() && is_alike() && has_connection_file()
     };
     let known = [Some(origin.session), query.kernel]
@@ -218,7 +220,7 @@ fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
     }
 }
 
-/// The job of which a step daemon has made its command line tell: `slurmstepd: [88123.batch]`.
+/// Returns the job from the command line of a step daemon: `slurmstepd: [88123.batch]`.
 fn job_of_step_daemon(proc_fs: &ProcFs, pid: u32) -> Option<String> {
     let arguments = proc_fs.arguments(pid)?;
     let (job_id, _) = arguments
@@ -230,7 +232,7 @@ fn job_of_step_daemon(proc_fs: &ProcFs, pid: u32) -> Option<String> {
     is_number.then(|| job_id.to_owned())
 }
 
-/// Reads a file that a process names, with no more rights than it has itself.
+/// Reads a file that a process names, with at most the rights of that process.
 fn read_below(
     proc_fs: &ProcFs,
     pid: u32,
@@ -246,7 +248,7 @@ fn read_below(
     connection_file::read(&root, path, user.filter(|user| is_root && user.uid != 0))
 }
 
-/// What cgroups and variables are called is up to those who make them.
+/// Cleans all names, because cgroups and variables can have any name.
 fn shorten(owner: &mut Owner) {
     let id = |text: &mut String| *text = clean::id(text);
     for BatchJob {
@@ -276,7 +278,7 @@ mod tests {
     use super::*;
     use crate::model::JobKind;
 
-    /// A `/proc` of processes given as PID, parent, command line, cgroup and environment.
+    /// A fake `/proc`, with processes given by PID, parent, command line, cgroup and environment.
     struct FakeProc(PathBuf);
 
     impl FakeProc {

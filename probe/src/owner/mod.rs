@@ -1,11 +1,12 @@
-//! Whose process a PID is: its name, command line, user and start, its notebook, job, pod,
-//! container and service.
+//! The owners of processes: name, command line, user and start time, notebook, job, pod, container
+//! and service.
 //!
-//! Everything is read below one root, which is `/proc` but in tests. A process decides fields long
-//! that takes: its command line can lie in memory that another process has to provide, its files on
-//! a file system that does not answer. So it is read on threads of a [`Finder`] (`workers.rs`) in
-//! two stages, of which only the second can block, and whoever asks waits no longer than it wants
-//! to. What is not known by then is [`NotReadYet`](crate::model::Absence::NotReadYet).
+//! Everything is read below one root, which is `/proc` except in tests. A process can delay the
+//! reading: its command line can be in memory that another process has to provide, and its files on
+//! a file system that does not answer. Processes are therefore read by the threads of a [`Finder`]
+//! (`workers.rs`) in two stages, and only the second stage can block. Callers wait for a limited
+//! time, and get [`NotReadYet`](crate::model::Absence::NotReadYet) for details that are not known
+//! by then.
 
 mod as_user;
 mod cgroup;
@@ -31,11 +32,11 @@ pub use self::{
     process_reader::user_name,
 };
 
-/// Whose command lines may be shown.
+/// The users whose command lines may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandLines {
-    /// Everybody's: for a person at a terminal, who could as well ask `ps`.
+    /// All users, for a terminal, where `ps` shows the same.
     All,
-    /// Only those of the user gpumon runs as: for a service, whose viewers may be others.
+    /// Only the user that gpumon runs as, for a service, which other users can view.
     Own,
 }

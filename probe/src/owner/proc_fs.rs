@@ -1,4 +1,4 @@
-//! The files of `/proc/PID` that tell whose a process is.
+//! Reading of the files in `/proc/PID`.
 
 use std::{
     fs::{self, DirEntry},
@@ -16,33 +16,33 @@ use crate::{
     process_stat::{Birth, ProcessStat, is_first_pid_namespace, read_boot_time_ms},
 };
 
-/// `comm` holds this many bytes at most, and longer names are cut.
+/// The maximum length of `comm`, in bytes. Longer names are cut.
 const COMM_LENGTH: usize = 15;
 
-/// No kernel gives a process a larger number (`PID_MAX_LIMIT`).
+/// The kernel's limit for PIDs (`PID_MAX_LIMIT`).
 const LARGEST_PID: u32 = 1 << 22;
 
-/// `/proc`, or a folder that looks like it.
+/// Access to `/proc`, or to a folder with the same structure.
 pub(super) struct ProcFs {
     root: PathBuf,
-    /// Whether every process of the machine can be seen: not from a container, nor by users to whom
-    /// `/proc` shows their own alone (`hidepid`).
+    /// Whether all processes of the machine are visible. They are not visible from a container, or
+    /// if `/proc` shows users only their own processes (`hidepid`).
     sees_all: bool,
-    /// Whether this PID namespace is known to be other than the machine's first.
+    /// Whether this is certainly not the machine's first PID namespace.
     pub(super) is_in_namespace: bool,
     booted_ms: Option<u64>,
 }
 
-/// What `/proc/PID/status` tells.
+/// The contents of `/proc/PID/status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Status {
     /// The effective user and group.
     pub(super) user: Option<User>,
-    /// `VmRSS`, which a process that has ended and not been waited for no longer has.
+    /// The resident memory (`VmRSS`), which zombies do not have.
     pub(super) resident_bytes: Option<u64>,
-    /// Whether `TracerPid` names somebody.
+    /// Whether a process is attached as tracer (`TracerPid`).
     pub(super) traced: Option<bool>,
-    /// Whether it is a zombie, and all of its threads have ended, too.
+    /// Whether the process is a zombie whose threads have all ended.
     pub(super) has_ended: bool,
 }
 
@@ -60,7 +60,7 @@ impl ProcFs {
         }
     }
 
-    /// Why a process that the driver lists is not there.
+    /// Returns the reason why a process that the driver lists is missing.
     pub(super) fn why_missing(&self, pid: u32) -> Absence {
         if self.sees_all && pid < LARGEST_PID {
             Absence::Ended
@@ -69,22 +69,21 @@ impl ProcFs {
         }
     }
 
-    /// Returns `None` if the process does not exist.
+    /// Returns the process's `stat`, or `None` if there is no such process.
     pub(super) fn read_stat(&self, pid: u32) -> Option<ProcessStat> {
         ProcessStat::read_since_boot(&self.root, pid, self.booted_ms).ok()
     }
 
-    /// Returns the children of a process, as the function [`children`] does.
     pub(super) fn children(&self, pid: u32) -> Vec<u32> {
         children(&self.root, pid)
     }
 
-    /// `cgroup`, one line per hierarchy.
+    /// Returns the process's `cgroup`, with one line per hierarchy.
     pub(super) fn cgroup(&self, pid: u32) -> Option<String> {
         self.text(pid, "cgroup", bounded::CGROUP)
     }
 
-    /// Variables of the process's environment, which only its own user and root may read.
+    /// Returns variables of the process's environment, which only its user and root may read.
     pub(super) fn variables<const N: usize>(
         &self,
         pid: u32,
@@ -103,10 +102,11 @@ impl ProcFs {
         })
     }
 
-    /// The root of the file system of a process that was read before: a container's own.
+    /// Opens the root directory of a process, which is the container's if the process is in a
+    /// container.
     ///
-    /// The PID may be another process's by now, and that one's files nothing that the first may
-    /// have read: so birth and user are compared after the opening.
+    /// The PID may belong to another process by now, whose files the first process may not be
+    /// allowed to read. Birth and user are therefore compared after opening.
     pub(super) fn open_root(
         &self,
         pid: u32,
@@ -128,9 +128,9 @@ impl ProcFs {
         }
     }
 
-    /// Whether all ids of a process, real, effective and saved, are this user's. A setuid or setgid
-    /// program has rights of its file's owner, but its arguments from whoever started it. False
-    /// where that is not known.
+    /// Returns `true` if all IDs of a process, real, effective and saved, are those of the user. A
+    /// setuid or setgid program has the rights of its file's owner, but the arguments of the user
+    /// who started it. Returns `false` if the IDs are not known.
     pub(super) fn is_only(&self, pid: u32, user: User) -> bool {
         let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
         [("Uid:", user.uid), ("Gid:", user.gid)]
@@ -141,7 +141,7 @@ impl ProcFs {
             })
     }
 
-    /// The command line; `None` where it cannot be read.
+    /// Returns the command line, or `None` if it cannot be read.
     pub(super) fn arguments(&self, pid: u32) -> Option<Vec<String>> {
         let text = self.text(pid, "cmdline", bounded::COMMAND_LINE)?;
         Some(
@@ -158,7 +158,7 @@ impl ProcFs {
         let effective = |key| field(key, 1)?.try_into().ok();
         let user = match (effective("Uid:"), effective("Gid:")) {
             (Some(uid), Some(gid)) => Some(User { uid, gid }),
-            // Root's where the process may not be dumped.
+            // The folder belongs to root if the process may not be dumped.
             _ => fs::metadata(self.root.join(pid.to_string()))
                 .ok()
                 .map(|folder| User {
@@ -179,7 +179,8 @@ impl ProcFs {
         self.status(pid).user
     }
 
-    /// `comm`; where that is cut, the file name of the first argument that it begins.
+    /// Returns `comm`. If `comm` was cut, returns the file name of the first argument, if its
+    /// beginning is the same.
     pub(super) fn name(&self, pid: u32, arguments: Option<&[String]>) -> Option<String> {
         let comm = self.text(pid, "comm", bounded::VALUE)?;
         let comm = comm.trim_end_matches('\n');
@@ -197,14 +198,14 @@ impl ProcFs {
     }
 }
 
-/// Returns the values behind a key of `/proc/PID/status`.
+/// Returns the values after a key of `/proc/PID/status`.
 fn status_values<'a>(status: &'a str, key: &str) -> impl Iterator<Item = &'a str> {
     let values = status.lines().find_map(|line| line.strip_prefix(key));
     values.unwrap_or_default().split_ascii_whitespace()
 }
 
-/// Returns the children of all threads of a process; none if the kernel lacks the list
-/// (`CONFIG_PROC_CHILDREN`). `root` is `/proc` except in tests.
+/// Returns the children of all threads of a process. Returns none if the kernel does not provide
+/// the list (`CONFIG_PROC_CHILDREN`). `root` is `/proc` except in tests.
 pub fn children(root: &Path, pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(root.join(pid.to_string()).join("task")) else {
         return Vec::new();
@@ -220,8 +221,8 @@ pub fn children(root: &Path, pid: u32) -> Vec<u32> {
     threads.flatten().map(list).flat_map(pids).collect()
 }
 
-/// What was typed. A process that the workload runner started has that as its first argument; those
-/// behind it are the runner's own.
+/// Returns the command line to show. A process of the workload runner has the typed command as its
+/// first argument; the others are the runner's own.
 pub(super) fn command_line(arguments: &[String]) -> String {
     match arguments {
         [typed, own @ ..]
@@ -233,8 +234,8 @@ pub(super) fn command_line(arguments: &[String]) -> String {
     }
 }
 
-/// What an interpreter runs: the script's file name, or the module behind `-m`; `None` where the
-/// program is none, or runs something else.
+/// Returns the script that an interpreter runs: the file name, or the module after `-m`. Returns
+/// `None` if the program is not an interpreter, or runs neither.
 pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
     let interpreters = ["python", "julia", "node", "perl", "ruby", "Rscript"];
     if !interpreters
@@ -247,18 +248,18 @@ pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
     loop {
         match rest.next()?.as_str() {
             "-m" => return rest.next().cloned(),
-            // Python's only options with a word of their own.
+            // These are Python's only options with a separate value.
             "-W" | "-X" => drop(rest.next()),
             option if is_plain_option(program, option) => {}
-            // What follows may belong to it: a program given as text, or a secret.
+            // The next argument may belong to the option, such as a program text or a secret.
             option if option.starts_with('-') => return None,
             script => return file_name(script).map(str::to_owned),
         }
     }
 }
 
-/// An option that takes nothing of what follows it: with its value behind `=`, or letters that are
-/// Python's switches.
+/// Returns `true` for an option without a separate value: one with `=`, or single-letter switches
+/// of Python.
 fn is_plain_option(program: &str, option: &str) -> bool {
     const SWITCHES: &str = "bBdEhiIOPqRsSuvVx";
     match option.strip_prefix("--") {
@@ -279,7 +280,7 @@ mod tests {
     use super::*;
     use crate::process_stat::FIRST_NAMESPACE;
 
-    /// A `/proc` with one process.
+    /// Returns a fake `/proc` with one process.
     fn proc_with(name: &str, stat: &str, comm: &str, cmdline: &str) -> (PathBuf, ProcFs) {
         let root = std::env::temp_dir().join(format!("gpumon-proc-{}-{name}", std::process::id()));
         fs::create_dir_all(root.join("42")).unwrap();

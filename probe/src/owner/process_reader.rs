@@ -1,4 +1,4 @@
-//! What is read of a process, in two stages.
+//! Reading of a process in two stages.
 
 use std::{
     path::PathBuf,
@@ -17,8 +17,8 @@ use crate::{
     process_stat::ProcessStat,
 };
 
-/// What a process belongs to does not change, but for the name of its notebook. Finding out takes
-/// twenty files.
+/// The interval between two lookups of the owners, which read twenty files. Only the name of the
+/// notebook can change.
 const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
 
 pub(super) struct ProcessReader {
@@ -27,21 +27,21 @@ pub(super) struct ProcessReader {
     own_uid: u32,
 }
 
-/// The first stage: what the kernel tells by itself, whatever the process does.
+/// The result of the first stage: data of the kernel, which does not depend on the process.
 #[derive(Debug, Clone)]
 pub(super) struct Basics {
     pub(super) origin: ProcessStat,
     pub(super) user: Option<User>,
     pub(super) host_memory_bytes: Reading<u64>,
     pub(super) traced: Reading<bool>,
-    /// Whether its command line is kept from view.
+    /// Whether the command line is hidden.
     pub(super) hidden: bool,
-    /// The program's name, which can be cut.
+    /// The program's name, which may be cut.
     pub(super) name: String,
     pub(super) owner: Reading<Owner>,
 }
 
-/// The second stage: what the process itself provides.
+/// The result of the second stage: data that depends on the process.
 #[derive(Debug, Clone)]
 pub(super) struct Details {
     pub(super) name: ProcessName,
@@ -50,12 +50,12 @@ pub(super) struct Details {
     owner_read: Instant,
 }
 
-/// The displayed name of a process, and the program's name where that is another.
+/// The displayed name of a process, and the program's name if it is different.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProcessName {
-    /// As [`Process::name`](crate::model::Process::name).
+    /// The name, see [`Process::name`](crate::model::Process::name).
     pub(crate) name: Reading<String>,
-    /// As [`Process::program`](crate::model::Process::program).
+    /// The program, see [`Process::program`](crate::model::Process::program).
     pub(crate) program: Option<String>,
 }
 
@@ -86,8 +86,10 @@ impl ProcessReader {
         self.proc_fs.is_in_namespace
     }
 
+    /// Runs the first stage.
+    ///
     /// # Errors
-    /// Why it is not there, where the process does not exist.
+    /// Returns the reason for the absence if there is no such process.
     pub(super) fn basics(&self, pid: u32) -> Result<Basics, Absence> {
         let missing = || self.proc_fs.why_missing(pid);
         let origin = self.proc_fs.read_stat(pid).ok_or_else(missing)?;
@@ -115,7 +117,8 @@ impl ProcessReader {
         })
     }
 
-    /// It can take for ever. `before` is what was known of the same process.
+    /// Runs the second stage, which can block forever. `before` is the earlier result for the same
+    /// process.
     pub(super) fn details(&self, pid: u32, basics: &Basics, before: Option<Details>) -> Details {
         let &Basics {
             origin,
@@ -179,8 +182,8 @@ impl ProcessReader {
     }
 }
 
-/// The login name, or the number where there is none. A directory service may be asked for it, and
-/// not answer.
+/// Returns the login name, or the number if there is no name. Can block, because a directory
+/// service may be asked.
 pub fn user_name(uid: u32) -> String {
     let user = uzers::get_user_by_uid(uid);
     user.map_or_else(

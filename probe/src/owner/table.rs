@@ -1,4 +1,4 @@
-//! What is known of which processes, and what is to be read next.
+//! The table of all listed processes, with the queues of both stages.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,16 +11,17 @@ use super::{
 };
 use crate::model::{Absence, Owner, Process, Reading};
 
-/// A process can become another program (exec) or rename itself, as workers of Ray and vLLM do.
+/// The interval between two readings of a process. A process can start another program (exec) or
+/// rename itself, like the workers of Ray and vLLM.
 const REFRESH_AFTER: Duration = Duration::from_secs(5);
 
-/// More users than any machine has; whoever can act as many must not fill memory with their names.
+/// The maximum number of login names, so that a user with many IDs cannot fill the memory.
 const MOST_USERS: usize = 1024;
 
 #[derive(Default)]
 pub(super) struct Table {
     entries: HashMap<u32, Entry>,
-    /// Login names by number.
+    /// Login names by user ID.
     users: HashMap<u32, String>,
     basics_due: VecDeque<u32>,
     details_due: VecDeque<u32>,
@@ -28,25 +29,25 @@ pub(super) struct Table {
 
 #[derive(Default)]
 struct Entry {
-    /// How many GPUs list it; where that is none, it is forgotten.
+    /// The number of GPUs that list the process. The entry is removed when it becomes 0.
     listings: u32,
     basics_read: Option<Instant>,
-    /// `None` where there is no such process.
+    /// `None` if there is no such process.
     basics: Option<Basics>,
-    /// Why there is none.
+    /// The reason why the process is missing.
     why_missing: Option<Absence>,
     details: Option<Details>,
-    /// Whether it waits for its first stage, or is in it.
+    /// Whether the first stage is queued or running.
     basics_queued: bool,
-    /// The same of the second.
+    /// Whether the second stage is queued or running.
     details_queued: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessFields {
     All,
-    /// Name, user and start: copying the rest of thousands of processes takes longer than
-    /// everything else.
+    /// Name, user and start time only, because copying all details of thousands of processes takes
+    /// longer than everything else.
     Brief,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct Task {
     pub(super) pid: u32,
     pub(super) basics: Basics,
     pub(super) before: Option<Details>,
-    /// Whose login name is not known yet.
+    /// The user whose login name is not known yet.
     pub(super) unnamed: Option<u32>,
 }
 
@@ -86,7 +87,7 @@ impl Table {
         }
     }
 
-    /// Has a process read that never was, or not for a while.
+    /// Queues the first stage of a process that has not been read for a while.
     pub(super) fn refresh(&mut self, pid: u32) {
         let Some(entry) = self.entries.get_mut(&pid) else {
             return;
@@ -109,7 +110,7 @@ impl Table {
         self.basics_due.pop_front()
     }
 
-    /// What came of a first stage; the second is due then.
+    /// Stores the result of the first stage, and queues the second.
     pub(super) fn set_basics(&mut self, pid: u32, basics: Result<Basics, Absence>) {
         let Some(entry) = self.entries.get_mut(&pid) else {
             return;
@@ -120,8 +121,8 @@ impl Table {
             Err(absence) => (None, Some(absence)),
         };
         entry.why_missing = why_missing;
-        // The PID may be another process's by now: it takes a kernel longer than this to come round
-        // to it again.
+        // Another birth means that the PID belongs to another process. PIDs are not reused so fast
+        // that both could have the same birth.
         let birth = |basics: &Option<Basics>| basics.as_ref().map(|basics| basics.origin.birth);
         if birth(&entry.basics) != birth(&basics) {
             entry.details = None;
@@ -140,12 +141,12 @@ impl Table {
         }
     }
 
-    /// Whether a second stage is due of a user of whom none is under way.
+    /// Returns `true` if a second stage is queued for a user who has none running.
     pub(super) fn has_task(&self, is_busy: impl Fn(Option<u32>) -> bool) -> bool {
         self.details_due.iter().any(|pid| !is_busy(self.uid(*pid)))
     }
 
-    /// The next second stage of a user of whom none is under way.
+    /// Returns the next second stage of a user who has none running.
     pub(super) fn next_task(&mut self, is_busy: impl Fn(Option<u32>) -> bool) -> Option<Task> {
         loop {
             let at = self
@@ -196,12 +197,12 @@ impl Table {
         self.users.insert(uid, name);
     }
 
-    /// Whose process it is; `None` where that is not known.
+    /// Returns the process's user, or `None` if it is not known.
     pub(super) fn uid(&self, pid: u32) -> Option<u32> {
         Some(self.entries.get(&pid)?.basics.as_ref()?.user?.uid)
     }
 
-    /// What it is called; `None` where that is not known.
+    /// Returns the process's name, or `None` if it is not known.
     pub(super) fn name(&self, pid: u32) -> Option<ProcessName> {
         let Entry {
             basics, details, ..
@@ -216,12 +217,12 @@ impl Table {
         told.or_else(by_basics)
     }
 
-    /// What its cgroup tells, where that is known, and something.
+    /// Returns the owners in the process's cgroup, or `None` if there are none.
     pub(super) fn owner(&self, pid: u32) -> Option<&Owner> {
         self.entries.get(&pid)?.basics.as_ref()?.owner.value()
     }
 
-    /// Whether everything is known of a process that there is to know.
+    /// Returns `true` if both stages are complete, or will never run.
     pub(super) fn is_complete(&self, pid: u32) -> bool {
         self.entries.get(&pid).is_none_or(|entry| {
             entry.basics_read.is_some() && (entry.basics.is_none() || entry.details.is_some())
@@ -234,7 +235,7 @@ impl Table {
             .is_none_or(|entry| entry.basics_read.is_some())
     }
 
-    /// Fills in what is known of a process, or what its events tell.
+    /// Fills in the known details of a process.
     pub(super) fn fill(&self, process: &mut Process, fields: ProcessFields) {
         fn absent<T>(reason: Absence) -> Reading<T> {
             Reading::Absent(reason)
@@ -245,7 +246,7 @@ impl Table {
             .get(&process.pid)
             .filter(|entry| entry.basics_read.is_some());
         let Some(basics) = entry.and_then(|entry| entry.basics.as_ref()) else {
-            // It ended since the driver listed it, where it has been basics_read for.
+            // A process that was read and is missing has ended since the driver listed it.
             let reason = || {
                 if entry.is_some() {
                     Absence::Unknown

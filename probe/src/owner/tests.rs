@@ -1,4 +1,4 @@
-//! Finding out whose processes are, also of those whose files never answer.
+//! Tests of reading processes, including those whose files never answer.
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,10 +12,10 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use super::*;
 use crate::model::{Absence, Process, ProcessKind, Reading};
 
-/// More than anything takes that is not held up.
+/// A time limit for everything that does not block.
 const LONG: Duration = Duration::from_mins(1);
 
-/// As in a stream.
+/// The patience of a running sampler.
 const SHORT: Duration = Duration::from_millis(50);
 
 fn process(pid: u32) -> Process {
@@ -40,7 +40,7 @@ fn process(pid: u32) -> Process {
     }
 }
 
-/// A `/proc` in which the command line of some processes is a pipe: whoever reads it waits until
+/// A fake `/proc`, in which the command line of some processes is a pipe. Reading it blocks until
 /// somebody writes.
 struct FakeProc(PathBuf);
 
@@ -75,7 +75,7 @@ impl FakeProc {
         }
     }
 
-    /// Ends the wait of whoever reads it, as soon as somebody does.
+    /// Unblocks the reader of the pipe, after waiting for it.
     fn answer(&self, pid: u32) {
         drop(
             OpenOptions::new()
@@ -98,7 +98,7 @@ fn fill(resolver: &mut Resolver, pids: &[u32], patience: Duration) -> Vec<Proces
     processes
 }
 
-/// Asks again and again until it is as it should be.
+/// Repeats the reading until the result is right.
 #[track_caller]
 fn eventually(resolver: &mut Resolver, pids: &[u32], is_right: impl Fn(&[Process]) -> bool) {
     let begun = Instant::now();
@@ -116,7 +116,7 @@ fn is_known(process: &Process) -> bool {
     process.name == Reading::Now("train.py".to_owned()) && process.owner.value().is_some()
 }
 
-/// Only the first stage.
+/// Returns `true` if only the first stage is complete.
 fn is_half_known(process: &Process) -> bool {
     let not_read = Some(&Absence::NotReadYet);
     (process.command.absence(), process.owner.absence()) == (not_read, not_read)
@@ -210,8 +210,8 @@ fn a_process_that_does_not_answer_holds_up_its_own_user_and_nobody_else() {
         is_half_known(&now[0]) && is_half_known(&now[1]) && is_known(&now[2])
     });
 
-    // Newcomers of that user are told apart from those that are about to be known, so that nobody
-    // waits for them.
+    // The wait is longer than the time limit, so that new processes of that user count as blocked,
+    // and nobody waits for them.
     sleep(Duration::from_millis(600));
     proc.add(22, 71_000, true);
     let begun = Instant::now();

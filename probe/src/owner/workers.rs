@@ -1,10 +1,10 @@
-//! The threads that read processes: one for the first stage, which cannot block, and some for the
-//! second, which can.
+//! The threads that read processes: one for the first stage, which cannot block, and several for
+//! the second, which can.
 //!
-//! A second stage that takes longer than [`LIMIT`] has hung, as far as anybody can tell. Its thread
-//! cannot be ended, so it is left to itself and another takes its place. No more of the same user's
-//! processes are tried until it comes back, since they would hang, too, and a user has any number
-//! of them; everybody else's go on.
+//! A second stage that takes longer than [`LIMIT`] counts as hung. Its thread cannot be stopped, so
+//! that it is abandoned and replaced. Other processes of the same user are not read until it
+//! returns, because they would probably hang, too, and one user can have any number of them.
+//! Processes of other users are read as usual.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -17,28 +17,29 @@ use super::{
 };
 use crate::thread;
 
-/// A second stage takes 0.2 ms, and up to here on a busy machine or a network's file system.
+/// The time after which a second stage counts as hung. It takes 0.2 ms, or longer on a busy machine
+/// or a network file system.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// Threads for the second stage, of as many users at a time.
+/// The maximum number of threads for the second stage, each for another user.
 const MOST_WORKERS: usize = 4;
 
-/// Threads that are left to themselves. When there are more, those that hang are not replaced.
+/// The maximum number of abandoned threads. Further threads that hang are not replaced.
 const MOST_ABANDONED: usize = 16;
 
-/// First stages after which threads for the second are read for.
+/// The number of first stages after which second stages are started.
 const BATCH: usize = 32;
 
-/// A thread without work ends after this.
+/// The time after which a thread without work ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// What GPUs' threads and those that read have in common.
+/// The state shared by the threads of GPUs and the threads that read processes.
 pub(super) struct Shared {
     reader: ProcessReader,
     state: Mutex<State>,
-    /// There is something to read.
+    /// Signals that there is something to read.
     work: Condvar,
-    /// Something has been read.
+    /// Signals that something has been read.
     changed: Condvar,
 }
 
@@ -46,9 +47,9 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) table: Table,
     has_basics_thread: bool,
-    /// Threads for the second stage that are not abandoned.
+    /// The number of threads for the second stage that are not abandoned.
     workers: usize,
-    /// Of those, the ones that wait for work.
+    /// The number of these threads that wait for work.
     idle: usize,
     running: Vec<Running>,
     next_id: u64,
@@ -68,8 +69,8 @@ impl Running {
 }
 
 impl State {
-    /// Whether nothing more will be known of a process soon: everything is, or another of its
-    /// user's hangs.
+    /// Returns `true` if no more details are expected soon: the process is complete, or another
+    /// process of its user hangs.
     pub(super) fn is_settled(&self, pid: u32) -> bool {
         let uid = self.table.uid(pid);
         let is_held_up = || {
@@ -132,7 +133,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a change, for a moment only: nothing signals that a thread hangs.
+    /// Waits for a change, but only briefly, because a thread that hangs sends no signal.
     pub(super) fn wait<'a>(
         &self,
         state: MutexGuard<'a, State>,
@@ -144,7 +145,8 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Has threads for all that is due. Where the machine has none left, it stays due.
+    /// Starts threads for all queued stages. If the machine cannot start a thread, the stages
+    /// remain queued.
     pub(super) fn ensure_threads(self: &Arc<Self>, state: &mut State) {
         state.abandon();
         if state.table.has_basics_due() && !state.has_basics_thread {
@@ -153,7 +155,8 @@ impl Shared {
                 thread::spawn("owner-basics", move || shared.run_basics()).is_ok();
         }
         let has_task = state.table.has_task(|uid| state.is_busy(uid));
-        // Whoever wakes up without work wakes up those who wait for changes, who come back here.
+        // Threads must not be woken without work, because each of them wakes the waiting callers,
+        // which call this function again.
         if !has_task && !state.table.has_basics_due() {
             return;
         }
@@ -165,7 +168,7 @@ impl Shared {
         self.work.notify_all();
     }
 
-    /// Waits for work; false where none has come for long.
+    /// Waits for work. Returns `false` if there was none for [`IDLE`].
     fn wait_for_work<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         self.changed.notify_all();
         let (state, waited) = self
@@ -237,7 +240,7 @@ impl Shared {
                 .extract_if(.., |running| running.id == id)
                 .any(|running| running.abandoned);
             if was_abandoned {
-                // Another thread has taken its place.
+                // The abandoned thread ends, because another thread has replaced it.
                 self.ensure_threads(&mut state);
                 return;
             }

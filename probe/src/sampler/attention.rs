@@ -1,5 +1,5 @@
-//! How much is read at a tick: all of it while somebody watches, else of what is dear only what
-//! history needs.
+//! The amount of data read at a tick: everything while somebody watches, otherwise only the
+//! expensive readings that the history needs.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -8,18 +8,19 @@ use std::{
 
 use crate::{model::now_ms, vendor::ReadDepth};
 
-/// History is in steps of ten seconds.
+/// The length of the history's steps.
 const HISTORY_STEP_MS: u64 = 10_000;
 
-/// The host is cheaper: two readings for each step.
+/// The interval of the host's readings while nobody watches. They are less expensive, so that there
+/// are two per step.
 pub(super) const HOST_STEP_MS: u64 = 5_000;
 
-/// Whether somebody watches, shared by who samples and who knows.
+/// Whether somebody watches, shared by the sampler and the code that knows.
 #[derive(Debug)]
 pub struct Watched(AtomicBool);
 
 impl Watched {
-    /// Whether somebody watches from now on. It holds from the next sample on.
+    /// Sets whether somebody watches, starting with the next sample.
     pub fn set(&self, is_watched: bool) {
         self.0.store(is_watched, Ordering::Relaxed);
     }
@@ -30,22 +31,23 @@ impl Watched {
 }
 
 impl Default for Watched {
-    /// Somebody does.
+    /// Returns a state in which somebody watches.
     fn default() -> Self {
         Self(AtomicBool::new(true))
     }
 }
 
-/// Which sample is the last one of a step: what is read with it tells of this step and no other.
+/// A division of time into steps, which finds the last sample of each step. Averages read with that
+/// sample cover exactly one step.
 #[derive(Debug)]
 pub(super) struct Steps {
     length_ms: u64,
-    /// The step behind the one that was closed last.
+    /// The number of the step after the one that was closed last.
     next: u64,
 }
 
 impl Steps {
-    /// Those of history.
+    /// Returns the steps of the history.
     pub(super) fn of_history() -> Self {
         Self::new(HISTORY_STEP_MS)
     }
@@ -54,8 +56,8 @@ impl Steps {
         Self { length_ms, next: 0 }
     }
 
-    /// Whether the sample of now closes a step, as the first one does. One that may or may not be
-    /// the last closes it: ticks come a little late at times.
+    /// Returns `true` if the current sample closes a step. The first sample does, and so does a
+    /// sample that is probably the last one, because ticks can be slightly late.
     pub(super) fn close(&mut self, interval: Duration) -> bool {
         self.close_at(now_ms(), interval)
     }
@@ -65,7 +67,7 @@ impl Steps {
         std::mem::replace(&mut self.next, next) != next
     }
 
-    /// How much of a GPU is read now, where `depth` is wanted.
+    /// Returns the depth of the current reading: `depth`, or less if nobody watches.
     pub(super) fn depth(
         &mut self,
         depth: ReadDepth,
@@ -86,8 +88,8 @@ impl Steps {
 mod tests {
     use super::*;
 
-    /// Seconds of the ticks that close a step, of ticks every second that begin at `first_ms` and
-    /// come up to 3 ms late.
+    /// Returns the seconds of the ticks that close a step. There is a tick every second, starting
+    /// at `first_ms` and up to 3 ms late.
     fn closing(first_ms: u64) -> Vec<u64> {
         let mut steps = Steps::of_history();
         let ticks = (0..60).filter(|tick| {

@@ -1,20 +1,21 @@
-//! Changes of the system's clock, found by comparison with the time since the machine started.
+//! Detection of changes of the system's clock, by comparison with the time since the machine
+//! started.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A smaller change is what time synchronization does all the time.
+/// The minimum change that is reported. Time synchronization causes smaller changes all the time.
 const LEAST_MS: u64 = 10_000;
 
-/// Compares the two clocks from tick to tick.
+/// A comparison of the two clocks at every tick.
 #[derive(Debug, Default)]
 pub(super) struct ClockWatch {
-    /// How far the system's clock was ahead of the time since the start, in milliseconds.
+    /// The system's clock minus the time since the start, in milliseconds.
     ahead_ms: Option<i64>,
 }
 
 impl ClockWatch {
-    /// Returns by how many milliseconds the clock was set since the last call, if it was. The time
-    /// since the start of the machine includes the time in which it was suspended.
+    /// Returns the change of the clock since the previous call in milliseconds, or `None` if it was
+    /// not set. The time since the start of the machine includes time in which it was suspended.
     pub(super) fn update(&mut self, now_ms: u64) -> Option<i64> {
         let since_start = clock_gettime(ClockId::Boottime);
         self.compare(

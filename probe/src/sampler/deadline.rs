@@ -1,25 +1,28 @@
-//! Until when a tick waits for the GPUs that it asked.
+//! The deadline of a tick that waits for GPUs.
 
 use std::time::{Duration, Instant};
 
-/// A GPU that the driver keeps open has been read by then.
+/// The time within which all GPUs that the driver keeps open have been read.
 const KEPT_OPEN: Duration = Duration::from_millis(300);
 
-/// Many GPUs that are read at the same time wait for the same locks of the driver.
+/// The minimum time to wait after a first reading, because GPUs that are read at the same time wait
+/// for the same locks of the driver.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// How long a tick waits for a thread that could run but has no CPU, and how often it looks.
+/// The maximum time to wait for a thread that is ready but has no CPU, followed by the interval of
+/// checks.
 const STARVED: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(50);
 
-/// How long the driver takes to open a GPU that it does not keep open, which it does at its first
-/// use.
+/// The time that the driver needs to open a GPU. Without persistence mode, it opens a GPU at its
+/// first use.
 pub const OPENING: Duration = Duration::from_secs(2);
 
-/// How long a one-shot command waits where no GPU answers, since it has nothing else to show.
+/// The maximum time to wait in a one-shot command if no GPU answers, because the command has
+/// nothing else to show.
 pub const OPENING_ONCE: Duration = Duration::from_secs(10);
 
-/// Until when to wait.
+/// The time until which a tick waits, which is adjusted to the answers so far.
 pub(super) struct Deadline {
     begun: Instant,
     latest: Instant,
@@ -45,8 +48,8 @@ impl Deadline {
         self.at
     }
 
-    /// Waits longer for threads that have no CPU to run on. Returns `false` if it has done so for
-    /// as long as it may.
+    /// Extends the deadline for threads that are ready but have no CPU. Returns `false` if the
+    /// maximum time is over.
     pub(super) fn extend(&mut self, now: Instant) -> bool {
         let is_extended = now < (self.begun + STARVED).min(self.latest);
         if is_extended {
@@ -55,7 +58,8 @@ impl Deadline {
         is_extended
     }
 
-    /// A GPU was read for the first time. Others are opened as slowly as it was, unless they hang.
+    /// Adjusts the deadline after the first reading of a GPU. Other GPUs are expected to take as
+    /// long to open, unless they hang.
     pub(super) fn on_first_read(&mut self, stays_open: bool, now: Instant) {
         let first_read = *self.first_read.get_or_insert(now - self.begun);
         self.opens_slowly |= !stays_open;
@@ -72,7 +76,7 @@ impl Deadline {
 mod tests {
     use super::*;
 
-    /// Milliseconds until the deadline, after GPUs were read for the first time at these.
+    /// Returns the deadline in milliseconds, given the times of GPUs' first readings.
     fn until(reads: &[u64], stays_open: bool) -> u128 {
         let mut deadline = Deadline::after(Duration::from_secs(10));
         for at_ms in reads {

@@ -14,43 +14,43 @@ use crate::{
     vendor::{DeviceError, DriverError, ErrorInfo},
 };
 
-/// A driver that is busy with something else can be this slow without being hung.
+/// The minimum time after which a driver call counts as hung, because a busy driver can be this
+/// slow.
 const SLOW: Duration = Duration::from_millis(150);
 
-/// A driver without persistence mode takes this long to open its GPUs.
+/// The maximum time in which a driver without persistence mode opens its GPUs.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// The state of one GPU.
 pub(super) struct GpuState {
     gpu: Gpu,
-    /// What it answered last.
+    /// The latest sample.
     last: GpuSample,
-    /// The processes for which `last` has no room, until events were derived from it.
+    /// The processes that do not fit into `last`, until events have been derived.
     omitted: Vec<ProcessRef>,
-    /// What changes slowly, as it was read last.
+    /// The latest details.
     details: Option<GpuDetails>,
-    /// Why it could not be read, where it could not.
+    /// The error of the latest reading, if it failed.
     error: Option<DeviceError>,
-    /// The query it has not answered yet.
+    /// The query that has not been answered yet.
     pending: Option<PendingQuery>,
-    /// Whether events were derived from `last`.
+    /// Whether events have been derived from `last`.
     derived: bool,
-    /// Whether something says that what changes slowly has changed.
+    /// Whether the details have probably changed, and should be read at the next tick.
     details_requested: bool,
-    /// Whether it has ever answered.
+    /// Whether the GPU has ever answered.
     opened: bool,
     /// The event for an added GPU, kept until its UUID is known.
     added: Option<EventKind>,
-    /// The health that was last shown, so that a change of it becomes an event.
+    /// The health in the latest sample, to detect changes.
     shown: Health,
     conditions: ConditionTracker,
     processes: ProcessTracker,
     ecc: EccTracker,
-    /// Events since the last tick.
+    /// Events since the previous tick.
     events: Vec<EventKind>,
 }
 
-/// What an answer changed, beside the readings.
+/// The changes that an answer contains, except for the sample.
 #[derive(Default)]
 pub(super) struct Update {
     pub(super) identity_changed: bool,
@@ -67,7 +67,7 @@ struct PendingQuery {
 }
 
 impl GpuState {
-    /// Returns a GPU that has not answered.
+    /// Returns the state of a GPU that has not answered.
     pub(super) fn new(gpu: Gpu, settings: &ConditionSettings) -> Self {
         let (index, uuid) = (gpu.index, gpu.uuid.clone());
         Self {
@@ -89,14 +89,15 @@ impl GpuState {
         }
     }
 
-    /// Returns the GPU with the index and health that an earlier collector knew.
+    /// Sets the identity and health that an earlier collector knew.
     pub(super) fn continued(self, known: KnownGpu) -> Self {
         let KnownGpu { gpu, health } = known;
         let Gpu { index, uuid, .. } = gpu.clone();
         let last = GpuSample::absent(index, uuid, now_ms(), health.clone(), &Absence::NoAnswer);
         Self {
             gpu: Gpu {
-                // The driver may count differently, and does not list a GPU that is missing.
+                // The driver's index is kept, because the driver may have renumbered its GPUs, and
+                // does not list missing ones.
                 vendor_index: self.gpu.vendor_index,
                 ..gpu
             },
@@ -106,7 +107,7 @@ impl GpuState {
         }
     }
 
-    /// Returns the GPU as one that was added while the machine ran.
+    /// Marks the GPU as added while the machine was running.
     pub(super) fn added(self) -> Self {
         Self {
             added: Some(EventKind::GpuAdded),
@@ -118,22 +119,21 @@ impl GpuState {
         self.gpu.clone()
     }
 
-    /// Returns the vendor of the GPU.
     pub(super) fn vendor(&self) -> Vendor {
         self.gpu.vendor
     }
 
-    /// What it usually does, as far as it has been learned.
+    /// Returns the learned baseline of the GPU, which may be empty.
     pub(super) fn baseline(&self) -> Baseline {
         self.conditions.baseline()
     }
 
-    /// Goes on with what was learned of it before.
+    /// Restores a baseline that was learned before.
     pub(super) fn restore(&mut self, baseline: &Baseline) {
         self.conditions.restore(baseline);
     }
 
-    /// Takes what a benchmark has shown of it, where that is below its baseline.
+    /// Sets the latest benchmark result, if it is below the baseline.
     pub(super) fn set_below_baseline(&mut self, below: Option<BelowBaseline>) {
         self.conditions.set_below_baseline(below);
     }
@@ -145,32 +145,32 @@ impl GpuState {
         }
     }
 
-    /// Its PCI bus id, as the kernel's log names it.
+    /// Returns the PCI bus ID in the form used in the kernel's log.
     pub(super) fn logged_as(&self) -> Option<String> {
         normal_bus_id(self.gpu.pci_bus_id.value()?)
     }
 
-    /// What changes slowly, as it was read last.
+    /// Returns the latest details.
     pub(super) fn details(&self) -> Option<&GpuDetails> {
         self.details.as_ref()
     }
 
-    /// How it was at its last answer.
+    /// Returns the health at the latest answer.
     pub(super) fn health(&self) -> &Health {
         &self.last.health
     }
 
-    /// Whether it has ever answered.
+    /// Returns `true` if the GPU has ever answered.
     pub(super) fn has_answered(&self) -> bool {
         self.opened
     }
 
-    /// Why it could not be read, where it could not.
+    /// Returns the error of the latest reading, if it failed.
     pub(super) fn error(&self) -> Option<&DeviceError> {
         self.error.as_ref()
     }
 
-    /// Requests the details at the next tick.
+    /// Requests the details for the next tick.
     pub(super) fn request_details(&mut self) {
         self.details_requested = true;
     }
@@ -179,7 +179,7 @@ impl GpuState {
         std::mem::take(&mut self.details_requested)
     }
 
-    /// Applies a driver error of this GPU, and returns the events that follow.
+    /// Applies a driver error of the GPU, and returns the resulting events.
     pub(super) fn on_error(
         &mut self,
         report: &XidReport,
@@ -189,7 +189,7 @@ impl GpuState {
         self.conditions.on_error(report, info, now_ms)
     }
 
-    /// Whether it still owes the answer to an earlier tick.
+    /// Returns `true` if the answer to an earlier query is missing.
     pub(super) fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
@@ -202,14 +202,14 @@ impl GpuState {
         });
     }
 
-    /// Nobody waits for its answer any longer.
+    /// Marks the pending answer as hung.
     pub(super) fn give_up_waiting(&mut self) {
         if let Some(pending) = &mut self.pending {
             pending.is_given_up = true;
         }
     }
 
-    /// Applies an answer.
+    /// Applies an answer to a query.
     pub(super) fn ingest(&mut self, outcome: Outcome) -> Update {
         self.pending = None;
         self.opened = true;
@@ -264,7 +264,7 @@ impl GpuState {
             ..Update::default()
         };
         if let Some(gpu) = identity {
-            // A GPU that is seen for the first time has changed nothing.
+            // The first identity of a GPU is not a change of its MIG devices.
             update.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
             update.identity_changed = self.set_identity(gpu);
         }
@@ -276,7 +276,7 @@ impl GpuState {
         update
     }
 
-    /// Sets the identity, and returns `true` if it is another.
+    /// Sets the identity, and returns `true` if it has changed.
     fn set_identity(&mut self, gpu: Gpu) -> bool {
         if gpu.uuid.is_some() {
             self.events.extend(self.added.take());
@@ -286,14 +286,15 @@ impl GpuState {
         is_changed
     }
 
-    /// Puts a GPU of which nothing can be read in the place of what was read last.
+    /// Replaces the latest sample by one without readings.
     fn replace(&mut self, health: Health, reason: &Absence, at_ms: u64) {
         let absent =
             GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
         let known = std::mem::replace(&mut self.last, absent);
-        // Whose it is matters all the more.
+        // The allocation is kept, because the owner of a failed GPU is especially interesting.
         self.last.allocated_to = known.allocated_to;
-        // How large it was does not change with it, and tells what its past readings were out of.
+        // Memory size and power limit are kept, because they do not change, and past readings are
+        // shown relative to them.
         if known.memory.total_bytes.value().is_some() {
             self.last.memory.total_bytes = known.memory.total_bytes.dated(known.at_ms);
         }
@@ -302,8 +303,7 @@ impl GpuState {
         }
     }
 
-    /// Says why it is not known who it is, where that is so; true where that is another reason than
-    /// before.
+    /// Updates the reason why the GPU is not identified. Returns `true` if the reason has changed.
     fn remains_unknown(&mut self, reason: &Absence) -> bool {
         let why = self.gpu.name.absence();
         let is_unknown = self.gpu.uuid.is_none() && self.gpu.pci_bus_id.value().is_none();
@@ -318,7 +318,8 @@ impl GpuState {
         changed
     }
 
-    /// How the GPU is after `error`: since now, or since the same error was first seen.
+    /// Returns the health and the reason for absent readings after an error. If the same error was
+    /// seen before, the time of its first occurrence is kept.
     fn failure(&self, error: &DeviceError, at_ms: u64) -> (Health, Absence) {
         let (reason, meaning, advice) = match error {
             DeviceError::Lost => {
@@ -357,11 +358,11 @@ impl GpuState {
         )
     }
 
-    /// The GPU as the sample of this tick shows it, but for its conditions, and what happened to it
-    /// since the last.
+    /// Returns the sample for this tick without conditions, and the events since the previous tick.
     pub(super) fn compose(&mut self, interval: Duration) -> (GpuSample, Vec<EventKind>) {
         let mut sample = self.last.clone();
-        // One interval without an answer, less what the threads' waking takes.
+        // A GPU counts as hung after almost one interval, because waking the threads takes some
+        // time.
         let patience = if self.opened {
             interval.mul_f64(0.9).max(SLOW)
         } else {
@@ -389,8 +390,8 @@ impl GpuState {
         (sample, events)
     }
 
-    /// Fills in its conditions, where `samples` are those of all GPUs, and returns which began and
-    /// ended.
+    /// Fills in the conditions, given the samples of all GPUs, and returns events for those that
+    /// began and ended.
     pub(super) fn derive_conditions(
         &mut self,
         samples: &mut [GpuSample],

@@ -1,5 +1,5 @@
-//! What the thread of a GPU does at each tick: opens the GPU if it is not open, reads it, finds its
-//! processes' owners.
+//! The thread of a GPU, which at each tick opens the GPU if necessary, reads it, and finds the
+//! owners of its processes.
 
 use std::{
     mem,
@@ -22,38 +22,39 @@ use crate::{
     vendor::{Device, DeviceError, LatestAnswers, ReadDepth, Source},
 };
 
-/// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so
-/// often.
+/// The interval between two attempts to open a GPU that is lost, because it usually stays lost
+/// until it is reset.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// How often what changes slowly is read.
+/// The interval between two readings of the details.
 const DETAILS_EVERY: Duration = Duration::from_secs(10);
 
-/// So many GPUs take turns in reading it.
+/// The number of slots in the interval, over which GPUs are distributed.
 const DETAIL_SLOTS: u32 = 8;
 
-/// How long the first reading waits until it is known whose the processes are: a single look has no
-/// second, and a stream has nothing else to show yet.
+/// The maximum time that the first reading waits for the owners of processes, because a one-shot
+/// command has no second reading, and a stream has nothing else to show yet.
 pub(super) const FIRST_OWNERS: Duration = Duration::from_millis(500);
 
-/// How long others wait for processes that have come since, at most; a fifth of a short interval.
+/// The maximum time that later readings wait for the owners of new processes. With short intervals,
+/// a fifth of the interval is used instead.
 const OWNERS: Duration = Duration::from_millis(50);
 
-/// The tick at which the driver is asked all that only its vendor's own tools show: one of its own,
-/// so that the first sample does not wait for it. From then on what changes of that is asked with
-/// the details.
+/// The tick at which the driver is asked for all values that only its vendor's own tools show. A
+/// separate tick is used so that the first sample is not delayed. Afterwards, the changing values
+/// are read with the details.
 const ALL_AT: u32 = 2;
 
-/// One GPU, on its own thread.
+/// A worker that reads one GPU on its own thread.
 pub(super) struct GpuWorker {
     source: Arc<dyn Source>,
     index: u32,
     sender: Sender<Message>,
-    /// `None` where processes are simulated, and not in `/proc`.
+    /// `None` if the processes are simulated and not in `/proc`.
     resolver: Option<Resolver>,
-    /// Whether it has ever been read.
+    /// Whether the GPU has ever been read.
     was_read: bool,
-    /// Bytes of JSON for its processes.
+    /// The maximum size of the process list in JSON, in bytes.
     budget: usize,
     interval: Arc<SharedInterval>,
     allocations: Arc<Allocations>,
@@ -61,13 +62,13 @@ pub(super) struct GpuWorker {
     depth: ReadDepth,
     watched: Arc<Watched>,
     steps: Steps,
-    /// When what changes slowly is read next; `None` where nobody wants it.
+    /// The time of the next reading of details, or `None` if they are not wanted.
     details_due: Option<Instant>,
-    /// Where the driver's answers are read; `None` where nobody wants them.
+    /// The destination of the driver's answers, or `None` if they are not wanted.
     answers: Option<Arc<LatestAnswers>>,
-    /// How often it has been read since it was opened.
+    /// The number of readings since the GPU was opened.
     ticks: u32,
-    /// Whether somebody wants what the driver records by itself.
+    /// Whether traces are wanted.
     traces: bool,
     /// The identity that was reported last.
     reported: Option<Gpu>,
@@ -111,7 +112,7 @@ impl GpuWorker {
         }
     }
 
-    /// Answers a query. It may block for as long as the driver does.
+    /// Answers a query. Can block for as long as the driver does.
     pub(super) fn answer(&mut self, query: Query) -> Message {
         if query.details_now && self.details_due.is_some() {
             self.details_due = Some(Instant::now());
@@ -127,14 +128,14 @@ impl GpuWorker {
         }
     }
 
-    /// `None` where it sleeps.
+    /// Reads the GPU, or returns `None` if it sleeps.
     fn read(&mut self) -> Result<Option<Readings>, DeviceError> {
         if !self.open()? {
             return Ok(None);
         }
         match self.read_open() {
             Ok(readings) => Ok(Some(readings)),
-            // The GPU fell asleep since it was opened.
+            // The GPU fell asleep after it was opened.
             Err(DeviceError::Asleep) => {
                 self.state = State::Closed;
                 Ok(None)
@@ -143,7 +144,7 @@ impl GpuWorker {
         }
     }
 
-    /// Identifies a GPU that sleeps, unless it was identified before.
+    /// Identifies a sleeping GPU, unless it was identified before.
     fn identify_asleep(&mut self) -> Option<Box<Gpu>> {
         if self.reported.is_none() {
             let gpu = self.source.identify_closed(self.index, &Absence::Asleep);
@@ -165,7 +166,7 @@ impl GpuWorker {
             .depth(self.depth, &self.watched, self.interval.get());
         device.read(&mut sample, depth)?;
         sanity_check::check(&mut sample);
-        // Nobody keeps them.
+        // Traces are only read while somebody watches, because they are not stored.
         let traces = if self.traces && depth == ReadDepth::Full {
             device.traces()
         } else {
@@ -218,7 +219,7 @@ impl GpuWorker {
         })
     }
 
-    /// Says whose the processes are, and leaves out those for which a sample has no room.
+    /// Fills in the owners of processes, and returns the processes that do not fit into the sample.
     fn list(&mut self, sample: &mut GpuSample, is_first: bool) -> Vec<ProcessRef> {
         if self
             .resolver
@@ -268,7 +269,7 @@ impl GpuWorker {
         omitted
     }
 
-    /// True where it is open; false where it sleeps.
+    /// Opens the GPU if necessary. Returns `false` if it sleeps.
     fn open(&mut self) -> Result<bool, DeviceError> {
         match &self.state {
             State::Open(_) => return Ok(true),
@@ -301,7 +302,8 @@ impl GpuWorker {
     }
 }
 
-/// The first of them come all at once; from then on the GPUs' turns are spread over the period.
+/// Returns the time of the next details. All GPUs read their first details at once, and are then
+/// distributed over the interval.
 fn next_details(index: u32, are_first: bool) -> Instant {
     let turn = f64::from(index % DETAIL_SLOTS) / f64::from(DETAIL_SLOTS);
     Instant::now() + DETAILS_EVERY.mul_f64(if are_first { 0.5 + turn / 2.0 } else { 1.0 })

@@ -1,4 +1,5 @@
-//! The thread that reads the host, whose readings can hang too (a dead disk).
+//! The thread that reads the host. It is separate, because its readings can hang, for example on a
+//! dead disk.
 
 use std::{
     sync::{
@@ -15,11 +16,11 @@ use super::{
 };
 use crate::{host::HostReader, model::HostSample, vendor::SourceError};
 
-/// The host's readings change slowly, whatever the GPUs' pace is. A tick that comes a little early
-/// counts.
+/// The minimum age of a reading before the host is read again, slightly less than a second to
+/// tolerate early ticks.
 const FRESH: Duration = Duration::from_millis(900);
 
-/// The host, read on its own thread.
+/// A worker that reads the host on its own thread.
 pub(super) struct HostWorker {
     ask: SyncSender<()>,
     answers: Receiver<HostSample>,
@@ -33,19 +34,18 @@ pub(super) struct HostWorker {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It has answered all that it was asked.
+    /// All queries have been answered.
     Free,
-    /// It was asked at this tick.
+    /// The thread was asked at this tick.
     Asked,
-    /// It owes the answer to an earlier tick, so that waiting for it would hold up the GPUs'
-    /// readings.
+    /// The answer to an earlier query is missing. The sampler does not wait for it, because that
+    /// would delay the readings of GPUs.
     Late,
 }
 
 impl HostWorker {
-    /// Reads the host once, so that there is always a latest reading, and starts the thread. A host
-    /// that hangs at this first reading keeps everything from starting, which the supervisor
-    /// notices.
+    /// Reads the host once, so that there is always a latest reading, and starts the thread. If
+    /// this first reading hangs, nothing starts, which the supervisor notices.
     pub(super) fn start(options: &Options) -> Result<Self, SourceError> {
         let mut reader = HostReader::new();
         let latest = reader.read();
@@ -68,7 +68,7 @@ impl HostWorker {
         })
     }
 
-    /// Asks for a reading, unless the last one is still owed, or is fresh enough.
+    /// Requests a reading, unless an answer is pending, or the latest reading is new enough.
     pub(super) fn ask(&mut self) {
         self.ingest(self.answers.try_recv().ok());
         let is_due = self.is_due();
@@ -90,7 +90,7 @@ impl HostWorker {
         }
     }
 
-    /// Waits for what was asked at this tick.
+    /// Waits for the answer to this tick's query.
     pub(super) fn wait(&mut self, deadline: Instant) {
         if self.state == State::Asked {
             self.ingest(
@@ -101,7 +101,7 @@ impl HostWorker {
         }
     }
 
-    /// The newest reading.
+    /// Returns the newest reading.
     pub(super) fn latest(&self) -> HostSample {
         self.latest.clone()
     }

@@ -1,7 +1,7 @@
-//! What was learned of each GPU, kept over restarts in a file.
+//! The learned baselines of all GPUs, which are kept in a file over restarts.
 //!
-//! It is small, and worth no reading: a file that is broken, or on a disk that does not answer, is
-//! done without.
+//! The file is small and not essential: gpumon continues without it if it is damaged, or on a disk
+//! that does not answer.
 
 use std::{
     collections::BTreeMap,
@@ -25,23 +25,23 @@ use crate::{
     safe_file::{Folder, Owner, invalid},
 };
 
-/// What it looks like; another is not read.
+/// The version of the format. Other versions are not read.
 const VERSION: u32 = 1;
 
-/// What is known of every load of as many GPUs takes less.
+/// The maximum size of the file in bytes, more than the baselines of all GPUs need.
 const MOST_BYTES: usize = 4 << 20;
 
-/// More than one machine sees; of those that are gone, the oldest are forgotten.
+/// The maximum number of GPUs, more than a machine has. The oldest are removed.
 const MOST_GPUS: usize = 256;
 
-/// Readings do not wait for longer.
+/// The maximum time to wait for the file.
 const READ_WITHIN: Duration = Duration::from_secs(1);
 
-/// What was learned, by UUID.
+/// The learned baselines by UUID.
 pub struct Learned {
     path: PathBuf,
     gpus: Mutex<BTreeMap<String, Gpu>>,
-    /// Whether there is something that the file does not have.
+    /// Whether the baselines have changed since the file was written.
     is_new: AtomicBool,
 }
 
@@ -53,18 +53,18 @@ struct Content {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Gpu {
-    /// When it was learned last.
+    /// The time of the latest change.
     at_ms: u64,
     baseline: Baseline,
 }
 
 impl Learned {
-    /// What the file has; and what is wrong with it, where it is no such file. There may be none
-    /// yet.
+    /// Reads the file, which may be missing. If it cannot be used, returns the reason, and starts
+    /// without baselines.
     pub fn read(path: PathBuf) -> (Self, Option<String>) {
         let (sender, content) = mpsc::channel();
         let file = path.clone();
-        // It may never come back.
+        // The file is read in a separate thread, because the disk may never answer.
         thread::spawn(move || sender.send(read(&file)));
         let content = content
             .recv_timeout(READ_WITHIN)
@@ -91,12 +91,12 @@ impl Learned {
         )
     }
 
-    /// What is usual for this GPU.
+    /// Returns the learned baseline of a GPU.
     pub(super) fn baseline(&self, uuid: &str) -> Option<Baseline> {
         self.gpus().get(uuid).map(|gpu| gpu.baseline.clone())
     }
 
-    /// Takes in what is usual for this GPU by now; nothing where nothing was learned.
+    /// Stores the baseline of a GPU, unless it is empty.
     pub(super) fn keep(&self, uuid: &str, baseline: Baseline) {
         let mut gpus = self.gpus();
         if baseline.is_empty()
@@ -123,10 +123,10 @@ impl Learned {
         self.is_new.store(true, Ordering::Relaxed);
     }
 
-    /// Writes what is new, if anything is: the whole file, or nothing of it. It waits for the disk.
+    /// Replaces the file if the baselines have changed. Waits for the disk.
     ///
     /// # Errors
-    /// Where it cannot be written; it is tried again with the next call.
+    /// Returns an error if the file cannot be written. The next call tries again.
     pub fn write(&self) -> io::Result<()> {
         if !self.is_new.swap(false, Ordering::Relaxed) {
             return Ok(());
@@ -191,7 +191,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
     if gpus.len() > MOST_GPUS {
         return Err(format!("it has more than {MOST_GPUS} GPUs"));
     }
-    // What cannot be is left out, and the rest is not worse for it.
+    // Implausible baselines are removed, and the others are used.
     gpus.retain(|_, gpu| gpu.baseline.is_possible());
     Ok(gpus)
 }

@@ -5,54 +5,54 @@ use crate::{
     vendor::{DeviceError, DriverError, LoggedError, Notice},
 };
 
-/// From a thread to the sampler.
+/// A message from a thread to the sampler.
 pub(super) enum Message {
-    /// A GPU was asked, and this came of it.
+    /// The answer of a GPU to a query.
     Answer { index: u32, outcome: Outcome },
-    /// A GPU was read for the first time, and the owners of its processes are looked up.
-    /// `stays_open`: whether the driver keeps it open when nobody uses it.
+    /// A GPU was read for the first time, and the owners of its processes are being looked up.
+    /// `stays_open` is `true` if the driver keeps unused GPUs open.
     FirstRead { index: u32, stays_open: bool },
     /// A GPU was opened, or opened again.
     Opened { index: u32 },
-    /// The driver reported something of a GPU by itself.
+    /// The driver reported something about a GPU.
     Notice { index: u32, notice: Notice },
     /// The driver logged an error.
     Logged(LoggedError),
     /// The kernel's log can no longer be read.
     LogEnded,
-    /// How the GPUs are linked.
+    /// The links between the GPUs.
     Links(Vec<GpuLink>),
 }
 
-/// What came of asking a GPU.
+/// The result of a query.
 pub(super) enum Outcome {
-    /// It was read.
+    /// The GPU was read.
     Read(Box<Readings>),
-    /// The GPU sleeps, and was not woken. It has an identity if that was not known before.
+    /// The GPU sleeps, and was not woken. The identity is present if it was not reported before.
     Asleep(Option<Box<Gpu>>),
-    /// It could not be read.
+    /// The GPU could not be read.
     Failed(DeviceError),
 }
 
-/// All that was read of a GPU at one tick.
+/// All readings of a GPU at one tick.
 pub(super) struct Readings {
-    /// Who it is, where that has changed.
+    /// The identity, if it has changed.
     pub(super) identity: Option<Gpu>,
     pub(super) sample: GpuSample,
-    /// The processes for which the sample has no room.
+    /// The processes that do not fit into the sample.
     pub(super) omitted: Vec<ProcessRef>,
-    /// What changes slowly, where it was time for that.
+    /// The details, if they were due.
     pub(super) details: Option<GpuDetails>,
-    /// What the driver recorded by itself since the tick before.
+    /// Values that the driver recorded since the previous tick.
     pub(super) traces: Vec<Trace>,
-    /// Errors that were found in the readings.
+    /// Driver errors that were found in the readings.
     pub(super) errors: Vec<DriverError>,
 }
 
-/// What the sampler asks a GPU's thread for.
+/// A query of the sampler to a GPU's thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Query {
-    /// Read what changes slowly at once, whether or not it is time for that: the driver said that
-    /// it has changed.
+    /// Whether to read the details at once, even if they are not due, because the driver reported a
+    /// change.
     pub(super) details_now: bool,
 }

@@ -1,8 +1,8 @@
-//! When each thing is read: one thread per GPU and one for the host, a common tick, one sample per
-//! tick.
+//! The sampler, which schedules all readings: one thread per GPU and one for the host, a common
+//! tick, and one sample per tick.
 //!
-//! A worker that does not answer in time holds up nobody: the sample goes out with that GPU's last
-//! readings, and from one interval on says that it hangs.
+//! A worker that does not answer in time delays nothing: the sample contains the GPU's last
+//! readings, and reports the GPU as hung after one interval.
 
 mod attention;
 mod clock_watch;
@@ -42,49 +42,49 @@ use crate::{
     vendor::{LatestAnswers, ReadDepth, Source, SourceError},
 };
 
-/// How to sample.
+/// The options of the sampler.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Time between samples.
+    /// The time between samples.
     pub interval: Arc<SharedInterval>,
-    /// Whether somebody watches. While nobody does, what is dear is read no more often than history
-    /// needs it.
+    /// Whether somebody watches. While nobody does, expensive readings are only read as often as
+    /// the history needs them.
     pub watched: Arc<Watched>,
-    /// Whose command lines may be shown.
+    /// The users whose command lines may be shown.
     pub commands: CommandLines,
-    /// Where processes are looked up; `/proc` but in tests.
+    /// The folder with the processes, `/proc` except in tests.
     pub proc_root: PathBuf,
-    /// Where the system tells whether a laptop's GPU sleeps; `/sys` but in tests.
+    /// The folder that shows whether a laptop's GPU sleeps, `/sys` except in tests.
     pub sys_root: PathBuf,
-    /// Where the kernel's log is read, `/dev/kmsg` but in tests; `None` reads none.
+    /// The file of the kernel's log, `/dev/kmsg` except in tests, or `None` to ignore the log.
     pub kernel_log: Option<PathBuf>,
-    /// How much of each sample to read.
+    /// The amount of data in each sample.
     pub depth: ReadDepth,
-    /// Whether to read what changes slowly, too.
+    /// Whether to read details, too.
     pub details: bool,
-    /// Whether to wait for what the driver reports by itself, to drain its own buffers, and to find
-    /// out how the GPUs are linked: what a single look has no use for.
+    /// Whether to wait for events of the driver, to read its traces, and to find the links between
+    /// GPUs. One-shot commands need none of these.
     pub events: bool,
-    /// Where to put the driver's answers, call by call, for programs that do as its vendor's own
-    /// tools do.
+    /// The destination of the driver's single answers, for programs that imitate the vendor's own
+    /// tools.
     pub answers: Option<Arc<LatestAnswers>>,
-    /// To whom schedulers have given the GPUs.
+    /// The allocations of GPUs by schedulers.
     pub allocations: Arc<Allocations>,
-    /// Where Slurm's prolog leaves the jobs of GPUs; `None` reads none.
+    /// The folder in which Slurm's prolog writes the jobs of GPUs, or `None` to ignore it.
     pub slurm_gpus: Option<PathBuf>,
-    /// From when on something is the matter.
+    /// The settings of conditions.
     pub conditions: ConditionSettings,
-    /// What benchmarks have shown of the GPUs; `None` where nobody knows.
+    /// The benchmark results of GPUs, or `None` if there are none.
     pub below_baselines: Option<Arc<BelowBaselines>>,
-    /// What was learned of the GPUs, and what is learned; `None` where it is not kept.
+    /// The learned baselines of GPUs, or `None` if they are not kept.
     pub learned: Option<Arc<Learned>>,
-    /// The GPUs that an earlier collector read, by their index, which they keep; empty if there are
+    /// The GPUs that an earlier collector read, by their index, which they keep. Empty if there was
     /// none.
     pub known_gpus: Arc<[KnownGpu]>,
 }
 
 impl Options {
-    /// On this machine, without what changes slowly and without the kernel's log.
+    /// Returns the options for this machine, without details and without the kernel's log.
     pub fn new(interval: Duration, commands: CommandLines) -> Self {
         Self {
             interval: Arc::new(SharedInterval::new(interval)),
@@ -107,26 +107,24 @@ impl Options {
     }
 }
 
-/// What is there, and one sample of it.
+/// An inventory and one sample.
 #[derive(Debug)]
 pub struct OneShot {
-    /// What is there.
     pub inventory: Inventory,
-    /// What was read.
     pub sample: Sample,
-    /// What changes slowly, of each GPU that answered; empty where it was not asked for.
+    /// The details of each GPU that answered; empty if they were not requested.
     pub details: Vec<GpuDetails>,
 }
 
-/// Hands an inventory, and then a sample per interval with what came before it, to `emit` until
-/// that breaks off.
+/// Passes an inventory, and then a sample per interval with the records before it, to `emit`, until
+/// `emit` returns `Break`.
 ///
-/// Threads that hang in the driver are left behind: they cannot be ended, and the process is
-/// expected to end soon.
+/// Threads that hang in the driver are abandoned. They cannot be stopped, so that the process
+/// should end soon afterwards.
 ///
 /// # Errors
-/// [`SourceError`] where there is no GPU to sample, or the driver was replaced underneath the
-/// library.
+/// Returns [`SourceError`] if there is no GPU to sample, or if the driver was replaced after its
+/// library was loaded.
 pub fn run(
     source: &Arc<dyn Source>,
     options: &Options,
@@ -148,8 +146,8 @@ pub fn run(
         let mut wait = ticker.until_next(Instant::now());
         while !options.interval.sleep(interval, wait) {
             interval = options.interval.get();
-            // Counted from the last sample: clients that change their mind all the time get no more
-            // samples than others.
+            // The interval starts at the last sample, so that clients that change it often do not
+            // get more samples than others.
             let now = Instant::now();
             ticker = Ticker::after(sampled_at, interval, now);
             wait = ticker.until_next(now);
@@ -157,10 +155,10 @@ pub fn run(
     }
 }
 
-/// What is there, and one sample of it, in which a GPU that has not answered hangs.
+/// Returns the inventory and one sample, in which GPUs that have not answered are hung.
 ///
 /// # Errors
-/// [`SourceError`] where there is no GPU to sample.
+/// Returns [`SourceError`] if there is no GPU to sample.
 pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<OneShot, SourceError> {
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
     sampling.give_up_waiting();

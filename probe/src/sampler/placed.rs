@@ -1,8 +1,8 @@
-//! GPUs at the indices that an earlier collector gave them, in whatever order the driver counts
-//! them.
+//! Assignment of GPUs to the indices that an earlier collector gave them, regardless of the
+//! driver's order.
 //!
-//! A driver counts its GPUs once, when it is loaded, in the order of the PCI bus. An added or
-//! missing GPU shifts all GPUs after it.
+//! A driver numbers its GPUs when it is loaded, in the order of the PCI bus. An added or missing
+//! GPU shifts all GPUs after it.
 
 use std::{
     path::Path,
@@ -16,14 +16,14 @@ use crate::{
     vendor::{MachineSource, Source, SourceError},
 };
 
-/// The driver's index of each GPU; `None` if the driver does not find it.
+/// The driver's index of each GPU, or `None` if the driver does not find the GPU.
 #[derive(Debug, Clone, PartialEq)]
 struct DriverIndices(Vec<Option<u32>>);
 
 /// Returns a source with the known GPUs at their indices, or `source` itself if no GPU is known.
 ///
 /// # Errors
-/// The driver finds no GPU.
+/// Returns an error if the driver finds no GPU.
 pub(super) fn at_known_indices(
     source: &Arc<dyn Source>,
     options: &Options,
@@ -46,11 +46,11 @@ pub(super) fn at_known_indices(
     )))
 }
 
-/// Returns the UUID of each GPU, by the driver's index; `None` for a GPU that does not answer in
-/// time, or sleeps and cannot be identified then. `sys_root` is `/sys` except in tests.
+/// Returns the UUID of each GPU, by the driver's index. The UUID is `None` for a GPU that does not
+/// answer in time, or that sleeps and cannot be identified. `sys_root` is `/sys` except in tests.
 ///
 /// # Errors
-/// The driver finds no GPU.
+/// Returns an error if the driver finds no GPU.
 pub fn identify_gpus(
     source: &Arc<dyn Source>,
     sys_root: &Path,
@@ -88,9 +88,9 @@ pub fn identify_gpus(
 
 impl DriverIndices {
     /// Assigns each GPU its earlier index. A GPU with an unknown UUID gets the first free index,
-    /// since the driver counts in the same order as before, and that of a lost GPU only if no other
-    /// is free. A GPU with a new UUID gets the index of a GPU that was never identified, or else a
-    /// new index.
+    /// because the driver's order has not changed, and the index of a lost GPU only if no other is
+    /// free. A GPU with a new UUID gets the index of a GPU that was never identified, or else a new
+    /// index.
     fn assign(known: &[KnownGpu], found: &[Option<String>]) -> Self {
         let mut driver_indices = vec![None; known.len()];
         let position_of = |uuid: &String| {

@@ -1,7 +1,7 @@
-//! Which of a GPU's processes a sample lists: as many as its frame has room for.
+//! Selection of the processes in a sample, limited by size.
 //!
-//! Whoever may use a GPU can start thousands of processes on it, each with a command line as long
-//! as is shown. A sample that held all of them would be larger than clients accept.
+//! A user can start thousands of processes on a GPU, each with a command line of the maximum
+//! length. A sample with all of them would be larger than clients accept.
 
 use std::{cmp::Reverse, io};
 
@@ -10,20 +10,20 @@ use crate::{
     owner::ProcessFields,
 };
 
-/// Bytes of JSON for the processes of all GPUs together.
+/// The maximum size of the processes of all GPUs in JSON, in bytes.
 const ALL_BYTES: usize = 1 << 20;
 
-/// Bytes for one GPU, however many there are.
+/// The size that one GPU always has, in bytes, regardless of the number of GPUs.
 const LEAST_BYTES: usize = 32 << 10;
 
-/// Bytes of JSON for the processes of each of so many GPUs.
+/// Returns the maximum size of the processes of one GPU in JSON, in bytes.
 pub(crate) fn budget(gpus: u32) -> usize {
     (ALL_BYTES / (gpus.max(1) as usize)).max(LEAST_BYTES)
 }
 
-/// The processes that fit into `budget`, in the order of their PIDs, and those that do not. The
-/// ones with the most memory are listed. `describe` fills in the texts of a process, one at a time,
-/// so that no more of them are in memory than are listed.
+/// Returns the processes that fit into `budget`, in the order of their PIDs, and those that do not.
+/// Processes with the most memory come first. `describe` fills in the texts of a process. It is
+/// called one process at a time, so that texts of omitted processes do not fill the memory.
 pub(crate) fn fit(
     mut processes: Vec<Process>,
     budget: usize,
@@ -72,10 +72,10 @@ pub(crate) fn fit(
     (listed, omitted)
 }
 
-/// Bytes of its JSON, and of what stands between it and the next.
+/// Returns the size of a process in JSON with its separator, in bytes.
 fn length(process: &Process) -> usize {
     let mut bytes = Counted(1);
-    // Neither a process nor the counter refuses anything.
+    // The result is ignored, because serializing a process and counting bytes cannot fail.
     let _ = serde_json::to_writer(&mut bytes, process);
     bytes.0
 }

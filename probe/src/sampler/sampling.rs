@@ -1,4 +1,4 @@
-//! The state between two samples, and how a tick becomes records.
+//! The state between two samples, and the creation of records at a tick.
 
 use std::{
     mem,
@@ -25,49 +25,49 @@ use crate::{
     vendor::{DeviceError, DriverError, Notice, Source, SourceError, describe_error},
 };
 
-/// A sample does not wait for a late GPU any longer than this, however long the interval is.
+/// The maximum time that a sample waits for a late GPU, regardless of the interval.
 const LATEST: Duration = Duration::from_millis(500);
 
-/// How often it is told what has been learned.
+/// The interval between two updates of the learned baselines.
 const KEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Which GPUs are linked is asked once all have been opened, or after so many ticks.
+/// The tick at which the links between GPUs are read if some GPUs are still not open.
 const LINKS_AT_TICK: u64 = 10;
 
-/// Everything the sampler remembers.
+/// The state of the sampler.
 pub(super) struct Sampling {
     source: Arc<dyn Source>,
     platform: Platform,
     workers: Workers,
     states: Vec<GpuState>,
     links: Links,
-    /// Where a GPU that was opened is added to those whose events are reported; `None` where nobody
-    /// wants them.
+    /// The channel for GPUs that were opened and whose events should be reported, or `None` if
+    /// events are not wanted.
     opened: Option<Sender<u32>>,
     errors: ErrorFilter,
     host_rates: HostRates,
     clock: ClockWatch,
     below_baselines: Option<Arc<BelowBaselines>>,
     learned: Option<Arc<Learned>>,
-    /// When it was told what has been learned.
+    /// The time of the latest update of the learned baselines.
     kept: Instant,
     seq: u64,
     inventory_changed: bool,
-    /// Events since the last sample.
+    /// Events since the previous sample.
     events: Vec<Event>,
-    /// Records that go out before the sample.
+    /// Records that precede the sample.
     records: Vec<Record>,
 }
 
-/// What is known of how the GPUs are linked.
+/// The state of the links between GPUs.
 enum Links {
-    /// Nobody wants to know, or it has been asked.
+    /// The links are not wanted, or have been requested.
     Settled(Vec<GpuLink>),
     Wanted,
 }
 
 impl Sampling {
-    /// Starts the workers and takes their first answers, as far as they come within `patience`.
+    /// Starts the workers, and waits for their first answers, but at most for `patience`.
     pub(super) fn start(
         source: &Arc<dyn Source>,
         options: &Options,
@@ -75,7 +75,7 @@ impl Sampling {
     ) -> Result<Self, SourceError> {
         let source = &placed::at_known_indices(source, options)?;
         let count = source.device_count()?;
-        // Read once: later on, this thread must not wait for the driver.
+        // The platform is read only once, because this thread must not wait for the driver later.
         let platform = source.platform();
         let state = |index| {
             let gpu = source.identify_closed(index, &Absence::NoAnswer);
@@ -121,7 +121,7 @@ impl Sampling {
         Ok(sampling)
     }
 
-    /// What is there.
+    /// Returns the inventory.
     pub(super) fn inventory(&self) -> Inventory {
         Inventory {
             at_ms: now_ms(),
@@ -139,7 +139,7 @@ impl Sampling {
         }
     }
 
-    /// The newest details of every GPU that has any.
+    /// Returns the newest details of all GPUs that have any.
     pub(super) fn details(&self) -> Vec<GpuDetails> {
         self.states
             .iter()
@@ -148,13 +148,13 @@ impl Sampling {
             .collect()
     }
 
-    /// One tick: everything that goes out, the sample last.
+    /// Runs one tick, and returns all records, with the sample at the end.
     ///
     /// # Errors
-    /// Where the driver is no longer the one that the library was loaded for, so that another
-    /// process has to load it.
+    /// Returns an error if the driver was replaced after its library was loaded, so that another
+    /// process has to load the new library.
     pub(super) fn tick(&mut self, interval: Duration) -> Result<Vec<Record>, SourceError> {
-        // The first sample is what the workers answered when they were started.
+        // The first sample uses the answers from the start of the workers.
         if self.seq > 0 {
             self.ask_and_collect((interval / 2).min(LATEST));
         }
@@ -171,7 +171,7 @@ impl Sampling {
         Ok(records)
     }
 
-    /// The sample of this tick; its events are added to those of the tick.
+    /// Returns the sample of this tick. Its events are added to those of the tick.
     pub(super) fn compose(&mut self, interval: Duration) -> Sample {
         let now = now_ms();
         if let Some(by_ms) = self.clock.update(now) {
@@ -212,14 +212,14 @@ impl Sampling {
         }
     }
 
-    /// Calls what has not answered by now hung.
+    /// Marks all pending answers as hung.
     pub(super) fn give_up_waiting(&mut self) {
         self.states.iter_mut().for_each(GpuState::give_up_waiting);
     }
 
-    /// Asks every worker that is free, and waits for those until `patience` is over.
+    /// Queries all free workers, and waits for their answers, but at most for `patience`.
     fn ask_and_collect(&mut self, patience: Duration) {
-        // What came late frees its GPU for this tick.
+        // Late answers are handled first, so that their GPUs can be queried at this tick.
         for message in self.workers.messages() {
             self.ingest(message);
         }
@@ -264,7 +264,7 @@ impl Sampling {
                     self.on_error(index as usize, error, now);
                 }
             }
-            // It only tells how long to wait.
+            // This message only affects the waiting time.
             Message::FirstRead { .. } => {}
             Message::Opened { index } => {
                 if let Some(opened) = &self.opened {
@@ -289,7 +289,7 @@ impl Sampling {
         }
     }
 
-    /// Goes on with what was learned of a GPU of which it has become known which one it is.
+    /// Restores the learned baseline of a GPU after it was identified.
     fn restore(&mut self, gpu: usize) {
         let (Some(learned), Some(uuid)) = (&self.learned, self.states[gpu].gpu_ref().uuid) else {
             return;
@@ -299,7 +299,7 @@ impl Sampling {
         }
     }
 
-    /// Tells what has been learned of the GPUs, where that was not done for so long.
+    /// Stores the learned baselines of all GPUs, if the latest update was at least `interval` ago.
     fn keep_learned(&mut self, interval: Duration) {
         let Some(learned) = self
             .learned
@@ -324,8 +324,7 @@ impl Sampling {
                 }
             }
             Notice::PowerSource => self.add_event(gpu, EventKind::PowerSourceChanged, now_ms),
-            // The counters and the devices are what tells; they are read now rather than in some
-            // seconds.
+            // The notice contains no values, so that the details are read at the next tick.
             Notice::EccCorrected | Notice::EccUncorrected | Notice::Partitions => {
                 self.states[gpu].request_details();
             }
@@ -340,7 +339,8 @@ impl Sampling {
         for what in events {
             self.add_event(gpu, what, now_ms);
         }
-        // It may have changed what the driver asks for.
+        // The error may have changed the recovery that the driver requests, which is part of the
+        // details.
         self.states[gpu].request_details();
     }
 
@@ -365,8 +365,8 @@ impl Sampling {
         }
     }
 
-    /// Checks that no driver was unloaded or replaced. Such a driver fails every GPU of its vendor,
-    /// and this process cannot load its library again. GPUs of other vendors still answer.
+    /// Checks that no driver was unloaded or replaced. In that case, all GPUs of the vendor fail,
+    /// and this process cannot load the library again. GPUs of other vendors still answer.
     fn check_driver(&self) -> Result<(), SourceError> {
         let states = self.states.iter();
         let gpus = states.map(|state| (state.vendor(), state.is_ok(), state.driver_replaced()));
@@ -374,8 +374,8 @@ impl Sampling {
     }
 }
 
-/// Returns the error of a driver that was replaced, if none of the driver's GPUs answers any more.
-/// Each item is a GPU: its driver, `true` if it answers, and the error that reports a replacement.
+/// Returns the error of a driver that was replaced, if none of its GPUs answers. Each item is a
+/// GPU: its driver, `true` if it answers, and the error that reports a replacement.
 fn find_replaced_driver<D: PartialEq>(
     gpus: &(impl Iterator<Item = (D, bool, Option<SourceError>)> + Clone),
 ) -> Option<SourceError> {
@@ -390,7 +390,7 @@ fn find_replaced_driver<D: PartialEq>(
 }
 
 impl GpuState {
-    /// Whether it answers, as the last answer has it.
+    /// Returns `true` if the latest answer was successful.
     fn is_ok(&self) -> bool {
         self.health() == &Health::Ok && self.has_answered()
     }

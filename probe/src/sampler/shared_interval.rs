@@ -1,11 +1,11 @@
-//! How often to sample, which can be changed while sampling.
+//! The interval between samples, which can be changed while sampling.
 
 use std::{
     sync::{Condvar, Mutex, PoisonError},
     time::Duration,
 };
 
-/// The time between samples, shared by who samples and who decides how often.
+/// The interval, shared by the sampler and the code that changes it.
 #[derive(Debug)]
 pub struct SharedInterval {
     interval: Mutex<Duration>,
@@ -13,7 +13,6 @@ pub struct SharedInterval {
 }
 
 impl SharedInterval {
-    /// Starts with this interval.
     pub fn new(interval: Duration) -> Self {
         Self {
             interval: Mutex::new(interval),
@@ -21,19 +20,19 @@ impl SharedInterval {
         }
     }
 
-    /// The interval now.
+    /// Returns the current interval.
     pub fn get(&self) -> Duration {
         *self.interval.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the interval; a sampler that sleeps for the old one wakes up.
+    /// Changes the interval, and wakes a sleeping sampler.
     pub fn set(&self, interval: Duration) {
         *self.interval.lock().unwrap_or_else(PoisonError::into_inner) = interval;
         self.changed.notify_all();
     }
 
-    /// Sleeps for `wait`, or until the interval is no longer `known`; true where it was slept
-    /// through.
+    /// Sleeps for `wait`, or until the interval is no longer `known`. Returns `true` if the full
+    /// time has passed.
     pub(super) fn sleep(&self, known: Duration, wait: Duration) -> bool {
         let interval = self.interval.lock().unwrap_or_else(PoisonError::into_inner);
         let woken = self

@@ -1,4 +1,4 @@
-//! The threads beside those that read: they wait for something to happen.
+//! Threads that wait for events of drivers and of the kernel's log.
 
 use std::{
     path::PathBuf,
@@ -14,15 +14,16 @@ use crate::{
     vendor::{Source, SourceError},
 };
 
-/// A thread that is left behind where it hangs; a panic in it ends the process.
+/// Starts a thread that is abandoned if it hangs. A panic in the thread terminates the process.
 pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), SourceError> {
     thread::spawn(name, body).map_err(|error| SourceError::NoThread {
         cause: error.to_string(),
     })
 }
 
-/// Passes on what the driver reports. The GPUs that come through the channel are those that have
-/// been opened. It starts on its own thread, too, since the driver may hang in it.
+/// Starts a thread that forwards the driver's events. GPUs that were opened are sent to it through
+/// the returned channel. The event source is also created in the thread, because the driver may
+/// hang in that call.
 pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -> Sender<u32> {
     let (opened, to_add) = mpsc::channel();
     let source = Arc::clone(source);
@@ -30,7 +31,7 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
         let Some(mut reporter) = source.reporter() else {
             return;
         };
-        // Nothing comes before there is a GPU to report of.
+        // There are no events before the first GPU was opened.
         let Ok(first) = to_add.recv() else { return };
         reporter.add(first);
         loop {
@@ -47,12 +48,12 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
             }
         }
     };
-    // A machine that has no thread left for it does without.
+    // The error is ignored: events are missing if the machine cannot start a thread.
     let _ = spawn("gpu-events", body);
     opened
 }
 
-/// Follows the drivers' errors in the kernel's log. Returns `true` if it can be read.
+/// Follows the drivers' errors in the kernel's log. Returns `true` if the log can be read.
 pub(super) fn follow_log(
     source: &dyn Source,
     path: Option<&PathBuf>,
@@ -74,12 +75,13 @@ pub(super) fn follow_log(
     started.fold(false, |any, is_started| any | is_started)
 }
 
-/// Asks how these GPUs are linked. A GPU that hangs in it holds up nobody, and there is no answer.
+/// Starts a thread that reads the links between these GPUs. If a GPU hangs, there is no answer, and
+/// nothing waits for it.
 pub(super) fn find_links(source: &Arc<dyn Source>, gpus: Vec<u32>, sender: Sender<Message>) {
     let source = Arc::clone(source);
     let body = move || {
         let _ = sender.send(Message::Links(source.links(&gpus)));
     };
-    // A machine that has no thread left for it does without.
+    // The error is ignored: links are missing if the machine cannot start a thread.
     let _ = spawn("gpu-links", body);
 }

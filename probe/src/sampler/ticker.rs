@@ -1,11 +1,11 @@
-//! The common clock of all readings.
+//! The clock of the sampler.
 
 use std::time::{Duration, Instant};
 
-/// However the interval changes, samples are this far apart.
+/// The minimum time between two samples after a change of the interval.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Ticks at fixed moments, so that what a sample costs does not make the next one late.
+/// A clock with ticks at fixed times, so that the time needed for a sample does not delay the next.
 #[derive(Debug)]
 pub(super) struct Ticker {
     interval: Duration,
@@ -13,7 +13,7 @@ pub(super) struct Ticker {
 }
 
 impl Ticker {
-    /// The first tick is now.
+    /// Returns a ticker with its first tick now.
     pub(super) fn new(interval: Duration) -> Self {
         Self {
             interval,
@@ -21,7 +21,8 @@ impl Ticker {
         }
     }
 
-    /// The next tick is one interval after the last, or now where that is over.
+    /// Returns a ticker whose first tick is one interval after the last one, or now if that time
+    /// has passed.
     pub(super) fn after(last: Instant, interval: Duration, now: Instant) -> Self {
         Self {
             interval,
@@ -29,8 +30,8 @@ impl Ticker {
         }
     }
 
-    /// How long to sleep until the next tick. Ticks that were slept through (a suspended machine,
-    /// an overloaded one) are left out rather than made up for.
+    /// Returns the time until the next tick. Missed ticks, as on a suspended or overloaded machine,
+    /// are skipped.
     pub(super) fn until_next(&mut self, now: Instant) -> Duration {
         while self.next < now {
             let missed = (now - self.next).as_nanos() / self.interval.as_nanos().max(1) + 1;

@@ -1,4 +1,4 @@
-//! The threads that read, and what passes between them and the sampler.
+//! The threads that read, and their communication with the sampler.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,17 +29,17 @@ use crate::{
     vendor::{Source, SourceError},
 };
 
-/// A thread that waits for a CPU for this time between two looks is starved.
+/// The minimum time without a CPU between two checks for a thread to count as starved.
 const STARVED_STEP: Duration = Duration::from_millis(20);
 
 /// One thread per GPU, and one for the host.
 pub(super) struct Workers {
     gpus: Vec<SyncSender<Query>>,
-    /// The kernel's ID of each GPU's thread; 0 until the thread runs.
+    /// The kernel's ID of each GPU's thread, or 0 until the thread runs.
     threads: Vec<Arc<AtomicU32>>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
-    /// The GPUs that were asked at this tick and have not answered.
+    /// The GPUs that were queried at this tick and have not answered.
     pending: BTreeSet<u32>,
     host: HostWorker,
 }
@@ -94,12 +94,12 @@ impl Workers {
         })
     }
 
-    /// Sends messages from other threads to the sampler.
+    /// Returns a channel for messages from other threads.
     pub(super) fn sender(&self) -> Sender<Message> {
         self.sender.clone()
     }
 
-    /// Asks the host and these GPUs, and returns the indices of those that will answer.
+    /// Queries the host and these GPUs, and returns the indices of those that will answer.
     pub(super) fn ask(&mut self, queries: impl Iterator<Item = (usize, Query)>) -> Vec<usize> {
         self.host.ask();
         let asked = queries.filter(|(index, query)| self.gpus[*index].try_send(*query).is_ok());
@@ -108,16 +108,16 @@ impl Workers {
         asked
     }
 
-    /// What has come since the last tick.
+    /// Returns the messages since the previous tick.
     pub(super) fn messages(&mut self) -> Vec<Message> {
         self.messages.try_iter().collect()
     }
 
-    /// What comes until all that were asked at this tick have answered, or `patience` is over;
-    /// sooner where those that answer tell that the others would have.
+    /// Returns the messages until all GPUs queried at this tick have answered, or `patience` is
+    /// over. The wait is shorter if the answers so far show that the other GPUs hang.
     pub(super) fn messages_until_answered(&mut self, patience: Duration) -> Vec<Message> {
         let mut deadline = Deadline::after(patience);
-        // Read, and about to answer.
+        // These GPUs have been read, and will answer soon.
         let mut read = BTreeSet::new();
         let mut waited = BTreeMap::new();
         let mut messages = Vec::new();
@@ -142,7 +142,7 @@ impl Workers {
                     }
                     messages.push(message);
                 }
-                // On a busy machine, a thread that waits for a CPU does not hang in the driver.
+                // A thread that waits for a CPU on a busy machine does not hang in the driver.
                 Err(RecvTimeoutError::Timeout)
                     if self.is_any_starved(&mut waited) && deadline.extend(Instant::now()) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
@@ -153,8 +153,8 @@ impl Workers {
         messages
     }
 
-    /// Returns whether the thread of a GPU that was asked has waited for a CPU since the last call.
-    /// `waited` has the times until then.
+    /// Returns `true` if the thread of a queried GPU has waited for a CPU since the previous call.
+    /// `waited` contains the waiting times until then.
     fn is_any_starved(&self, waited: &mut BTreeMap<u32, Duration>) -> bool {
         let starved = self.pending.iter().filter(|index| {
             let thread = self.threads[**index as usize].load(Relaxed);
@@ -167,13 +167,13 @@ impl Workers {
         starved.count() > 0
     }
 
-    /// The newest reading of the host.
+    /// Returns the newest reading of the host.
     pub(super) fn host(&self) -> HostSample {
         self.host.latest()
     }
 }
 
-/// Parses the time that a thread could run but had no CPU, of `/proc/PID/task/TID/schedstat`
+/// Parses the time in which a thread was ready but had no CPU, from `/proc/PID/task/TID/schedstat`
 /// (the kernel's `Documentation/scheduler/sched-stats.rst`).
 fn parse_run_delay(text: &str) -> Option<Duration> {
     let nanoseconds = text.split_ascii_whitespace().nth(1)?.parse().ok()?;

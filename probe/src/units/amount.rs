@@ -1,7 +1,7 @@
-//! Amounts as people type them: `20GiB`, `90 %`, `300 W`, `85 C`, `1h30m`.
+//! Amounts in user input: `20GiB`, `90 %`, `300 W`, `85 C`, `1h30m`.
 //!
-//! Options, settings, rules, scenarios and filters read them here, with one kind of error: what is
-//! expected, with examples, and what was probably meant.
+//! Options, settings, rules, scenarios and filters parse amounts with this module. All errors have
+//! the same form: the expected values with examples, and a suggestion.
 
 use std::{fmt, time::Duration};
 
@@ -15,10 +15,9 @@ use crate::model::fields::Unit;
 
 const KIB: f64 = 1024.0;
 
-/// A number with its unit.
+/// A number with a unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amount {
-    /// The number.
     pub number: f64,
     /// The unit as it was typed; empty if there is none.
     pub unit: String,
@@ -27,15 +26,15 @@ pub struct Amount {
 /// The amounts that an option or a key accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Accepted<T> {
-    /// Reads an amount, or returns what was probably meant, which may be nothing.
+    /// Parses an amount. The error is a suggestion, which may be empty.
     read: fn(&str) -> Result<T, String>,
     least: T,
     most: T,
-    /// A noun phrase with its bounds and examples.
+    /// A noun phrase with the bounds and examples.
     expected: &'static str,
 }
 
-/// Returns the names of a unit that can be typed, each with its size in the first one.
+/// Returns the accepted names of a unit, each with its size relative to the first name.
 pub fn unit_names(unit: Unit) -> &'static [(&'static str, f64)] {
     match unit {
         Unit::Percent => &[("%", 1.0)],
@@ -87,7 +86,7 @@ fn find_factor(name: &str, unit: Unit) -> Option<f64> {
 }
 
 impl Amount {
-    /// Reads a finite number and the unit after it: `85`, `-1 GiB`, `1e7`.
+    /// Parses a finite number and the following unit: `85`, `-1 GiB`, `1e7`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let is_unit = |(at, letter): &(usize, char)| {
@@ -106,7 +105,8 @@ impl Amount {
         number.is_finite().then_some(Self { number, unit })
     }
 
-    /// Returns the number in the first name of this unit; `None` for the unit of something else.
+    /// Converts the number to the first name of this unit. Returns `None` for the unit of another
+    /// quantity.
     pub fn convert_to(&self, unit: Unit) -> Option<f64> {
         Some(self.number * find_factor(&self.unit, unit)?)
     }
@@ -145,7 +145,7 @@ impl<'de> Deserialize<'de> for Amount {
 }
 
 impl Accepted<u64> {
-    /// Sizes in bytes, which need a unit that means one thing: `20GiB`, but not `20G`.
+    /// Accepts sizes in bytes with an unambiguous unit: `20GiB`, but not `20G`.
     pub const fn accept_sizes(least: u64, most: u64, expected: &'static str) -> Self {
         Self {
             read: read_size,
@@ -157,7 +157,7 @@ impl Accepted<u64> {
 }
 
 impl Accepted<Duration> {
-    /// Durations, which need a unit: `500ms`, `2h30m`, `1d`.
+    /// Accepts durations with a unit: `500ms`, `2h30m`, `1d`.
     pub const fn accept_durations(least: Duration, most: Duration, expected: &'static str) -> Self {
         Self {
             read: read_duration,
@@ -169,26 +169,26 @@ impl Accepted<Duration> {
 }
 
 impl<T: PartialOrd> Accepted<T> {
-    /// Reads an amount.
+    /// Parses an amount.
     ///
     /// # Errors
-    /// What is expected, and what was probably meant.
+    /// Returns a text with the expected values and a suggestion.
     pub fn parse(&self, text: &str) -> Result<T, String> {
         self.find(text)
             .map_err(|hint| format!("not {}{hint}", self.expected))
     }
 
-    /// Reads an amount, or returns what was probably meant.
+    /// Parses an amount. The error is a suggestion, which may be empty.
     fn find(&self, text: &str) -> Result<T, String> {
         let amount = (self.read)(text)?;
         let is_accepted = (&self.least..=&self.most).contains(&&amount);
         is_accepted.then_some(amount).ok_or_else(String::new)
     }
 
-    /// Reads an amount of a file, where it is a text.
+    /// Deserializes an amount that is a string in a file.
     ///
     /// # Errors
-    /// What is there instead, and what is expected.
+    /// Returns an error with the actual and the expected values.
     pub fn deserialize<'de, D: Deserializer<'de>>(&self, deserializer: D) -> Result<T, D::Error> {
         deserializer.deserialize_any(self)
     }
@@ -211,7 +211,7 @@ impl<T: PartialOrd> Visitor<'_> for &Accepted<T> {
     }
 }
 
-/// Reads a duration of any length: `500ms`, `1.5 s`, `2h30m`.
+/// Parses a duration of any length: `500ms`, `1.5 s`, `2h30m`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let span: Span = text.parse().ok()?;
     let time = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
@@ -230,7 +230,7 @@ fn read_size(text: &str) -> Result<u64, String> {
         return Err(String::new());
     };
     if let Some(bytes) = amount.convert_to(Unit::Bytes) {
-        // A number below 0 is refused here, since the cast makes it 0.
+        // Negative numbers are refused here, because the cast would turn them into 0.
         return if bytes >= 0.0 {
             Ok(bytes as u64)
         } else {

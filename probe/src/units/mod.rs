@@ -1,5 +1,5 @@
-//! Numbers as people read them, and amounts as they type them: [`amount`] reads what this module
-//! writes.
+//! Formatting of numbers for display, and parsing of amounts: [`amount`] can parse all output of
+//! this module.
 
 mod amount;
 
@@ -11,7 +11,7 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const GIB: f64 = KIB * MIB;
 
-/// At most three significant digits, and no more than two after the point.
+/// Formats at most three significant digits, and at most two decimal places.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
         below if below < 9.995 => format!("{value:.2}"),
@@ -20,13 +20,13 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// The number next to it that has three significant digits.
+/// Rounds to three significant digits.
 pub fn three_digits_of(value: f64) -> f64 {
-    // A number that is written in this form can be read.
+    // A number in this format can always be parsed.
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 
-/// `78.2 GiB`, `300 MiB`.
+/// Formats bytes in powers of 1024: `78.2 GiB`, `300 MiB`.
 pub fn byte_size(bytes: f64) -> String {
     match bytes {
         few if few < KIB => format!("{few:.0} B"),
@@ -36,8 +36,8 @@ pub fn byte_size(bytes: f64) -> String {
     }
 }
 
-/// Formats a number in the first of these units, each a thousand times the one before, in which it
-/// is below 1000, or else in the last: `850 Wh`, `12.3 kWh`.
+/// Formats a number in the first unit in which it is below 1000, or else in the last one. Each unit
+/// is a thousand times the previous one: `850 Wh`, `12.3 kWh`.
 pub fn format_scaled(mut value: f64, units: &[&str]) -> String {
     let mut units = units.iter();
     let mut unit = units.next().copied().unwrap_or_default();
@@ -50,7 +50,7 @@ pub fn format_scaled(mut value: f64, units: &[&str]) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// Formats bytes in powers of 1000, as disks and links are sold: `512 B`, `1.24 GB`.
+/// Formats bytes in powers of 1000, which vendors use for disks and links: `512 B`, `1.24 GB`.
 pub fn decimal_size(bytes: f64) -> String {
     if bytes < 1e3 {
         format!("{bytes:.0} B")
@@ -59,7 +59,7 @@ pub fn decimal_size(bytes: f64) -> String {
     }
 }
 
-/// `45s`, `12m10s`, `2h14m`: a duration in its two largest units, as it can be typed.
+/// Formats a duration in its two largest units: `45s`, `12m10s`, `2h14m`.
 pub fn short_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -71,7 +71,7 @@ pub fn short_duration(time: Duration) -> String {
     }
 }
 
-/// `1, 2 and 3`.
+/// Joins items in the form `1, 2 and 3`.
 pub fn list(items: &[String]) -> String {
     match items {
         [all @ .., before, last] => [all, &[format!("{before} and {last}")]].concat().join(", "),
@@ -79,7 +79,7 @@ pub fn list(items: &[String]) -> String {
     }
 }
 
-/// `45 s`, `26 min`, `3.5 h`, `6 days`.
+/// Formats a duration in milliseconds: `45 s`, `26 min`, `3.5 h`, `6 days`.
 pub fn duration(ms: u64) -> String {
     let minutes = ms / 60_000;
     match minutes {
@@ -90,7 +90,7 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// The duration of a forecast, in steps of 10 s below a minute, else in whole minutes.
+/// Formats the duration of a forecast, in steps of 10 s below a minute, otherwise in whole minutes.
 pub fn approximate_duration(ms: u64) -> String {
     if ms < 55_000 {
         duration(ms.div_ceil(10_000).max(1) * 10_000)

@@ -1,45 +1,45 @@
-//! What was used so far: in all, and in each quarter of an hour.
+//! The usage so far, in total and by quarters of an hour.
 
 use std::collections::BTreeMap;
 
 use super::{OwnerUsage, PERIOD_MS, Period, UnheldUsage};
 use crate::model::{Job, JobKind};
 
-/// The most owners that are remembered, more than the jobs that a machine sees in months. Beyond
-/// that, the jobs that used least are added to their user, and then users to the owner that is not
-/// known. Of the parts of time, so many in all are remembered.
+/// The maximum number of remembered owners, more than the jobs of a machine in months. Beyond that,
+/// jobs with the least usage are added to their user, and then users to the unknown owner. The
+/// periods together also have at most this number of owners.
 pub(super) const MOST_OWNERS: usize = 4096;
 
-/// The number of additional owners that are merged at a time, since finding the smallest means
+/// The number of additional owners that are merged at a time, because finding the smallest requires
 /// reading all of them.
 pub(super) const SPARE_OWNERS: usize = 256;
 
-/// Who an owner is.
+/// The identity of an owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OwnerKey {
     pub(super) user: Option<String>,
     pub(super) job: Option<(JobKind, String)>,
 }
 
-/// What was used, by whom.
+/// The usage by owner.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     owners: BTreeMap<OwnerKey, OwnerUsage>,
     pub(super) unheld: UnheldUsage,
 }
 
-/// What was used so far.
+/// The usage so far.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     pub(super) total: Ledger,
-    /// By the beginning of its part of the time, without what is fresh.
+    /// The usage by the start of the period, without fresh usage.
     periods: BTreeMap<u64, Ledger>,
-    /// What nobody has taken yet.
+    /// The usage that has not been taken yet, by the start of the period.
     fresh: BTreeMap<u64, Ledger>,
 }
 
 impl Accounts {
-    /// Adds what was used at a moment.
+    /// Adds the usage of one moment.
     pub(super) fn add(&mut self, at_ms: u64, used: &Ledger) {
         self.total.add(used);
         self.total.limit();
@@ -48,7 +48,7 @@ impl Accounts {
         fresh.limit();
     }
 
-    /// What was used since this was asked last.
+    /// Returns the usage since the previous call.
     pub(super) fn take_fresh(&mut self) -> Vec<Period> {
         let fresh = std::mem::take(&mut self.fresh);
         let taken = fresh
@@ -60,7 +60,7 @@ impl Accounts {
             period.add(&ledger);
             period.limit();
         }
-        // One in which nobody held a GPU takes room, too.
+        // Periods without owners also use memory, so that each counts as at least one.
         let size = |ledger: &Ledger| ledger.owners.len().max(1);
         let mut count: usize = self.periods.values().map(size).sum();
         while count > MOST_OWNERS
@@ -71,8 +71,8 @@ impl Accounts {
         taken
     }
 
-    /// What is remembered by parts of the time, the oldest first. What is fresh may make two of
-    /// one.
+    /// Returns the remembered periods, the oldest first. A period can occur twice if it has fresh
+    /// usage.
     pub(super) fn periods(&self) -> impl Iterator<Item = Period> {
         self.periods
             .iter()
@@ -89,7 +89,7 @@ impl OwnerKey {
         }
     }
 
-    /// Returns an owner that has used nothing yet.
+    /// Returns the empty usage of this owner.
     fn new_usage(&self) -> OwnerUsage {
         let job = self.job.clone().map(|(kind, id)| Job {
             kind,
@@ -107,7 +107,7 @@ impl OwnerKey {
 }
 
 impl Ledger {
-    /// Returns the usage of an owner, to be added to.
+    /// Returns the usage of an owner, which is created if it is missing.
     pub(super) fn get_or_insert(&mut self, key: &OwnerKey) -> &mut OwnerUsage {
         self.owners
             .entry(key.clone())
@@ -121,7 +121,7 @@ impl Ledger {
         self.unheld.add(other.unheld);
     }
 
-    /// Adds the amounts of an owner, and the newest names of its job.
+    /// Adds the usage of an owner, and takes over the newest names of its job.
     fn add_owner(&mut self, key: &OwnerKey, usage: &OwnerUsage) {
         let known = self.get_or_insert(key);
         known.add(usage);
@@ -130,7 +130,7 @@ impl Ledger {
         }
     }
 
-    /// Adds what the owners who used least have used to others, where there are too many.
+    /// Merges the owners with the least usage if there are too many.
     pub(super) fn limit(&mut self) {
         let user_alone = |key: &OwnerKey| OwnerKey {
             user: key.user.clone(),
@@ -142,8 +142,8 @@ impl Ledger {
         {}
     }
 
-    /// Adds the usage of the owners with the least GPU time to that of the owners that `into`
-    /// names. Returns `false` if all owners already are among these.
+    /// Merges the owners with the least GPU time into the owners returned by `into`. Returns
+    /// `false` if there is nothing left to merge.
     fn merge_least(&mut self, into: impl Fn(&OwnerKey) -> OwnerKey) -> bool {
         let others = self.owners.iter().filter(|(key, _)| into(key) != **key);
         let mut others: Vec<_> = others
@@ -175,7 +175,7 @@ impl Ledger {
         }
     }
 
-    /// Who used the most energy first.
+    /// Returns the usage of all owners, the highest energy first.
     pub(super) fn owners(&self) -> Vec<OwnerUsage> {
         let mut owners: Vec<OwnerUsage> = self.owners.values().cloned().collect();
         let joules = |usage: &OwnerUsage| usage.joules.map_or(0.0, |joules| joules.estimate);

@@ -1,17 +1,17 @@
-//! The energy of a GPU in a window, by the board's own counter.
+//! The energy of a GPU in a window, measured by the board's own counter.
 
-/// Adds up the growth of a GPU's energy counter.
+/// A sum of the growth of a GPU's energy counter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EnergyMeter {
-    /// The newest reading in joules, and when it was taken.
+    /// The newest reading in joules, with its time.
     newest: Option<(f64, u64)>,
     joules: f64,
     time_ms: u64,
 }
 
 impl EnergyMeter {
-    /// Adds a reading of the counter. A counter that was reset, as when the driver is loaded, has
-    /// not counted the time until then.
+    /// Adds a reading of the counter. The time before a reset of the counter, as when the driver is
+    /// loaded, is not counted.
     pub fn add(&mut self, joules: f64, at_ms: u64) {
         if let Some((before, before_ms)) = self.newest.replace((joules, at_ms))
             && joules >= before
@@ -22,18 +22,18 @@ impl EnergyMeter {
         }
     }
 
-    /// Leaves out the time until the next reading.
+    /// Skips the time until the next reading.
     pub fn interrupt(&mut self) {
         self.newest = None;
     }
 
-    /// Returns the joules that were counted, and in how many milliseconds.
+    /// Returns the energy in joules, and the time that it covers in milliseconds.
     pub fn get(&self) -> (f64, u64) {
         (self.joules, self.time_ms)
     }
 
-    /// Returns the joules of a longer time, whose remainder is estimated from the mean power;
-    /// `None` if there is no reading of either.
+    /// Returns the energy of a longer time, in joules. The time without readings is estimated from
+    /// the mean power. Returns `None` if there is neither a reading nor a mean power.
     pub fn extend_to(&self, time_ms: u64, mean_watts: Option<f64>) -> Option<f64> {
         let uncounted_s = time_ms.saturating_sub(self.time_ms) as f64 / 1000.0;
         let estimated = mean_watts.map(|watts| watts * uncounted_s);

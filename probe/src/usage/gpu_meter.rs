@@ -1,8 +1,7 @@
-//! One GPU's use from sample to sample.
+//! The energy and GPU time of the owners on one GPU, computed from consecutive samples.
 //!
-//! The board's energy counter is read every few seconds. In between, power tells how its growth is
-//! to be divided among the samples; where there is no counter, the integral of the power is the
-//! energy.
+//! The board's energy counter is read every few seconds. Its growth is divided among the samples in
+//! proportion to the power. Without a counter, the energy is the integral of the power.
 
 use std::collections::BTreeMap;
 
@@ -12,49 +11,52 @@ use super::{
 };
 use crate::model::{Absence, GpuSample, Job, Owner, Process};
 
-/// Without a counter, what was used is told this late.
+/// The delay after which usage is reported if there is no energy counter.
 const SETTLE_AFTER_S: f64 = 5.0;
 
-/// A counter that has not been read for longer is not waited for.
+/// The age at which a reading of the counter is too old to wait for the next.
 const COUNTER_IS_OLD_MS: u64 = 65_000;
 
-/// For so long it may take to find out whose a process is.
+/// The maximum time to wait for the owners of processes.
 const OWNERS_KNOWN_AFTER_S: f64 = 30.0;
 
-/// A counter that has grown by more than what the board may draw, so many times over, was set anew.
+/// The maximum growth of the counter, relative to the board's power limit. A larger growth means
+/// that the counter was reset.
 const MOST_OF_LIMIT: f64 = 2.0;
 
-/// No board draws more; for those that tell no limit.
+/// The maximum power of boards that report no limit.
 const MOST_WATTS: f64 = 3_000.0;
 
 #[derive(Debug, Default)]
 pub(super) struct GpuMeter {
     last: Option<Last>,
-    /// What has not been given to anybody yet.
+    /// Steps that have not been assigned to owners yet.
     steps: Vec<Step>,
-    /// The energy counter as it was last, and when that was.
+    /// The latest reading of the energy counter, with its time.
     counter: Option<(f64, u64)>,
-    /// What the counter grew by until then is nobody's, or was given away by power.
+    /// The start of the counter's growth that is divided among owners. Earlier growth is either not
+    /// assigned, or was assigned by power.
     counts_since_ms: u64,
-    /// The draw while a program held the GPU and nothing ran, as it was last.
+    /// The latest power draw while a program used the GPU and no kernel ran.
     idle_watts: Option<f64>,
-    /// Whose the processes of the steps are, as far as it is known by now.
+    /// The owners of the processes in the steps, as far as they are known.
     owners: BTreeMap<u32, Owned>,
 }
 
 #[derive(Debug)]
 struct Owned {
     key: OwnerKey,
-    /// What it is of together with others, as it was told last.
+    /// The job of the process, with its latest names.
     job: Option<Job>,
-    /// Whether more may become known of it.
+    /// Whether more details of the owner may become known.
     is_partial: bool,
 }
 
 impl GpuMeter {
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, accounts: &mut Accounts) {
         let Some(now) = Last::new(gpu, interval_ms) else {
-            // What a GPU does that does not answer, or whose processes are not told, is nobody's.
+            // The use of a GPU that does not answer, or whose processes are not known, is not
+            // assigned to any owner.
             self.settle(1.0, accounts);
             (self.last, self.counter) = (None, None);
             return;
@@ -81,7 +83,7 @@ impl GpuMeter {
         self.close(gpu, accounts);
     }
 
-    /// The first sample, or the first behind a time in which nothing was seen.
+    /// Starts with the first sample, or with the first sample after a gap.
     fn begin(&mut self, gpu: &GpuSample, now: Last) {
         self.counts_since_ms = gpu.at_ms;
         self.counter = self.counter_of(gpu);
@@ -89,8 +91,8 @@ impl GpuMeter {
         self.last = Some(now);
     }
 
-    /// The energy counter, and when it was read; `None` where that was long ago, or before what is
-    /// watched now.
+    /// Returns the energy counter with the time of its reading, or `None` if the reading is too
+    /// old, or from before the last gap.
     fn counter_of(&self, gpu: &GpuSample) -> Option<(f64, u64)> {
         let reading = &gpu.power.energy_joules_total;
         let at_ms = reading.read_at_ms(gpu.at_ms);
@@ -102,8 +104,7 @@ impl GpuMeter {
             .map(|joules| (*joules, at_ms))
     }
 
-    /// Gives away what was used until now, where the counter tells how much that was, and it is
-    /// known by whom.
+    /// Assigns the use until now to owners, if the counter has been read and the owners are known.
     fn close(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
         let seconds: f64 = self.steps.iter().map(|step| step.span.seconds()).sum();
         let is_known =
@@ -135,7 +136,8 @@ impl GpuMeter {
         }
     }
 
-    /// Gives away all steps, with so many times the energy that their power tells.
+    /// Assigns all steps to owners. The energy of each step is its power integral, multiplied by
+    /// `factor`.
     pub(super) fn settle(&mut self, factor: f64, accounts: &mut Accounts) {
         for step in self.steps.drain(..) {
             let joules = step.joules.map(|joules| joules * factor);
@@ -159,7 +161,7 @@ impl GpuMeter {
 
     fn know(&mut self, gpu: &GpuSample) {
         for process in gpu.processes.value().into_iter().flatten() {
-            // What is known stays so, but for the names of notebooks and pods.
+            // A known owner is kept, except that the names of notebooks and pods can change.
             let has_name = process
                 .owner
                 .value()

@@ -1,13 +1,13 @@
-//! Who used how much: energy and GPU time by owner, from samples.
+//! Usage by owner: energy and GPU time, computed from samples.
 //!
-//! An owner is a user and, where there is one, what their processes are of together: a notebook,
-//! batch job, pod, container or service. [`UsageMeter`] takes samples in their order, and knows
-//! neither where they come from nor what time it is.
+//! An owner is a user, together with the job of the processes, if there is one: a notebook, batch
+//! job, pod, container or service. [`UsageMeter`] receives samples in their order, independently of
+//! their source and of the current time.
 //!
-//! Where processes of one owner alone hold a GPU, all that the board draws is theirs, what it draws
-//! at rest included, and exact. Where several do, nobody can tell whose a joule was: an owner has
-//! used between what the board drew beyond its idle power while nobody else's kernels ran, and all
-//! that it drew while they held it. [`Joules::estimate`] lies between.
+//! If only one owner uses a GPU, all energy of the board is that owner's, including the idle power,
+//! and is exact. If several owners use a GPU, the energy of each is only known within bounds: at
+//! least the energy above the idle power while no other owner's kernels ran, and at most all energy
+//! while the owner was on the GPU. [`Joules::estimate`] is between these bounds.
 
 mod accounts;
 pub mod cost;
@@ -30,66 +30,68 @@ use self::{
 };
 use crate::model::{GpuSample, Job, Sample};
 
-/// Time is divided into parts of this length to tell later who used how much when: into a quarter
-/// of an hour, of which the days of all time zones can be put together.
+/// The length of the periods by which usage is stored: a quarter of an hour, because the days of
+/// all time zones consist of whole quarters.
 pub const PERIOD_MS: u64 = 15 * 60 * 1000;
 
-/// What was used since a moment, by whom.
+/// The usage in a span of time, by owner.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// When the first sample was taken; 0 before there is one. Of a span of time, where what is
-    /// answered begins: a quarter of an hour, or where what is known does.
+    /// The time of the first sample; 0 if there is none. For a query with a span, the start of the
+    /// answer: the start of a quarter of an hour, or of the recorded data.
     pub since_ms: u64,
-    /// When the last one was. What happened in the seconds before it may be missing. Of a span of
-    /// time, where what is answered ends.
+    /// The time of the last sample. The use in the last seconds before it may be missing. For a
+    /// query with a span, the end of the answer.
     pub at_ms: u64,
-    /// By owner, who used the most energy first.
+    /// The usage of each owner, the highest energy first.
     pub owners: Vec<OwnerUsage>,
-    /// What no listed process can have used.
+    /// The usage that belongs to no listed process.
     pub unheld: UnheldUsage,
-    /// Where a span of time was asked for, how far back usage is known, 0 where nothing is; else
-    /// left out.
+    /// For a query with a span, the time of the oldest recorded usage, or 0 if there is none.
+    /// Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_ms: Option<u64>,
 }
 
-/// What was used in a quarter of an hour, or in a part of it.
+/// The usage in a quarter of an hour, or in a part of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Period {
-    /// When it begins: a multiple of [`PERIOD_MS`].
+    /// The start of the period, a multiple of [`PERIOD_MS`].
     pub at_ms: u64,
-    /// By owner.
+    /// The usage of each owner.
     pub owners: Vec<OwnerUsage>,
-    /// What no listed process can have used.
+    /// The usage that belongs to no listed process.
     pub unheld: UnheldUsage,
 }
 
-/// What one owner used, of all GPUs together.
+/// The usage of one owner, summed over all GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnerUsage {
-    /// The login name; `null` where it is not known whose processes these are.
+    /// The login name of the user, or `null` if the owner of the processes is not known.
     pub user: Option<String>,
-    /// What the processes are of together; `null` where that is nothing more than the user.
+    /// The job of the processes, or `null` if they belong to no job.
     pub job: Option<Job>,
-    /// How long a process of theirs held a GPU, in seconds; two GPUs for a minute are 120 s.
+    /// The time in which a process of the owner was on a GPU, in seconds. Two GPUs for a minute are
+    /// 120 s.
     pub gpu_seconds: f64,
-    /// Of that, how long nobody else held the same GPU.
+    /// The part of this time in which no other owner used the same GPU.
     pub exclusive_seconds: f64,
-    /// How long their kernels ran, by the driver's SM share of each process (`smUtil`).
+    /// The time in which the owner's kernels ran, by the driver's SM share of each process
+    /// (`smUtil`).
     pub active_seconds: f64,
-    /// Energy; `null` where no GPU that they held told its power.
+    /// The energy of the owner, or `null` if none of the GPUs reports its power.
     pub joules: Option<Joules>,
 }
 
-/// Energy that can be told only within bounds. All are the same where an owner had the GPU alone.
+/// Energy that is known within bounds. All values are equal if the owner had the GPU alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Joules {
-    /// What it was at least.
+    /// The lower bound of the energy.
     pub least: f64,
-    /// What it was at most.
+    /// The upper bound of the energy.
     pub most: f64,
-    /// Split by SM share: what the board drew beyond its idle power by the share of each owner, the
-    /// rest evenly. Where the driver tells no shares, all of it evenly.
+    /// The estimate: energy above the idle power is divided by SM share, the rest evenly. If the
+    /// driver reports no shares, all energy is divided evenly.
     pub estimate: f64,
 }
 
@@ -105,17 +107,17 @@ impl Add for Joules {
     }
 }
 
-/// What GPUs used while no process was listed that held them.
+/// The usage of GPUs while no process was listed on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnheldUsage {
-    /// How long that was, in seconds, of all GPUs together.
+    /// The time without processes, in seconds, summed over all GPUs.
     pub gpu_seconds: f64,
-    /// Energy.
+    /// The energy in this time, in joules.
     pub joules: f64,
 }
 
 impl OwnerUsage {
-    /// Adds the amounts that another owner used, or this one later.
+    /// Adds the usage of another owner, or later usage of the same owner.
     pub fn add(&mut self, more: &Self) {
         self.gpu_seconds += more.gpu_seconds;
         self.exclusive_seconds += more.exclusive_seconds;
@@ -125,21 +127,21 @@ impl OwnerUsage {
 }
 
 impl UnheldUsage {
-    /// Adds what was used elsewhere, or later.
+    /// Adds the usage of another GPU, or later usage.
     pub fn add(&mut self, more: Self) {
         self.gpu_seconds += more.gpu_seconds;
         self.joules += more.joules;
     }
 }
 
-/// Adds to a sum. Both amounts may be unknown.
+/// Adds an amount to a sum. Both can be unknown.
 fn add_known<T: Add<Output = T> + Copy>(sum: &mut Option<T>, more: Option<T>) {
     if let Some(more) = more {
         *sum = Some(sum.map_or(more, |sum| sum + more));
     }
 }
 
-/// Adds up what is used.
+/// A meter that computes the usage of all owners.
 #[derive(Debug, Default)]
 pub struct UsageMeter {
     since_ms: Option<u64>,
@@ -149,8 +151,8 @@ pub struct UsageMeter {
 }
 
 impl UsageMeter {
-    /// Takes in the next sample. A gap between two samples, as of a collector that was paused, is
-    /// nobody's.
+    /// Applies the next sample. A gap between two samples, as after a pause of the collector, is
+    /// not assigned to any owner.
     pub fn push(&mut self, sample: &Sample) {
         self.push_gpus(sample.at_ms, sample.interval_ms, &sample.gpus);
     }
@@ -164,7 +166,7 @@ impl UsageMeter {
         }
     }
 
-    /// What was used so far.
+    /// Returns the usage so far.
     pub fn usage(&self) -> Usage {
         let Ledger { unheld, .. } = self.accounts.total;
         let (since_ms, at_ms) = (self.since_ms.unwrap_or(0), self.at_ms);
@@ -177,32 +179,34 @@ impl UsageMeter {
         }
     }
 
-    /// Gives away what waits for the next reading of the energy counter, by power alone. There is
-    /// no next sample.
+    /// Ends the measurement: steps that wait for the next reading of the energy counter are
+    /// assigned by power alone.
     pub fn end(&mut self) {
         self.gpus
             .values_mut()
             .for_each(|meter| meter.settle(1.0, &mut self.accounts));
     }
 
-    /// What was used since this was asked last, for whoever keeps it: each part of it once.
+    /// Returns the usage since the previous call, so that the caller can store it. Each amount is
+    /// returned once.
     pub fn take_fresh(&mut self) -> Vec<Period> {
         self.accounts.take_fresh()
     }
 
-    /// What is remembered by quarters of an hour, of which there may be several parts.
+    /// Returns the remembered quarters of an hour. A quarter can occur more than once, with
+    /// different parts.
     pub fn periods(&self) -> impl Iterator<Item = Period> {
         self.accounts.periods()
     }
 
-    /// When the first and the last sample were taken; 0 before there is one.
+    /// Returns the times of the first and the last sample, or 0 if there is none.
     pub fn reach_ms(&self) -> (u64, u64) {
         (self.since_ms.unwrap_or(0), self.at_ms)
     }
 }
 
 impl Usage {
-    /// What periods have together; its times are those of none.
+    /// Returns the sum of several periods. The times of the result are not set.
     pub fn sum(periods: impl IntoIterator<Item = Period>) -> Self {
         let mut all = Ledger::default();
         periods
@@ -217,7 +221,7 @@ impl Usage {
 }
 
 impl Period {
-    /// One for each part of the time, where there may be several.
+    /// Joins parts of the same period.
     pub fn joined(periods: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut ledgers: BTreeMap<u64, Ledger> = BTreeMap::new();
         for period in periods {

@@ -1,4 +1,4 @@
-//! The time between two samples of a GPU, and whose the energy in it is.
+//! The step between two samples of a GPU, and the division of its energy among owners.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,15 @@ use super::{
 };
 use crate::model::{GpuSample, Health, Process, Reading};
 
-/// Samples have a gap between them if they are further apart than so many intervals and this much
-/// more.
+/// The number of intervals, followed by the additional time, after which two samples have a gap
+/// between them.
 const LONGEST_GAP_INTERVALS: u64 = 3;
 const LONGEST_GAP_MS: u64 = 2_000;
 
-/// The age at which the utilization of the GPU describes its only owner better than the shares of
-/// its processes.
+/// The age of process shares at which the GPU's utilization describes the only owner better.
 const SHARES_ARE_OLD_MS: u64 = 3_000;
 
-/// A span of time, in milliseconds since 1970. Its end is infinite while the measurement continues.
+/// A span of time in milliseconds since 1970. The end is infinite while a measurement continues.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) from_ms: f64,
@@ -36,7 +35,7 @@ impl Span {
         (self.to_ms - self.from_ms) / 1000.0
     }
 
-    /// Returns the part that two spans share; `None` if there is none.
+    /// Returns the common part of two spans, or `None` if there is none.
     pub(super) fn intersect(self, other: Self) -> Option<Self> {
         let both = Self {
             from_ms: self.from_ms.max(other.from_ms),
@@ -46,7 +45,7 @@ impl Span {
     }
 }
 
-/// The sample before.
+/// The previous sample.
 #[derive(Debug)]
 pub(super) struct Last {
     pub(super) at_ms: u64,
@@ -54,47 +53,47 @@ pub(super) struct Last {
     pub(super) watts: Option<f64>,
     gpu_percent: Option<f64>,
     pub(super) holders: BTreeMap<u32, Option<f64>>,
-    /// When the driver reported their shares.
+    /// The time of the processes' shares.
     shares_at_ms: u64,
     omitted: bool,
 }
 
-/// The time between two samples of a GPU.
+/// The step between two samples of a GPU.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) span: Span,
-    /// The integral of the power; `None` where that is not known.
+    /// The integral of the power, or `None` if the power is not known.
     pub(super) joules: Option<f64>,
-    /// Whether the shares of the holders are of a time before it.
+    /// Whether the shares of the processes are older than the step.
     pub(super) shares_are_old: bool,
-    /// Share of the time in which a kernel ran.
+    /// Share of time in which a kernel ran.
     pub(super) gpu_share: Option<f64>,
-    /// The power at its end, if programs held the GPU and nothing ran in it.
+    /// The power at the end, if programs used the GPU and no kernel ran.
     pub(super) idle_watts: Option<f64>,
-    /// By process.
+    /// The use by process.
     pub(super) holders: BTreeMap<u32, Hold>,
-    /// Whether there were more than are listed.
+    /// Whether there were more processes than are listed.
     pub(super) omitted: bool,
 }
 
-/// The hold of a process, or of all processes of an owner, on a GPU between two samples.
+/// The use of a GPU in a step by a process, or by all processes of an owner.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hold {
-    /// Share of the time in which its kernels ran, 0 to 1.
+    /// Share of time in which the kernels ran, 0 to 1.
     pub(super) share: Option<f64>,
     pub(super) before: bool,
     pub(super) after: bool,
 }
 
 impl Last {
-    /// `None` where it is not known who holds the GPU.
+    /// Returns the data of a sample, or `None` if the GPU's processes are not known.
     pub(super) fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
         let (Health::Ok, Reading::Now(processes)) = (&gpu.health, &gpu.processes) else {
             return None;
         };
         let mut holders: BTreeMap<u32, Option<f64>> = BTreeMap::new();
         let mut shares_at_ms = 0;
-        // The server of MPS computes for its clients, which are listed, too.
+        // The MPS server is skipped, because it computes for its clients, which are also listed.
         let is_server = |process: &&Process| {
             process
                 .name
@@ -102,7 +101,7 @@ impl Last {
                 .is_some_and(|name| name.starts_with("nvidia-cuda-mps"))
         };
         for process in processes.iter().filter(|process| !is_server(process)) {
-            // A process can be on several instances of a divided GPU.
+            // A process can use several MIG instances.
             let share = process.sm_percent.value().map(|percent| percent / 100.0);
             shares_at_ms = process.sm_percent.read_at_ms(gpu.at_ms).max(shares_at_ms);
             let known = holders.entry(process.pid).or_insert(share);
@@ -127,20 +126,21 @@ impl Last {
         })
     }
 
-    /// Returns how far apart this sample and the one before may be without a gap between them.
+    /// Returns the maximum time between two samples without a gap.
     pub(super) fn longest_gap_ms(&self, last: &Self) -> u64 {
         LONGEST_GAP_INTERVALS * u64::from(self.interval_ms.max(last.interval_ms)) + LONGEST_GAP_MS
     }
 }
 
 impl Step {
-    /// Returns the step between two samples, or the part of it in a span.
+    /// Returns the step between two samples, or the part of it that is in a span.
     pub(super) fn new(last: &Last, now: &Last, span: Span) -> Self {
         let pids = last.holders.keys().chain(now.holders.keys());
         let holders = pids.map(|pid| {
             let (before, after) = (last.holders.get(pid), now.holders.get(pid));
             let hold = Hold {
-                // The driver's share is of the time before it was read.
+                // The share in the later sample is used, because the driver reports the share of
+                // the time before the reading.
                 share: after.or(before).copied().flatten(),
                 before: before.is_some(),
                 after: after.is_some(),
@@ -173,7 +173,8 @@ impl Step {
 }
 
 impl Hold {
-    /// Returns the share of the time in which it was there: half if it came or went in it.
+    /// Returns the share of time in which the process was present: half if it started or ended in
+    /// the step.
     fn presence(&self) -> f64 {
         if self.before && self.after { 1.0 } else { 0.5 }
     }
@@ -186,7 +187,7 @@ impl Hold {
     }
 }
 
-/// Divides a step, in which so much energy was used, among the owners of its processes.
+/// Divides a step with this energy among the owners of its processes.
 pub(super) fn share_out(
     step: &Step,
     joules: Option<f64>,
@@ -197,7 +198,7 @@ pub(super) fn share_out(
     let seconds = step.span.seconds();
     let listed = step.holders.iter();
     let listed = listed.map(|(pid, hold)| (owner_of(*pid), *hold));
-    // Processes that are not listed hold it as well.
+    // Omitted processes also use the GPU.
     let unlisted = step.omitted.then(|| {
         let hold = Hold {
             share: None,
@@ -232,7 +233,7 @@ pub(super) fn share_out(
             part_of(joules, idle_joules, key, &parts)
         });
     }
-    // If its only owner came or went, nobody held the GPU for the other half.
+    // If the only owner started or ended in the step, the GPU had no owner in the other half.
     let presence = if is_shared {
         1.0
     } else {
@@ -243,7 +244,8 @@ pub(super) fn share_out(
     used
 }
 
-/// One owner's part of the energy; all estimates together are the whole, but for what is nobody's.
+/// Returns one owner's part of the energy. The estimates of all owners add up to the total, without
+/// the energy of no owner.
 fn part_of(
     joules: f64,
     idle_joules: Option<f64>,

@@ -9,10 +9,10 @@ use crate::{
 
 const START_MS: u64 = 1_700_000_000_000;
 
-/// What a test's GPU draws when it is idle.
+/// The idle power of the GPU in these tests.
 const IDLE_WATTS: f64 = 100.0;
 
-/// A GPU whose timeline a test makes up, with a counter that is read every five seconds.
+/// A simulated GPU, whose energy counter is read every five seconds.
 struct Timeline {
     meter: UsageMeter,
     at_ms: u64,
@@ -33,7 +33,7 @@ impl Timeline {
         }
     }
 
-    /// For so long, these processes hold the GPU, which draws so much.
+    /// Shows these processes and this power draw for some seconds.
     fn show(&mut self, seconds: u64, watts: f64, processes: &[Process]) -> &mut Self {
         self.show_changed(seconds, watts, processes, |_| {})
     }
@@ -46,7 +46,7 @@ impl Timeline {
         change: impl Fn(&mut GpuSample),
     ) -> &mut Self {
         for _ in 0..seconds {
-            // Between two samples, power goes in a straight line.
+            // The power between two samples is interpolated linearly.
             self.joules += f64::midpoint(self.watts, watts);
             (self.at_ms, self.watts) = (self.at_ms + 1_000, watts);
             if self.at_ms.is_multiple_of(5_000) {
@@ -112,7 +112,7 @@ fn near(is: f64, expected: f64) {
     );
 }
 
-/// Least, estimate and most.
+/// Asserts the lower bound, the estimate and the upper bound.
 #[track_caller]
 fn joules(owner: &OwnerUsage, least: f64, estimate: f64, most: f64) {
     let joules = owner.joules.unwrap();
@@ -130,7 +130,8 @@ fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
         .show(100, 500.0, &ana)
         .show(10, IDLE_WATTS, &ana);
     let owner = timeline.of("ana");
-    // From the first reading of the counter, after five seconds; until the last.
+    // The measurement covers the time from the first reading of the counter, after five seconds, to
+    // the last.
     joules(&owner, 51_900.0, 51_900.0, 51_900.0);
     near(owner.gpu_seconds, 119.0);
     near(owner.exclusive_seconds, 119.0);
@@ -143,12 +144,12 @@ fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
 fn a_counter_corrects_the_power_between_its_readings() {
     let ana = [of("ana", 7, 100.0)];
     let mut timeline = Timeline::new();
-    // Power is told a fifth too low.
+    // The reported power is a fifth too low.
     timeline.show_changed(60, 500.0, &ana, |gpu| {
         gpu.power.draw_watts = Reading::Now(400.0);
     });
     let joules = timeline.of("ana").joules.unwrap();
-    // Of the first four seconds, there is power alone.
+    // In the first four seconds, only the power is known.
     near(joules.estimate, 4.0 * 400.0 + 55.0 * 500.0);
     near(joules.least, joules.most);
 }
@@ -195,10 +196,10 @@ fn shared_use_lies_within_bounds_and_estimates_add_up() {
         .iter()
         .map(|owner| owner.joules.unwrap().estimate)
         .sum();
-    // What was told until the last reading of the counter is told of somebody.
+    // All energy until the last reading of the counter is assigned to an owner.
     near(whole, ana.joules.unwrap().most);
     near(ana.joules.unwrap().most, bob.joules.unwrap().most);
-    // 99 s at 400 W, of which 100 W are idle power, and a second of 250 W between.
+    // The bound consists of 99 s at 400 W, less 100 W of idle power, and a second at 250 W between.
     near(ana.joules.unwrap().least, 99.0 * 300.0 + 150.0);
     near(bob.joules.unwrap().least, 0.0);
     for owner in &all.owners {
@@ -362,8 +363,7 @@ fn energy_that_power_told_before_a_stall_is_not_told_again_by_the_counter() {
     let ana = [of("ana", 7, 100.0)];
     for hangs in [true, false] {
         let mut timeline = Timeline::new();
-        // The counter is read in the 40th second, and not again before the driver stalls in the
-        // 44th.
+        // The counter is read in second 40, and not again before the driver stalls in second 44.
         timeline.show(44, 300.0, &ana);
         let read = timeline.read.clone();
         if hangs {
@@ -496,7 +496,7 @@ fn quarters_of_an_hour_have_what_was_used_in_them_and_together_all_of_it() {
             .map(|owner| owner.gpu_seconds)
             .sum::<f64>()
     };
-    // What is known late is told of the time in which it was.
+    // Usage that becomes known late is counted in the period in which it occurred.
     near(seconds(&joined[1]) + joined[1].unheld.gpu_seconds, 900.0);
 }
 

@@ -1,6 +1,6 @@
-//! Driver answers in the vendor's own format, for the vendor's own tools.
+//! The driver's answers in the format of the vendor's own tools.
 //!
-//! They are passed on when somebody asks for them; only the code of the vendor reads them.
+//! Only the vendor's module interprets the answers. All other code passes them on.
 
 use std::{
     collections::BTreeMap,
@@ -27,10 +27,11 @@ impl From<CachedAnswers> for VendorAnswers {
     }
 }
 
-/// Returns the newest answers about one GPU, on any thread, from memory: the driver may hang.
+/// A function that returns the latest answers about one GPU. The function can run on any thread,
+/// because it reads from memory and does not call the driver, which may hang.
 pub type AnswersReader = Box<dyn Fn() -> VendorAnswers + Send>;
 
-/// The newest answers about all GPUs, while they are sampled.
+/// The latest answers about all sampled GPUs.
 #[derive(Default)]
 pub struct LatestAnswers {
     readers: Mutex<BTreeMap<u32, AnswersReader>>,
@@ -38,17 +39,17 @@ pub struct LatestAnswers {
 }
 
 impl LatestAnswers {
-    /// Takes the answers about the GPU of this index from this reader: the GPU has been opened.
+    /// Registers the reader of a GPU that has been opened.
     pub(crate) fn set_reader(&self, index: u32, reader: AnswersReader) {
         self.readers().insert(index, reader);
     }
 
-    /// Tells that the indices of the GPUs are no longer those of the driver.
+    /// Records that gpumon's GPU indices no longer match those of the driver.
     pub(crate) fn set_renumbered(&self) {
         self.renumbered.store(true, Ordering::Relaxed);
     }
 
-    /// The answers about every GPU that has been opened.
+    /// Returns the answers about every GPU that has been opened.
     pub fn get(&self) -> DriverAnswers {
         let readers = self.readers();
         let renumbered = self.renumbered.load(Ordering::Relaxed);
@@ -72,23 +73,20 @@ impl fmt::Debug for LatestAnswers {
     }
 }
 
-/// The answers that a collector received, as a record.
+/// The answers that a collector received, as one record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriverAnswers {
-    /// Whether the indices of the GPUs differ from those that the driver gives them now.
+    /// Whether gpumon's GPU indices differ from those that the driver uses now.
     #[serde(default)]
     pub renumbered: bool,
-    /// Each GPU's index and answers.
+    /// The index and the answers of each GPU.
     pub gpus: Vec<(u32, VendorAnswers)>,
 }
 
 /// The answers about one GPU, with its health.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GpuAnswers {
-    /// The index of the GPU.
     pub index: u32,
-    /// Whether the GPU responds.
     pub health: Health,
-    /// The answers.
     pub answers: VendorAnswers,
 }

@@ -1,4 +1,4 @@
-//! Checks of the kernel's drivers and their files, for `gpumon doctor`. Nothing here wakes a GPU.
+//! Checks of the kernel drivers and their files for `gpumon doctor`. No check wakes a sleeping GPU.
 
 use std::{collections::BTreeMap, io, path::Path, time::Duration};
 
@@ -10,35 +10,34 @@ use super::{
 };
 use crate::model::{Severity, Vendor};
 
-/// A finding about a vendor's driver.
+/// A finding about a vendor's driver, as `gpumon doctor` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverFinding {
-    /// The subject, in a word or two.
+    /// The subject in one or two words.
     pub check: &'static str,
-    /// How much it matters.
     pub severity: Severity,
-    /// The finding, in a sentence.
+    /// The finding as a sentence.
     pub text: String,
-    /// The cure, as a clause.
+    /// The suggested fix, as a clause.
     pub cure: Option<String>,
 }
 
-/// A file in `/dev` through which programs use a GPU. gpumon does not open it.
+/// A file in `/dev` through which programs use a GPU. gpumon itself does not open it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceNode {
-    /// The path, such as `/dev/dri/renderD128`.
+    /// The path, for example `/dev/dri/renderD128`.
     pub path: String,
-    /// The vendor of the GPU.
     pub vendor: Vendor,
 }
 
-/// The lower minor numbers are those of `cardN`, with which programs draw.
+/// The first minor number of render nodes. Lower numbers belong to `cardN`, the nodes for graphics
+/// output.
 const FIRST_RENDER_MINOR: u32 = 128;
 
-/// The longest wait for a driver that reads a card.
+/// The maximum time to wait for the driver while cards are checked.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Returns the cards of AMD's and Intel's drivers.
+/// Returns the AMD and Intel cards.
 fn find_cards(roots: &Roots) -> [(Vendor, Vec<Card>); 2] {
     [
         (Vendor::Amd, amd::find_cards(&roots.sys)),
@@ -46,7 +45,7 @@ fn find_cards(roots: &Roots) -> [(Vendor, Vec<Card>); 2] {
     ]
 }
 
-/// Checks the drivers of AMD and Intel, and the files of all cards that are awake.
+/// Checks the AMD and Intel drivers, and the files of all cards that are awake.
 pub fn check_drivers(roots: &Roots) -> Vec<DriverFinding> {
     let [(_, amd_cards), (_, intel_cards)] = find_cards(roots);
     let mut findings = amd::BINDING.check(&roots.sys, &amd_cards);
@@ -71,7 +70,7 @@ fn make_tasks(
     awake.map(task).collect()
 }
 
-/// Returns the files through which programs use the GPUs of AMD and Intel.
+/// Returns the device files of the AMD and Intel GPUs.
 pub fn device_nodes(roots: &Roots) -> Vec<DeviceNode> {
     let mut nodes = Vec::new();
     for (vendor, cards) in find_cards(roots) {
@@ -89,11 +88,11 @@ pub fn device_nodes(roots: &Roots) -> Vec<DeviceNode> {
     nodes
 }
 
-/// Returns the errors of AMD's and Intel's drivers in the kernel's log, which is at `path`: each
-/// kind once for each GPU.
+/// Returns the errors that the AMD and Intel drivers wrote to the kernel log at `path`, with one
+/// finding for each GPU and kind of error.
 ///
 /// # Errors
-/// The log cannot be read.
+/// Returns an error if the log cannot be read.
 pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
     let messages = kernel_log::past_messages(path)?;
     let mut errors = Vec::new();
@@ -109,7 +108,8 @@ pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
         let info = describe_error(*code);
         let severity = match info.severity {
             Severity::Notice => return None,
-            // The condition of the GPU reports an error that lasts.
+            // A lasting error is reported by a condition of the GPU, so that a notice is enough
+            // here.
             Severity::Warning | Severity::Critical if info.by_program => Severity::Notice,
             Severity::Warning | Severity::Critical => Severity::Warning,
         };

@@ -1,4 +1,4 @@
-//! What `--source` says, parsed and opened.
+//! The `--source` option: parsing it and opening the source.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,24 +18,21 @@ use super::{
     sim::{self, Scenario},
 };
 
-/// Which source to read.
+/// The source that `--source` selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceChoice {
     /// The drivers of all vendors that this machine has.
     Auto,
-    /// NVIDIA's driver.
     Nvml,
-    /// AMD's driver.
     Amd,
-    /// Intel's drivers.
+    /// Both drivers of Intel GPUs.
     Intel,
-    /// So many simulated GPUs.
+    /// This many simulated GPUs.
     Sim(u32),
-    /// Simulated GPUs as a scenario file describes them.
+    /// The simulated GPUs of a scenario file.
     SimScenario(PathBuf),
 }
 
-/// A `--source` that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "unknown source '{0}': use auto, nvml, amd, intel, sim, sim:N with N from 1 to {max}, or \
@@ -45,22 +42,22 @@ pub enum SourceChoice {
 pub struct BadSource(String);
 
 impl SourceChoice {
-    /// The help of `--source`.
+    /// The help text of `--source`.
     pub const HELP: &str = "Data source: auto, nvml, amd, intel, sim, sim:N for N simulated GPUs \
                             (1 to 64), or sim:FILE.toml for a scenario";
 
-    /// The texts that a shell proposes for `--source`.
+    /// The values of `--source` that shell completion suggests.
     pub const PROPOSED: [&str; 6] = ["auto", "nvml", "amd", "intel", "sim", "sim:8"];
 
-    /// How many GPUs a simulation may have.
+    /// The maximum number of simulated GPUs.
     pub const SIM_MAX: u32 = Scenario::MAX_GPUS;
     const SIM_DEFAULT: u32 = 2;
     const SIM_SEED: u64 = 1;
 
-    /// Whether it can be opened at all, as far as that can be told without the driver.
+    /// Checks the choice as far as possible without a driver.
     ///
     /// # Errors
-    /// [`SourceError::BadScenario`] where it names a scenario that cannot be read.
+    /// Returns [`SourceError::BadScenario`] if the scenario file cannot be read.
     pub fn check(&self) -> Result<(), SourceError> {
         match self {
             Self::SimScenario(path) => read_scenario(path).map(drop),
@@ -68,7 +65,7 @@ impl SourceChoice {
         }
     }
 
-    /// Returns `true` if GPUs can be read from files of kernel drivers.
+    /// Returns `true` if this choice includes GPUs that are read from kernel driver files.
     pub fn reads_kernel_drivers(&self) -> bool {
         matches!(self, Self::Auto | Self::Amd | Self::Intel)
     }
@@ -76,7 +73,7 @@ impl SourceChoice {
     /// Opens the source.
     ///
     /// # Errors
-    /// [`SourceError`] says what is missing and what to do about it.
+    /// Returns a [`SourceError`] that names what is missing and how to fix it.
     pub fn open(&self, roots: &Roots) -> Result<Arc<dyn Source>, SourceError> {
         let nvidia = || Ok(Arc::new(NvmlSource::open(roots)?) as Arc<dyn Source>);
         let amd = || Ok(Arc::new(AmdSource::open(roots)?) as Arc<dyn Source>);
@@ -95,7 +92,8 @@ impl SourceChoice {
     }
 }
 
-/// A scenario of hundreds of GPUs with all their faults is shorter.
+/// The maximum size of a scenario file in bytes. A scenario with hundreds of GPUs and all kinds of
+/// faults is smaller.
 const LARGEST_SCENARIO: usize = 4 << 20;
 
 fn read_scenario(path: &Path) -> Result<Scenario, SourceError> {

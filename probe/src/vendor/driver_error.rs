@@ -1,58 +1,56 @@
-//! Errors that a driver reports by itself, by the vendor's code.
+//! Errors that a driver reports on its own, identified by the vendor's code.
 
 use crate::model::{Severity, XidReport};
 
-/// Where Linux keeps the kernel's log.
+/// The device file of Linux's kernel log.
 pub const KERNEL_LOG: &str = "/dev/kmsg";
 
-/// An error that the driver reported about one GPU.
+/// An error that a driver reported about one GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverError {
-    /// The vendor's code.
+    /// The vendor's error code.
     pub code: u32,
-    /// The process that it is about, in the host's PID namespace, where the driver knows it.
+    /// The process that the error concerns, in the host's PID namespace, if the driver knows it.
     pub pid: Option<u32>,
-    /// The driver's own message, where it has one.
+    /// The driver's message, if there is one.
     pub message: Option<String>,
 }
 
 /// An error that the driver wrote to the kernel's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedError {
-    /// The PCI bus ID of the GPU, as its identity has it: `00000000:3B:00.0`.
+    /// The PCI bus ID in the format of the GPU's identity: `00000000:3B:00.0`.
     pub pci_bus_id: String,
-    /// The error.
     pub error: DriverError,
 }
 
-/// Follows the errors of a driver in the kernel's log, on a thread of its own.
+/// A reader of a driver's errors in the kernel log, which runs on its own thread.
 pub trait ErrorLog: Send {
-    /// Blocks until the driver has logged an error; `None` once the log can no longer be read.
+    /// Blocks until the driver logs an error. Returns `None` when the log can no longer be read.
     fn wait(&mut self) -> Option<LoggedError>;
 }
 
-/// What an error code means, from the vendor's documentation.
+/// The explanation of an error code, from the vendor's documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorInfo {
-    /// The name of an error that is not known by its code; empty for an Xid.
+    /// The error's name. It is empty for Xids, which are known by their numbers.
     pub name: &'static str,
-    /// What happened, in a sentence.
+    /// The meaning of the error, in a sentence.
     pub meaning: &'static str,
-    /// What to do about it, in a sentence.
+    /// The recommended action, in a sentence.
     pub advice: &'static str,
-    /// How much it matters.
     pub severity: Severity,
-    /// Whether a program caused it and, in most cases, only that program is affected.
+    /// Whether a program caused the error. In most cases, only that program is affected.
     pub by_program: bool,
-    /// Whether the GPU needs a reset, or the machine a reboot, before it works again.
+    /// Whether the GPU needs a reset, or the machine a reboot, before the GPU works again.
     pub needs_reset: bool,
-    /// The error in at most 14 letters, and a clause about it for terminals. Both are empty for a
-    /// rare error.
+    /// A label of at most 14 letters and a clause, both for terminals. Both are empty for rare
+    /// errors.
     pub brief: [&'static str; 2],
 }
 
 impl ErrorInfo {
-    /// Returns what people call the error: `Xid 79`, or its name.
+    /// Returns the usual name of the error: `Xid 79`, or its own name.
     pub fn title(&self, code: u32) -> String {
         if self.name.is_empty() {
             format!("Xid {code}")
@@ -61,7 +59,7 @@ impl ErrorInfo {
         }
     }
 
-    /// Returns what happened, or else its effect, in a few words.
+    /// Returns a label of a few words: the error's own, or else its effect.
     pub fn short(&self) -> &'static str {
         match (self.brief[0], self.needs_reset, self.by_program) {
             ("", true, _) => "needs a reset",
@@ -71,7 +69,7 @@ impl ErrorInfo {
         }
     }
 
-    /// Returns what happened as a clause, with what to do about it if people often hear of it.
+    /// Returns the error as a clause. Common errors include advice.
     pub fn long(&self) -> String {
         let mut letters = self.meaning.trim_end_matches('.').chars();
         match self.brief[1] {
@@ -83,7 +81,7 @@ impl ErrorInfo {
         }
     }
 
-    /// The report of an error with this code.
+    /// Builds the report of an error with this code.
     pub fn report(&self, error: DriverError) -> XidReport {
         let DriverError { code, pid, message } = error;
         XidReport {

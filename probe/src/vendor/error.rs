@@ -1,69 +1,70 @@
-//! Why a source or a device cannot be used. Each vendor words its own messages.
+//! Errors that prevent a source or a device from being used. Each vendor's module writes its own
+//! messages.
 
 use thiserror::Error;
 
 use crate::model::Absence;
 
-/// Why a whole GPU cannot be opened or read.
+/// The reason why a GPU cannot be opened or read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DeviceError {
-    /// It has fallen off the bus.
+    /// The GPU has fallen off the bus.
     #[error("GPU lost")]
     Lost,
-    /// The system has switched it off to save power.
+    /// The system has powered the GPU down.
     #[error("GPU asleep")]
     Asleep,
-    /// The driver was unloaded or replaced underneath the library: nothing can be read until
-    /// another process loads the library anew.
+    /// The driver was unloaded or replaced while the library was loaded. Readings need a new
+    /// process, which loads the library again.
     #[error("{cause}")]
     DriverReplaced {
-        /// The code that the driver returns.
+        /// The driver's return code.
         code: u32,
-        /// Why a source of this driver cannot be opened now.
+        /// The reason why the driver cannot be opened now.
         cause: SourceError,
     },
-    /// The driver refuses to open it, or fails every call about it.
+    /// The driver refuses to open the GPU, or fails every call about it.
     #[error("{meaning}; {advice}")]
     Failed {
-        /// The reason why its readings are absent.
+        /// The reason that is given for absent readings.
         reason: Absence,
-        /// The meaning of the driver's code, as a clause.
+        /// The meaning of the driver's return code, as a clause.
         meaning: String,
-        /// What to do about it, as a clause.
+        /// The recommended action, as a clause.
         advice: String,
     },
 }
 
-/// Why there is no source. Each message says what is missing and what to do about it.
+/// The reason why a source cannot be opened. Each message names what is missing and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SourceError {
     /// The library is missing or cannot be loaded.
     #[error("{0}")]
     NoLibrary(String),
-    /// The library is there, the kernel driver is not.
+    /// The library is installed, but the kernel driver is not.
     #[error("{0}")]
     NoDriver(String),
-    /// Library and driver are there, a GPU is not.
+    /// The library and the driver are installed, but there is no GPU.
     #[error("{0}")]
     NoDevice(String),
-    /// The driver was upgraded underneath the library.
+    /// The versions of the library and the kernel driver differ, for example after an upgrade.
     #[error("{0}")]
     VersionMismatch(String),
-    /// The device files may not be opened.
+    /// This user may not open the device files.
     #[error("{0}")]
     NoPermission(String),
-    /// Any other error of the driver.
+    /// Another error of the driver.
     #[error("{0}")]
     Driver(String),
-    /// The system refuses the threads that reading takes.
+    /// The system refused to start the threads that read the GPUs.
     #[error(
         "cannot start a thread for each GPU: {cause}; raise the limit (`ulimit -u`, or the container's pids limit)"
     )]
     NoThread {
-        /// The system's message.
+        /// The system's error message.
         cause: String,
     },
-    /// A simulated source was asked for that cannot be built.
+    /// The scenario of the simulation is invalid.
     #[error("{0}")]
     BadScenario(String),
 }

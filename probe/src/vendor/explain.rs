@@ -1,4 +1,4 @@
-//! Explanations of what the vendors' drivers report, for code that knows no vendor.
+//! Explanations of driver errors, and advice for each vendor.
 
 use std::{io, ops::Range, path::Path};
 
@@ -7,7 +7,7 @@ use crate::{model::Vendor, surroundings::Surroundings};
 
 pub use nvml::return_code::{Explanation, explain_absence};
 
-/// A folder in sysfs for each vendor's kernel driver, with a link to each of its GPUs.
+/// The sysfs folders of the kernel drivers. Each contains a link to every GPU of the driver.
 pub const KERNEL_DRIVERS: [&str; 4] = [
     "/sys/bus/pci/drivers/nvidia",
     "/sys/bus/pci/drivers/amdgpu",
@@ -15,19 +15,20 @@ pub const KERNEL_DRIVERS: [&str; 4] = [
     "/sys/bus/pci/drivers/xe",
 ];
 
-/// Returns the codes that [`describe_error`] explains: NVIDIA's, and gpumon's for others.
+/// Returns the ranges of codes that [`describe_error`] explains: NVIDIA's Xids, and gpumon's own
+/// codes for AMD and Intel.
 pub fn error_codes() -> [Range<u32>; 3] {
     [1..1000, amd::ERRORS.codes(), intel::ERRORS.codes()]
 }
 
-/// Explains an error code of a driver. NVIDIA's codes are Xids; those of others are gpumon's own.
+/// Explains an error code. NVIDIA's codes are Xids. AMD's and Intel's codes are defined by gpumon.
 pub fn describe_error(code: u32) -> ErrorInfo {
     let tables = [&amd::ERRORS, &intel::ERRORS];
     let known = tables.iter().find_map(|table| table.describe(code));
     known.unwrap_or_else(|| nvml::xid::describe(code))
 }
 
-/// Returns the advice for resetting a GPU, as a clause.
+/// Returns advice on how to reset a GPU, as a clause.
 pub fn reset_advice(vendor: Vendor, surroundings: Surroundings) -> &'static str {
     match vendor {
         Vendor::Nvidia => {
@@ -37,7 +38,7 @@ pub fn reset_advice(vendor: Vendor, surroundings: Surroundings) -> &'static str 
     }
 }
 
-/// Returns the advice for finding a driver's messages, as a clause.
+/// Returns advice on how to find a driver's messages, as a clause.
 pub fn log_advice(vendor: Vendor) -> &'static str {
     match vendor {
         Vendor::Nvidia => "see `dmesg | grep -i nvrm`",
@@ -46,8 +47,8 @@ pub fn log_advice(vendor: Vendor) -> &'static str {
     }
 }
 
-/// Returns the options of a container that give it the device files of a vendor's GPUs. NVIDIA's
-/// container tools select the files themselves.
+/// Returns the `docker run` options that give a container access to a vendor's GPUs. NVIDIA's
+/// container tools add the device files themselves.
 pub fn container_devices(vendor: Vendor) -> &'static str {
     match vendor {
         Vendor::Amd => "--device /dev/kfd --device /dev/dri",
@@ -55,24 +56,24 @@ pub fn container_devices(vendor: Vendor) -> &'static str {
     }
 }
 
-/// Returns the advice for a library of another version than the kernel's driver, as a clause.
+/// Returns advice for a library and a kernel driver of different versions, as a clause.
 pub fn version_mismatch_advice(surroundings: Surroundings) -> &'static str {
     nvml::return_code::explain(nvml::query::Code::VERSION_MISMATCH.0, surroundings).cure
 }
 
-/// Checks that the kernel's log can be read.
+/// Checks that the kernel log can be read.
 ///
 /// # Errors
-/// The system does not allow it.
+/// Returns an error if the system does not allow reading the log.
 pub fn check_kernel_log(path: &Path) -> io::Result<()> {
     kernel_log::open_at_end(path).map(drop)
 }
 
-/// Returns the messages of the drivers in the kernel's log, with their times in microseconds since
-/// the start of the kernel.
+/// Returns the GPU drivers' messages in the kernel log, each with its time in microseconds since
+/// the kernel started.
 ///
 /// # Errors
-/// The log cannot be read.
+/// Returns an error if the log cannot be read.
 pub fn kernel_messages(path: &Path) -> io::Result<Vec<String>> {
     kernel_log::messages(path)
 }

@@ -1,4 +1,4 @@
-//! Entry points for fuzzing the parsers of files that drivers and processes write.
+//! Entry points for fuzzing the parsers of driver and process files.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,13 @@ use super::{
     kernel_log::LogParser,
 };
 
-/// Decodes an AMD GPU's table of metrics, and reads all of its fields.
+/// Decodes an AMD `gpu_metrics` table and reads all of its fields.
 pub fn gpu_metrics(bytes: &[u8]) {
     amd::fuzzing::gpu_metrics(bytes);
 }
 
-/// Parses the use of a card by a process, once a second. Parts between NUL characters are scans.
+/// Parses the `fdinfo` of a process in repeated scans, one second apart. NUL characters separate
+/// the scans.
 pub fn fdinfo(text: &str) {
     let mut usage = Usage::new(amd::fuzzing::names());
     let start = Instant::now();
@@ -30,12 +31,12 @@ pub fn fdinfo(text: &str) {
     }
 }
 
-/// Parses the properties of a node of KFD's topology.
+/// Parses the properties of a node in KFD's topology.
 pub fn kfd_node(text: &str) {
     amd::fuzzing::kfd_node(text);
 }
 
-/// Parses messages of the kernel for errors of AMD's and Intel's drivers.
+/// Parses kernel messages for errors of the AMD and Intel drivers.
 pub fn kernel_log(text: &str) {
     let parsers: [Box<dyn LogParser>; 2] = [amd::log_parser(), intel::log_parser()];
     for mut parser in parsers {

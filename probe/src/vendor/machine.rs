@@ -1,4 +1,4 @@
-//! All GPUs of a machine, by their machine-wide index.
+//! All GPUs of a machine, by machine-wide index.
 
 use std::{path::Path, sync::Arc};
 
@@ -8,27 +8,27 @@ use super::{
 };
 use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
-/// The GPUs of one or several drivers, each at an index of its own, in any order.
+/// The GPUs of one or several drivers, with machine-wide indices in any order.
 pub(crate) struct MachineSource {
     sources: Vec<Arc<dyn Source>>,
     places: Places,
 }
 
-/// The driver of each GPU, by the GPU's machine-wide index; `None` if no driver finds it.
+/// The location of each GPU, by machine-wide index. `None` if no driver finds the GPU.
 #[derive(Debug, Clone, PartialEq)]
 struct Places(Vec<Option<Place>>);
 
-/// A GPU within its driver.
+/// The location of a GPU: its driver, and its index there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Place {
-    /// The number of the driver's source.
+    /// The position of the driver in `sources`.
     source: usize,
-    /// The driver's index of the GPU.
+    /// The driver's own index of the GPU.
     index: u32,
 }
 
 impl MachineSource {
-    /// Returns the GPUs of one driver, with the driver's index of each.
+    /// Creates a source for the GPUs of one driver, given the driver's index of each.
     pub(crate) fn with_indices(source: Arc<dyn Source>, driver_indices: &[Option<u32>]) -> Self {
         let place = |index: &Option<u32>| index.map(|index| Place { source: 0, index });
         Self {
@@ -37,11 +37,11 @@ impl MachineSource {
         }
     }
 
-    /// Returns the GPUs of all drivers that could be opened and have any, one driver after the
-    /// other. A driver that fails has no effect on the others.
+    /// Combines the GPUs of all drivers that could be opened, in the order of the drivers. A driver
+    /// that fails does not affect the others.
     ///
     /// # Errors
-    /// No driver finds a GPU: the error of the first driver.
+    /// Returns the error of the first driver if no driver finds a GPU.
     pub(super) fn open_all(
         mut opened: Vec<Result<Arc<dyn Source>, SourceError>>,
     ) -> Result<Arc<dyn Source>, SourceError> {
@@ -132,8 +132,8 @@ impl Source for MachineSource {
         }
     }
 
-    /// The first driver that reports events. Of the drivers that gpumon knows, only NVIDIA's does;
-    /// the others write to the kernel's log.
+    /// Returns the reporter of the first driver that has one. Only NVIDIA's driver does: the others
+    /// write to the kernel log.
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
         let reporter = |(source, own): (usize, &Arc<dyn Source>)| Some((source, own.reporter()?));
         let (source, reporter) = self.sources.iter().enumerate().find_map(reporter)?;

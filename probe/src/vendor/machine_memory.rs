@@ -1,4 +1,4 @@
-//! The machine's memory, which is also that of GPUs without memory of their own.
+//! The machine's memory, which GPUs without their own memory share.
 
 use std::path::Path;
 
@@ -11,12 +11,13 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::vendor) struct MachineMemory {
     pub(in crate::vendor) total_bytes: u64,
-    /// The memory that programs can still get, with the caches that are given up for it.
+    /// The memory that programs can still get, including caches that the kernel can free.
     pub(in crate::vendor) available_bytes: u64,
 }
 
 impl MachineMemory {
-    /// Reads `MemTotal` and `MemAvailable` of `meminfo`; `proc_root` is `/proc` except in tests.
+    /// Reads `MemTotal` and `MemAvailable` from `meminfo` in `proc_root`, which is `/proc` except
+    /// in tests.
     pub(in crate::vendor) fn read(proc_root: &Path) -> Option<Self> {
         let text = bounded::text(proc_root.join("meminfo"), bounded::STAT).ok()?;
         let bytes = |key: &str| {
@@ -33,8 +34,8 @@ impl MachineMemory {
 }
 
 impl GpuSample {
-    /// Makes the machine's memory that of this GPU, whose processes have been read. What the rest
-    /// of the system uses is neither used by the GPU nor free.
+    /// Sets this GPU's memory to that of the machine. The processes must have been read before.
+    /// Memory that other programs use counts neither as used nor as free.
     pub(in crate::vendor) fn share_memory(&mut self, machine: Option<MachineMemory>) {
         let machine = Reading::from(machine.ok_or(Absence::Unknown));
         self.memory_kind = MemoryKind::Unified;
@@ -46,7 +47,7 @@ impl GpuSample {
         };
     }
 
-    /// Returns the sum of the processes' memory, as far as it is known, in bytes.
+    /// Returns the sum of the processes' known memory, in bytes.
     pub(in crate::vendor) fn sum_process_memory(&self) -> Reading<u64> {
         let bytes = |process: &Process| process.memory_bytes.value().copied();
         let sum = |all: Vec<Process>| all.iter().filter_map(bytes).fold(0, u64::saturating_add);

@@ -1,7 +1,7 @@
-//! Where readings come from.
+//! The sources of readings, one per vendor, and a simulation.
 //!
-//! A [`Source`] knows how many GPUs there are; a [`Device`] is one of them, opened and read on a
-//! thread of its own, so that a slow or hung GPU holds up nobody else.
+//! A [`Source`] knows how many GPUs there are. A [`Device`] is one GPU. Each is opened and read on
+//! its own thread, so that a slow or hung GPU does not delay the others.
 
 pub mod amd;
 mod answers;
@@ -43,29 +43,29 @@ use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace
 
 /// A driver, real or simulated.
 pub trait Source: Send + Sync {
-    /// What the readings come from.
+    /// Returns the names and versions of the drivers, and whether they are simulated.
     fn platform(&self) -> Platform;
 
-    /// How many GPUs there are, those that cannot be opened included.
+    /// Returns the number of GPUs, including those that cannot be opened.
     ///
     /// # Errors
-    /// [`SourceError::NoDevice`] where there is none, or the driver's own error.
+    /// Returns [`SourceError::NoDevice`] if there is no GPU, or the driver's own error.
     fn device_count(&self) -> Result<u32, SourceError>;
 
     /// Opens one GPU. It is called on the thread that will read the GPU, and on another thread that
-    /// only identifies it.
+    /// only needs the GPU's identity.
     ///
     /// # Errors
-    /// [`DeviceError`] as the driver gives it.
+    /// Returns the driver's error as a [`DeviceError`].
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError>;
 
-    /// Whether the system has switched this GPU off to save power. It is called before
-    /// [`open`](Self::open), which would wake it, and asks the system, never the driver. `sys_root`
-    /// is `/sys` but in tests.
+    /// Returns `true` if the system has powered this GPU down. This must be called before
+    /// [`open`](Self::open), which would wake the GPU. It reads `sys_root`, which is `/sys` except
+    /// in tests, and never asks the driver.
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool;
 
-    /// Returns the identity of a GPU that is not open, as far as the system has it without asking
-    /// the driver or waking the GPU. The rest is absent for this reason.
+    /// Returns the identity of a GPU that is not open, as far as it can be read without asking the
+    /// driver or waking the GPU. All other fields are absent with this reason.
     fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
         Gpu {
             vendor_index: Some(index),
@@ -73,100 +73,102 @@ pub trait Source: Send + Sync {
         }
     }
 
-    /// Waits for what the driver reports by itself; `None` where it reports nothing.
+    /// Returns a reporter of the driver's events, or `None` if the driver reports none.
     fn reporter(&self) -> Option<Box<dyn Reporter>>;
 
-    /// Follows the driver's errors in the kernel's log at `path`, from now on; none if the log
-    /// cannot be read.
+    /// Opens readers of the driver's future errors in the kernel log at `path`. Returns none if the
+    /// log cannot be read.
     fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>>;
 
-    /// How these GPUs are linked. It is called on a thread of its own, since it asks about two GPUs
-    /// at once, of which one may hang.
+    /// Returns the links between these GPUs. It is called on its own thread, because a query about
+    /// two GPUs can hang if one of them does.
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink>;
 }
 
-/// One GPU, opened.
+/// An open GPU of any vendor.
 pub trait Device {
-    /// Who it is.
+    /// Returns the GPU's identity, such as its name, UUID and PCI bus ID.
     fn identity(&mut self) -> Gpu;
 
-    /// Whether the driver keeps it open when nobody uses it. Where it does, GPUs are opened in
-    /// milliseconds.
+    /// Returns `true` if the driver stays loaded for the GPU when nobody uses it. Opening such a
+    /// GPU takes milliseconds.
     fn stays_open(&mut self) -> bool {
         true
     }
 
-    /// Reads as much as `depth` says into `sample`, whose `index`, `uuid`, `at_ms` and `health`
-    /// belong to the sampler.
+    /// Reads the parts of a sample that `depth` selects. The sampler sets `index`, `uuid`, `at_ms`
+    /// and `health` itself.
     ///
     /// # Errors
-    /// [`DeviceError::Lost`] where the whole GPU is gone. A single reading that fails is absent in
-    /// the sample instead.
+    /// Returns [`DeviceError::Lost`] if the whole GPU is gone. If a single reading fails, only that
+    /// reading is absent.
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError>;
 
-    /// Reads what changes slowly into `details`, whose `index`, `uuid` and `at_ms` belong to the
-    /// sampler. What of it is dear may be older where the last [`read`](Self::read) was one that
-    /// nobody watches.
+    /// Reads the slowly changing fields into `details`. The sampler sets `index`, `uuid` and
+    /// `at_ms` itself. After a [`read`](Self::read) with `Unwatched` depth, values that are
+    /// expensive to read may be older.
     ///
     /// # Errors
-    /// [`DeviceError::Lost`] where the whole GPU is gone.
+    /// Returns [`DeviceError::Lost`] if the whole GPU is gone.
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError>;
 
-    /// Queries the driver for what only its vendor's own tools show: all of it, or what changes.
+    /// Queries the driver for values that only the vendor's own tools show: all of them, or those
+    /// that change.
     fn query_for_tools(&mut self, all: bool) {
         let _ = all;
     }
 
-    /// Reads the driver's answers for its vendor's own tools; `None` where there are no such tools.
+    /// Returns a reader of the driver's answers for the vendor's own tools, or `None` if there are
+    /// no such tools.
     fn answers(&self) -> Option<AnswersReader> {
         None
     }
 
-    /// Takes out of the driver's own buffers what has come since the last call. Their `index` and
-    /// `uuid` are this GPU's.
+    /// Returns the new contents of the driver's sample buffers since the last call, with this GPU's
+    /// `index` and `uuid`.
     fn traces(&mut self) -> Vec<Trace>;
 
-    /// Returns the errors that were found in the last readings, each once.
+    /// Returns the errors that the last readings found, each once.
     fn take_errors(&mut self) -> Vec<DriverError> {
         Vec::new()
     }
 }
 
-/// How much of a sample is read.
+/// The amount that is read for a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadDepth {
-    /// All of it.
+    /// The depth of a complete reading.
     Full,
-    /// All of it, but what costs the driver much time only where history needs it, or a condition
-    /// that could not be told otherwise: nobody watches. What is not read is as it was read last,
-    /// with its time.
+    /// The depth while nobody watches. Fields that take the driver much time are read only if
+    /// history needs them, or if a condition cannot be evaluated without them. Otherwise they keep
+    /// their last value and its time.
     Unwatched {
-        /// Whether this is the last sample of a step of history.
+        /// Whether this is the last sample of a history step.
         closes_step: bool,
     },
-    /// Without what a one-shot command has no use for: rates, which need two readings, and energy
-    /// and thermal margin, which cost the driver more time than all the rest.
+    /// The depth of one-shot commands. It excludes rates, which need two readings, and energy and
+    /// thermal margin, which take the driver more time than everything else together.
     OneShot,
-    /// The same with energy, for measuring a load.
+    /// The depth of one-shot commands that measure a load: [`OneShot`](Self::OneShot) with energy.
     Metered,
 }
 
-/// Waits for what the driver reports by itself, on a thread of its own.
+/// A receiver of the driver's events, which runs on its own thread.
 pub trait Reporter: Send {
-    /// Reports this GPU too, from now on. It has been opened, maybe again.
+    /// Starts to report events of this GPU, which has been opened, possibly not for the first time.
     fn add(&mut self, gpu: u32);
 
-    /// Blocks until there is something to report, and about a second at most: the GPU's index and
-    /// what it is.
+    /// Blocks until there is an event, but for about one second at most. Returns the GPU's index
+    /// and the event.
     fn wait(&mut self) -> Option<(u32, Notice)>;
 }
 
-/// What the driver reports by itself.
+/// An event that the driver reports on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
-    /// An error, by the vendor's code.
+    /// An error, with the vendor's code.
     Error {
-        /// The vendor's code.
+        /// The vendor's error code.
         code: u32,
     },
     /// A memory error that was corrected.
@@ -175,6 +177,6 @@ pub enum Notice {
     EccUncorrected,
     /// The power supply changed.
     PowerSource,
-    /// The GPU was divided into other parts, or is no longer divided.
+    /// The partitions of the GPU changed.
     Partitions,
 }

@@ -1,7 +1,7 @@
-//! Copies of the files from which the GPUs of AMD and Intel are read, for reports of errors.
+//! Copies of the files from which AMD and Intel GPUs are read, for bug reports.
 //!
-//! The copies have the paths of the originals, so that they can be read in their place. Nothing is
-//! read that wakes a GPU, changes a counter or takes a second.
+//! The copies have the same paths as the originals, so that gpumon can read them instead. Files are
+//! skipped if reading them wakes a GPU, changes a counter or takes a second.
 
 use std::{
     collections::BTreeSet,
@@ -17,39 +17,37 @@ use super::{
     tasks::{Task, run_tasks},
 };
 
-/// A copy of a file of the system.
+/// A copy of a system file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemFile {
-    /// The path below `/sys` or `/proc`, behind `sysfs` or `procfs`.
+    /// The path relative to `/sys` or `/proc`, with the prefix `sysfs` or `procfs`.
     pub path: PathBuf,
-    /// The content of the file, or the target of the link.
     pub content: FileContent,
 }
 
 /// The content of a file, or the target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileContent {
-    /// The parts of a file, in their order.
+    /// The parts of a file, in order.
     Parts(Vec<FilePart>),
     /// The target of a symbolic link.
     Link(PathBuf),
 }
 
-/// A part of a file. All but plain parts identify a GPU.
+/// A part of a file. All variants but `Plain` identify a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePart {
-    /// Bytes that identify nobody.
+    /// Bytes that identify nothing.
     Plain(Vec<u8>),
-    /// An ID in 16 hexadecimal digits, however the file has it.
+    /// An ID as 16 hexadecimal digits, whatever its format in the file.
     Id(String),
-    /// A serial number.
     Serial(String),
 }
 
-/// The longest wait for the drivers.
+/// The maximum time to wait for the drivers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Copies the files of all cards of AMD and Intel, and of the processes that have one open.
+/// Copies the files of all AMD and Intel cards, and of the processes that have a card open.
 pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
     let amd_cards = amd::find_cards(&roots.sys);
     let intel_cards = intel::find_cards(&roots.sys);
@@ -76,13 +74,13 @@ pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
         Box::new(move |send| record(&Recorder::new(&sys, "sysfs", send), &card))
     }));
     let mut files = run_tasks(tasks, PATIENCE);
-    // Cards can share a bridge.
+    // Cards behind the same bridge yield the files of the bridge twice.
     let mut known = BTreeSet::new();
     files.retain(|file| known.insert(file.path.clone()));
     files
 }
 
-/// Returns the task that copies what the kernel shows of processes with an awake card.
+/// Returns a task that copies the kernel's files about processes that have an awake card open.
 fn make_processes_task(
     proc_root: &Path,
     amd_cards: &[Card],
@@ -98,7 +96,8 @@ fn make_processes_task(
         };
         let recorder = Recorder::new(&proc_root, "procfs", send);
         recorder.copy(Path::new(""), &["meminfo"]);
-        // PIDs of a container are not those of the drivers.
+        // The link shows whether the processes run in a container, where PIDs differ from those of
+        // the drivers.
         let namespace = Path::new("self/ns/pid");
         if let Ok(target) = fs::read_link(proc_root.join(namespace)) {
             recorder.add_link(namespace, target);
@@ -143,7 +142,7 @@ mod tests {
 
     type Readings = (Gpu, Option<(GpuSample, GpuDetails)>);
 
-    /// Reads all GPUs that are awake; none if there is no driver.
+    /// Reads all GPUs that are awake. Returns nothing if there is no driver.
     fn read_all(choice: &SourceChoice, roots: &Roots) -> Vec<Readings> {
         let Ok(source) = choice.open(roots) else {
             return Vec::new();
@@ -159,7 +158,7 @@ mod tests {
         (0..source.device_count().unwrap()).map(read_one).collect()
     }
 
-    /// Checks that a copy of a machine's files has the same readings.
+    /// Checks that a copy of a machine's files yields the same readings as the original.
     #[track_caller]
     fn check_copy(name: &str, tree: &Tree) {
         let folder = tempfile::tempdir().unwrap();

@@ -1,15 +1,16 @@
-//! The places in which drivers are found.
+//! The file locations in which drivers are searched.
 
 use std::{ffi::OsString, path::PathBuf};
 
-/// The places in which drivers are found.
+/// The file locations in which drivers are searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots {
-    /// The name under which NVML's library is looked up, if not the usual one.
+    /// The file name of the NVML library, if not the default.
     pub nvml_lib: Option<OsString>,
-    /// `/sys` except in tests.
+    /// The path of `/sys`, which differs in tests.
     pub sys: PathBuf,
-    /// `/proc` except in tests, and in containers with the machine's own.
+    /// The path of `/proc`, which differs in tests and in containers that mount the host's `/proc`
+    /// elsewhere.
     pub proc: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Work with files of drivers, which may hang.
+//! Tasks that read driver files and may hang.
 
 use std::{
     sync::mpsc,
@@ -6,22 +6,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A piece of work that hands over its results one by one.
+/// A task that delivers its results one by one.
 pub(super) type Task<T> = Box<dyn FnOnce(&dyn Fn(T)) + Send>;
 
-/// Runs each task on a thread of its own, and returns the results in the order of the tasks, as far
-/// as they arrive in time. A task that hangs in a driver is left behind.
+/// Runs each task on its own thread, and returns the results that arrive in time, in the order of
+/// the tasks. A task that hangs in a driver is abandoned.
 pub(super) fn run_tasks<T: Send + 'static>(tasks: Vec<Task<T>>, patience: Duration) -> Vec<T> {
     let (sender, results) = mpsc::channel();
     for (place, task) in tasks.into_iter().enumerate() {
         let sender = sender.clone();
         let run = move || {
             task(&|result| {
-                // Nobody waits for a late result.
+                // Sending fails if the result is too late, because the receiver is gone.
                 let _ = sender.send((place, result));
             });
         };
-        // Without a thread, there is no result.
+        // If the thread cannot be started, the task has no results.
         let _ = thread::Builder::new()
             .name("driver-files".to_owned())
             .spawn(run);

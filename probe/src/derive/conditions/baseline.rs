@@ -1,4 +1,4 @@
-//! How fast a GPU usually is at each load: its own measure.
+//! The baseline of a GPU: its usual clock and power at each load.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::SLOW_CLOCK;
 
-/// A load must have been seen for so long before it tells what is usual.
+/// The time for which a load must have been observed before its usual values are known.
 pub(super) const EVIDENCE_MS: u64 = 300_000;
 const EVIDENCE_S: f64 = EVIDENCE_MS as f64 / 1000.0;
 
-/// Loads that differ by no more tenths have about the same clock.
+/// The maximum distance of loads with about the same clock, in tenths.
 const NEAR: u16 = 2;
 
-/// No chip is faster, and none draws more.
+/// The largest plausible clock. No chip exceeds this clock or the power below.
 const MOST_MHZ: f64 = 10_000.0;
 const MOST_WATTS: f64 = 10_000.0;
 
-/// How fast what is usual moves once it is known, as a share of itself per second: 1 % in an hour
-/// of that load.
+/// The maximum change of the learned values per second, as a share: 1 % in an hour of that load.
 const FORGETS_PER_S: f64 = 0.01 / 3_600.0;
 
-/// What one GPU usually does, by load, under the settings that it has. It is learned while the
-/// program runs, and can be kept.
+/// The usual clock and power of one GPU at each load, with its current settings. The baseline is
+/// learned while the program runs, and can be saved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// The settings under which it was learned; others make what was learned worthless.
+    /// The settings for which the baseline was learned. Other settings invalidate the baseline.
     settings: Settings,
-    /// By load, as [`Load::number`] has it.
+    /// The learned values by load, see [`Load::number`].
     bands: BTreeMap<u16, Band>,
 }
 
-/// What people set, by which clocks and power change.
+/// User settings that affect clocks and power.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Settings {
-    /// The power limit in force.
     pub(super) limit_watts: Option<f64>,
     /// The application clock of the graphics engine.
     pub(super) application_mhz: Option<u32>,
 }
 
-/// What is usual at one load.
+/// The usual values at one load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Band {
-    /// For how long it has been seen.
+    /// The time for which the load has been observed, up to [`EVIDENCE_MS`].
     seconds: f64,
     /// The median clock of the multiprocessors, in MHz.
     pub(super) sm_mhz: f64,
@@ -51,14 +49,14 @@ pub(super) struct Band {
     pub(super) watts: f64,
 }
 
-/// How much a GPU has to do, in tenths of what it could.
+/// The load of a GPU, in tenths of the maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Load {
-    /// Whether the hardware's counters tell it.
+    /// Whether the load comes from the hardware's counters.
     pub(super) counted: bool,
-    /// SM activity; where that is not counted, utilization.
+    /// SM activity, or utilization if there are no hardware counters.
     pub(super) sm: u16,
-    /// Tensor activity; where that is not counted, memory utilization.
+    /// Tensor activity, or memory utilization if there are no hardware counters.
     pub(super) other: u16,
 }
 
@@ -72,7 +70,7 @@ impl Load {
         }
     }
 
-    /// Whether two GPUs have about the same to do.
+    /// Returns `true` if two loads are about the same.
     pub(super) fn is_like(self, other: Self) -> bool {
         self.counted == other.counted
             && self.sm.abs_diff(other.sm) <= 1
@@ -94,7 +92,7 @@ impl Load {
         }
     }
 
-    /// How far it is to a load that is near; `None` where it is not.
+    /// Returns the distance to another load, or `None` if it is not near.
     fn distance(self, other: Self) -> Option<u16> {
         let (sm, rest) = (self.sm.abs_diff(other.sm), self.other.abs_diff(other.other));
         (self.counted == other.counted && sm <= NEAR && rest <= NEAR)
@@ -103,12 +101,11 @@ impl Load {
 }
 
 impl Baseline {
-    /// Whether nothing was learned.
     pub(crate) fn is_empty(&self) -> bool {
         self.bands.is_empty()
     }
 
-    /// Whether a GPU can be so: what was kept may be anything.
+    /// Returns `true` if all values are plausible, because a saved baseline can contain anything.
     pub(crate) fn is_possible(&self) -> bool {
         self.bands.iter().all(|(number, band)| {
             *number < 200
@@ -118,7 +115,8 @@ impl Baseline {
         })
     }
 
-    /// What is usual at this load; `None` where it has not been seen for long enough.
+    /// Returns the usual values at this load, or `None` if the load has not been observed for long
+    /// enough.
     pub(super) fn usual(&self, load: Load) -> Option<Band> {
         self.bands
             .get(&load.number())
@@ -126,8 +124,8 @@ impl Baseline {
             .filter(|band| band.seconds >= EVIDENCE_S)
     }
 
-    /// What is usual at the load next to this that is known; of several the one with the lower
-    /// clock. A clock that goes down moves work into loads that were never seen.
+    /// Returns the usual values at the nearest known load; if several are equally near, those with
+    /// the lowest clock. A GPU whose clock decreases gets loads that were never observed.
     pub(super) fn usual_near(&self, load: Load) -> Option<Band> {
         let known = self
             .bands
@@ -140,7 +138,8 @@ impl Baseline {
         nearest.map(|(_, band)| band)
     }
 
-    /// Forgets what was learned under other settings. What is not told now is as it was.
+    /// Sets the settings, and forgets the learned values if the settings have changed. A setting
+    /// that is `None` is unchanged.
     pub(super) fn set(&mut self, settings: Settings) {
         let is_same = |was: Option<f64>, is: Option<f64>| {
             was.zip(is).is_none_or(|(was, is)| (was - is).abs() < 0.5)
@@ -157,9 +156,9 @@ impl Baseline {
         };
     }
 
-    /// Learns from some seconds at this load. One that is not known yet, with a clock far below
-    /// that of a known load near it, is no measure: what is usual at the other is so there, and
-    /// moves as slowly.
+    /// Learns from some seconds at this load. If the load is not known yet, and the clock is far
+    /// below that of a known load near it, the values of the known load are used instead, because a
+    /// slow GPU is no baseline.
     pub(super) fn learn(&mut self, load: Load, seconds: f64, sm_mhz: f64, watts: f64) {
         if seconds <= 0.0 {
             return;
@@ -179,7 +178,7 @@ impl Baseline {
         band.seconds = (band.seconds + seconds).min(EVIDENCE_S);
         for (usual, now) in [(&mut band.sm_mhz, sm_mhz), (&mut band.watts, watts)] {
             *usual = if is_known {
-                // Towards a median, which moves as far for a little as for a lot.
+                // The value moves towards a median: by a fixed step, however large the difference.
                 let step = *usual * FORGETS_PER_S * seconds;
                 *usual + (now - *usual).clamp(-step, step)
             } else {
@@ -189,7 +188,7 @@ impl Baseline {
     }
 }
 
-/// Of five minutes at one load.
+/// Returns a baseline that was learned for five minutes at one load.
 #[cfg(test)]
 pub(crate) fn learned_baseline() -> Baseline {
     let mut baseline = Baseline::default();

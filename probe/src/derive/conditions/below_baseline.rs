@@ -1,5 +1,4 @@
-//! A benchmark was slower than its baseline. It is what one run has shown, and stays so until the
-//! next one.
+//! A benchmark was slower than its baseline. The condition lasts until the next run.
 
 use super::{hysteresis::Observation, rule::View};
 use crate::{benchmarks::BelowBaseline, model::ConditionKind};

@@ -1,26 +1,26 @@
-//! Time as the rules see it: it never runs backwards, and can be stopped.
+//! The time used by rules, which never runs backwards, and can be paused.
 
-/// A longer step is a clock that was set, or a machine that slept. Neither was a time in which
-/// anything was seen.
+/// The maximum step of the clock. A longer step means that the clock was set or the machine was
+/// suspended, and nothing was observed during that time.
 const LONGEST_STEP_MS: u64 = 60_000;
 
-/// A moment, for people and for reckoning.
+/// A point in time, for display and for measuring durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// The wall clock, in milliseconds since the Unix epoch.
     pub wall_ms: u64,
-    /// Milliseconds for which the GPU has been watched.
+    /// The time for which the GPU has been observed, in milliseconds.
     ticks_ms: u64,
 }
 
 impl Moment {
-    /// Milliseconds since an earlier moment.
+    /// Returns the observed time since an earlier moment, in milliseconds.
     pub fn since(self, earlier: Self) -> u64 {
         self.ticks_ms.saturating_sub(earlier.ticks_ms)
     }
 }
 
-/// Makes moments of the wall clock.
+/// A source of moments, based on the wall clock.
 #[derive(Debug, Default)]
 pub struct Clock {
     wall_ms: Option<u64>,
@@ -28,7 +28,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Now. The time since the call before counts where the GPU was watched meanwhile.
+    /// Returns the current moment. The time since the previous call counts if the GPU was observed
+    /// during that time.
     pub fn advance(&mut self, wall_ms: u64, is_watched: bool) -> Moment {
         let step_ms = self.wall_ms.map_or(0, |before| {
             wall_ms.saturating_sub(before).min(LONGEST_STEP_MS)
@@ -40,7 +41,7 @@ impl Clock {
         self.at(wall_ms)
     }
 
-    /// A moment between two calls of [`advance`](Self::advance).
+    /// Returns a moment between two calls of [`advance`](Self::advance).
     pub fn at(&self, wall_ms: u64) -> Moment {
         Moment {
             wall_ms,

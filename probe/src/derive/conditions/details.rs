@@ -1,5 +1,5 @@
-//! Conditions that the driver itself reports in the details: errors of memory that were not
-//! corrected, rows and pages of memory that wait to be replaced, and a recovery that it asks for.
+//! Conditions that the driver reports in the details: uncorrected memory errors, rows and pages of
+//! memory that wait to be replaced, and a requested recovery.
 
 use super::{
     hysteresis::Observation::{self, Active, Inactive, Unknown},

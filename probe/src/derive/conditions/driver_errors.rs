@@ -1,4 +1,4 @@
-//! Conditions of driver errors, until they are over.
+//! Conditions of driver errors.
 
 use super::clock::Moment;
 use crate::{
@@ -10,10 +10,11 @@ const PROGRAM_ERROR_MS: u64 = 60_000;
 
 pub(super) const OTHER_ERROR_MS: u64 = 600_000;
 
-/// A GPU that reports so many codes is not better described by more.
+/// The maximum number of different codes for one GPU. More codes would not describe the GPU any
+/// better.
 const MOST_CODES: usize = 32;
 
-/// The driver errors of one GPU that are not over.
+/// The active driver errors of one GPU.
 #[derive(Debug, Default)]
 pub(super) struct DriverErrors {
     raised: Vec<Raised>,
@@ -29,8 +30,8 @@ struct Raised {
 }
 
 impl DriverErrors {
-    /// Raises the condition of a code, or renews it. Returns the one that began, and the one that
-    /// was dropped for it.
+    /// Starts the condition of a code, or renews it. Returns the condition that started, and the
+    /// one that was dropped to make room.
     pub(super) fn raise(
         &mut self,
         report: &XidReport,
@@ -70,8 +71,8 @@ impl DriverErrors {
         (Some(began), dropped)
     }
 
-    /// Those that are over by now. While the driver asks for a recovery, only programs' mistakes
-    /// end.
+    /// Ends the conditions whose error has not occurred for a while, and returns them. While the
+    /// driver requests a recovery, only the errors caused by programs end.
     pub(super) fn end_quiet(&mut self, now: Moment, needs_recovery: bool) -> Vec<Condition> {
         let is_over = |raised: &mut Raised| {
             let quiet_ms = now.since(raised.last);
@@ -87,7 +88,7 @@ impl DriverErrors {
             .collect()
     }
 
-    /// All of them, since the GPU was reset.
+    /// Ends and returns all conditions, because the GPU was reset.
     pub(super) fn end_all(&mut self) -> Vec<Condition> {
         self.raised
             .drain(..)

@@ -1,7 +1,7 @@
 //! Kernels run all the time, but use little of the GPU.
 //!
-//! Low occupancy or idle tensor cores beside busy multiprocessors are no such thing: much good work
-//! is like that.
+//! Low occupancy or idle tensor cores with busy multiprocessors are not reported, because many
+//! efficient programs are like that.
 
 use std::collections::VecDeque;
 
@@ -12,29 +12,30 @@ use super::{
 };
 use crate::model::ConditionKind;
 
-/// The numbers are averaged over this long.
+/// The period over which the values are averaged.
 pub(super) const WINDOW_MS: u64 = 60_000;
 
-/// Shares are kept added up by this long, so that ten samples a second take no more room than one.
+/// The period that one sum covers, so that ten samples a second need no more memory than one.
 const PART_MS: u64 = 5_000;
 
-/// A reading stands for the time before it, but not for as long as this: readings were absent then.
+/// The longest period that one reading represents. After a longer gap, averaging starts again.
 const LONGEST_GAP_MS: u64 = 30_000;
 
-/// More samples than that come between two readings of the counters only where they are no longer
-/// read.
+/// The maximum number of samples between two readings of the counters. More samples arrive only if
+/// the counters are no longer read.
 const MOST_WAITING: usize = 600;
 
 #[derive(Default)]
 pub(super) struct HardlyUsed {
     parts: VecDeque<Part>,
     last: Option<Moment>,
-    /// When the counters were read last, and the utilization at each sample since.
+    /// The time of the latest reading of the counters. `waiting` has the utilization of each sample
+    /// since then.
     counted_ms: Option<u64>,
     waiting: Vec<f64>,
 }
 
-/// Some seconds of the window: percent times milliseconds.
+/// A part of the window. The sums are in percent times milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Part {
     ms: u64,
@@ -44,7 +45,7 @@ struct Part {
 }
 
 impl HardlyUsed {
-    /// Adds the time since the counters were read before, in which these shares held.
+    /// Adds the shares of the time since the previous reading of the counters.
     fn add(&mut self, now: Moment, gpu: f64, sm: f64, tensor: Option<f64>) {
         let ms = self.last.replace(now).map_or(0, |last| now.since(last));
         if ms > LONGEST_GAP_MS {
@@ -166,7 +167,7 @@ mod tests {
     #[test]
     fn a_minute_s_average_counts_and_not_a_moment() {
         let mut timeline = TestTimeline::new();
-        // On average, 24 % of the multiprocessors.
+        // On average, 24 % of the multiprocessors were active.
         timeline.show(600, |sample| {
             used(
                 98.0,

@@ -1,6 +1,6 @@
-//! Memory in use that no listed process holds: of a container whose processes cannot be seen from
-//! here, or of one that has ended and was not waited for. The driver can go on listing that;
-//! `/proc` tells that it has ended.
+//! Memory in use that belongs to no listed process, but to a container whose processes are not
+//! visible, or to a process that has ended and was not waited for. The driver can continue to list
+//! such a process; `/proc` shows that it has ended.
 
 mod left_behind;
 
@@ -13,19 +13,18 @@ use super::{
 };
 use crate::model::{ConditionKind, GpuSample, MemorySample};
 
-/// Beyond what the driver holds by itself; a context alone takes more on a large board.
+/// The memory that the driver itself may use. A context alone needs more on a large board.
 const LEAST_BYTES: u64 = 256 << 20;
 
-/// Beside processes that run, whose memory the driver rounds.
+/// The tolerated memory while other processes run, because the driver rounds their memory.
 const LEAST_BESIDE_OTHERS_BYTES: u64 = 1 << 30;
 
-/// Beside processes that held the GPU already when it was first looked at: it may be managed memory
-/// of theirs, so that only much of it is told.
+/// The tolerated memory while processes run that were on the GPU before the first sample. The
+/// memory may be managed memory of these processes, so that only large amounts are reported.
 const LEAST_FOUND_BYTES: u64 = 8 << 30;
 const LEAST_FOUND_SHARE: f64 = 0.1;
 
-/// Where the driver counts what it keeps as used (before 510), that is up to this share of the
-/// memory.
+/// The share of the memory that drivers before 510 reserve and report as used.
 const RESERVED_SHARE: f64 = 0.02;
 
 #[derive(Default)]
@@ -66,8 +65,8 @@ impl Rule for HeldByNobody {
     }
 }
 
-/// Returns the memory in use that no listed process holds, in bytes, from one sample alone; `None`
-/// if it is unknown or too little to belong to a process.
+/// Returns the memory in use that belongs to no listed process, in bytes, from a single sample.
+/// Returns `None` if the amount is unknown, or too small to belong to a process.
 pub fn unlisted_bytes(sample: &GpuSample) -> Option<u64> {
     let (used_bytes, processes) = sample
         .memory
@@ -82,7 +81,7 @@ pub fn unlisted_bytes(sample: &GpuSample) -> Option<u64> {
     (nobodys.bytes > tolerated_bytes(nobodys, &sample.memory, false)).then_some(nobodys.bytes)
 }
 
-/// Returns `true` for a divided GPU, which lists different processes to different users.
+/// Returns `true` for a GPU with MIG devices, which lists different processes to different users.
 fn is_divided(sample: &GpuSample) -> bool {
     sample
         .mig_devices
@@ -90,7 +89,7 @@ fn is_divided(sample: &GpuSample) -> bool {
         .is_some_and(|devices| !devices.is_empty())
 }
 
-/// Returns how much memory can be in use without a process, in bytes.
+/// Returns the amount of memory that may be in use without a process, in bytes.
 fn tolerated_bytes(nobodys: Nobodys, memory: &MemorySample, lasts: bool) -> u64 {
     let total_bytes = memory
         .total_bytes
@@ -232,7 +231,7 @@ mod tests {
         timeline
             .show(60, used(4, &[]))
             .show(60, used(21 << 10, &[large.clone(), small.clone()]));
-        // Its memory is free some seconds after it has gone from the list.
+        // The process's memory is freed some seconds after the process has left the list.
         timeline
             .show(20, used(21 << 10, slice::from_ref(&small)))
             .show(300, used(1 << 10, slice::from_ref(&small)));
@@ -302,7 +301,7 @@ mod tests {
             );
         }
         let mut timeline = TestTimeline::new();
-        // Programs that come and go are listed for a moment after their end.
+        // Short-lived programs remain in the list for a moment after their end.
         timeline.show(600, |sample| {
             let pid = (sample.at_ms / 5_000 % 1_000) as u32 + 10;
             let last = if sample.at_ms % 5_000 < 2_000 {

@@ -9,19 +9,21 @@ use super::{
 };
 use crate::model::{ConditionKind, ProcessKind, Utilization};
 
-/// A context alone takes a few hundred MiB on a large board, and less is in nobody's way.
+/// The minimum memory to report. A context alone takes a few hundred MiB on a large board, and less
+/// memory hinders nobody.
 const LEAST_BYTES: u64 = 256 << 20;
 
-/// A GPU at rest has next to no activity, which the hardware's counters may round up.
+/// The SM activity up to which a GPU is idle. An idle GPU has almost no activity, but the
+/// hardware's counters may round it up.
 const QUIET_SM_PERCENT: f64 = 0.5;
 
-/// Remembers since when each process has held memory while nothing ran: one that came a moment ago
-/// has not been idle for hours, however long the GPU has.
+/// The rule for idle processes. It records for each process since when nothing has run while the
+/// process held memory, so that a new process does not count as idle for as long as the GPU.
 pub(super) struct HeldIdle {
     after_ms: u64,
     quiet: Hysteresis<()>,
     holders: HashMap<ProcessKey, Moment>,
-    /// The time since which the longest holder has been idle.
+    /// The time since which the process that has been idle the longest is idle.
     since: Option<Moment>,
 }
 
@@ -107,7 +109,8 @@ impl Rule for HeldIdle {
     }
 }
 
-/// Whether nothing runs, on no engine; `None` where neither NVML nor the hardware's counters tell.
+/// Returns `true` if no engine is in use, or `None` if neither NVML nor the hardware's counters
+/// report a value.
 fn is_quiet(view: &View<'_>) -> Option<bool> {
     let Utilization {
         gpu_percent,
@@ -118,7 +121,7 @@ fn is_quiet(view: &View<'_>) -> Option<bool> {
     let sm = view
         .activity(|activity| &activity.sm_percent)
         .map(|percent| percent < QUIET_SM_PERCENT);
-    // A GPU with MIG has no utilization of its own.
+    // A GPU with MIG devices has no utilization of its own.
     let mig = view
         .fresh(&view.sample.mig_devices)
         .filter(|devices| !devices.is_empty())
@@ -255,7 +258,7 @@ mod tests {
         };
         timeline.show(1_000, unknown);
         assert_eq!(timeline.take_events(), []);
-        // A few answers that are missing are no sign of work.
+        // A few missing answers are not counted as work.
         let held = [examples::process(7, GIB)];
         timeline
             .show(200, idle(&held))

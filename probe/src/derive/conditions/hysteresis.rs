@@ -1,32 +1,32 @@
-//! Hysteresis in time: a condition begins and ends after a delay, so that it does not flap.
+//! Hysteresis: conditions begin and end after a delay, so that they do not flap.
 
 use super::clock::Moment;
 
-/// Without readings, a condition that has not begun is dropped after this long.
+/// The time without readings after which a condition that has not begun is dropped.
 const UNKNOWN_BEFORE_MS: u64 = 10_000;
 
-/// Without readings, a condition that lasts ends after this long.
+/// The time without readings after which an active condition ends.
 const UNKNOWN_DURING_MS: u64 = 60_000;
 
-/// What one sample shows of a condition.
+/// The state of a condition in one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observation<T> {
-    /// It is present, with this value.
+    /// The condition is present, with this value.
     Active(T),
-    /// It is absent.
+    /// The condition is absent.
     Inactive,
-    /// It counts as absent, and has this value until its end delay is over.
+    /// The condition counts as absent, and has this value until its end delay has passed.
     Weakening(T),
-    /// It is absent and will not return soon: it ends without delay.
+    /// The condition is absent and will not return soon, so that it ends without delay.
     Ended,
-    /// It neither begins nor ends, as with a number between its two thresholds.
+    /// The condition neither begins nor ends, because the value is between the two thresholds.
     Inconclusive,
-    /// There is no reading.
+    /// The sample has no reading.
     Unknown,
 }
 
 impl<T> Observation<T> {
-    /// Replaces the value, if there is one.
+    /// Converts the value, if there is one.
     pub(super) fn map<U>(self, with: impl FnOnce(T) -> U) -> Observation<U> {
         match self {
             Self::Active(value) => Observation::Active(with(value)),
@@ -39,8 +39,8 @@ impl<T> Observation<T> {
     }
 }
 
-/// A condition that begins once it was active for a while in a row, and ends once it was inactive
-/// for a while.
+/// A condition that begins after it has been active for some time without interruption, and ends
+/// after it has been inactive for some time.
 #[derive(Debug)]
 pub struct Hysteresis<T> {
     begin_after_ms: u64,
@@ -53,7 +53,7 @@ pub struct Hysteresis<T> {
 }
 
 impl<T> Hysteresis<T> {
-    /// A condition that begins and ends after so many milliseconds.
+    /// Returns a condition with delays for its beginning and its end, in milliseconds.
     pub fn new(begin_after_ms: u64, end_after_ms: u64) -> Self {
         Self {
             begin_after_ms,
@@ -66,7 +66,7 @@ impl<T> Hysteresis<T> {
         }
     }
 
-    /// Applies an observation. While the condition lasts: its start, and its latest value.
+    /// Applies an observation. Returns the start and the latest value while the condition lasts.
     pub fn update(&mut self, observation: Observation<T>, now: Moment) -> Option<(Moment, &T)> {
         if !matches!(observation, Observation::Unknown) {
             self.unknown_since = None;
@@ -114,7 +114,7 @@ impl<T> Hysteresis<T> {
         }
     }
 
-    /// It had begun at this moment, as is known from before the program's start.
+    /// Resumes a condition that began before the program was started.
     pub fn resume(&mut self, since: Moment, latest: T) {
         self.forget();
         self.since = Some(since);
@@ -122,12 +122,12 @@ impl<T> Hysteresis<T> {
         self.has_begun = true;
     }
 
-    /// Whether it has begun, and not ended.
+    /// Returns `true` if the condition has begun and not ended.
     pub fn lasts(&self) -> bool {
         self.has_begun
     }
 
-    /// Since when it has been active without having begun, with its latest value.
+    /// Returns the start and the latest value of a condition that is active but has not begun.
     pub fn pending(&self) -> Option<(Moment, &T)> {
         Some((
             self.since.filter(|_| !self.has_begun)?,
@@ -135,7 +135,7 @@ impl<T> Hysteresis<T> {
         ))
     }
 
-    /// It has never been active.
+    /// Resets the condition to its initial state.
     pub fn forget(&mut self) {
         *self = Self::new(self.begin_after_ms, self.end_after_ms);
     }
@@ -145,8 +145,8 @@ impl<T> Hysteresis<T> {
 mod tests {
     use super::{super::clock::Clock, Observation::*, *};
 
-    /// Makes an observation every `step_ms` of a condition that begins after 3 s and ends after 10
-    /// s; whether it lasts after each.
+    /// Observes a condition every `step_ms` that begins after 3 s and ends after 10 s. Returns
+    /// whether it lasts after each observation.
     fn lasting(step_ms: u64, observations: &[Observation<u8>]) -> Vec<bool> {
         let mut clock = Clock::default();
         let mut hysteresis = Hysteresis::new(3_000, 10_000);
@@ -160,7 +160,8 @@ mod tests {
         observations.iter().map(&mut observe).collect()
     }
 
-    /// The number of observations after which it first lasts, and after which it no longer does.
+    /// Returns the index of the observation with which the condition begins, and of the one with
+    /// which it ends.
     fn transitions(
         step_ms: u64,
         observations: &[Observation<u8>],

@@ -1,9 +1,9 @@
-//! What a board draws while a program holds it and runs nothing, at its full clock: kernels that
-//! only wait draw little more.
+//! The idle power of a board: its draw at full clock while a program is on the GPU and runs
+//! nothing. Kernels that only wait draw little more.
 //!
 //! Measured on an H200 (limit 700 W): 125 W with a context; with a kernel that spins, 125 W on one
-//! multiprocessor, 123 W in a collective of NCCL's on 24 of 132, 137 W with 24 blocks, 152 W with a
-//! warp on each. What computes or reduces draws 250 W and more.
+//! multiprocessor, 123 W in a collective of NCCL on 24 of 132, 137 W with 24 blocks, 152 W with a
+//! warp on each. Kernels that compute or reduce draw 250 W and more.
 
 use super::{
     hysteresis::{Hysteresis, Observation},
@@ -11,25 +11,27 @@ use super::{
 };
 use crate::model::{GpuSample, Power};
 
-/// Power is an average of up to a second, and a chip that has just been hot leaks more.
+/// The time until the draw has settled. Power is averaged over up to a second, and a hot chip has a
+/// higher leakage current.
 const SETTLED_MS: u64 = 5_000;
 
-/// How much more than when idle a GPU draws whose kernels wait, at most.
+/// The maximum draw of a GPU whose kernels wait, relative to the idle draw.
 const WAITING: f64 = 1.35;
 
-/// The same in watts where this board has not been seen idle with a context: a base, and a share of
-/// its limit. An H200 has 165 W of 700 W.
+/// The maximum draw of waiting kernels for boards whose idle draw with a context is not known: a
+/// base, and a share of the limit. An H200 gets 165 W of 700 W.
 const BASE_WATTS: f64 = 25.0;
 const SHARE_OF_LIMIT: f64 = 0.2;
 
-/// A draw at a lower clock tells nothing of one at a higher.
+/// The ratio up to which two clocks are the same. The draw at a lower clock does not predict the
+/// draw at a higher one.
 const SAME_CLOCK: f64 = 1.05;
 
-/// Learns one board's draw while it is held and idle.
+/// The learned idle power of one board.
 #[derive(Debug)]
 pub(super) struct IdlePower {
     idle: Hysteresis<()>,
-    /// The lowest draw, and the clock it was at.
+    /// The lowest draw in watts, and the clock at which it was measured in MHz.
     known: Option<(f64, u32)>,
 }
 
@@ -65,7 +67,8 @@ impl IdlePower {
         }
     }
 
-    /// Up to which draw kernels may only wait; `None` where nothing is known of the board.
+    /// Returns the maximum draw of kernels that only wait, or `None` if nothing is known about the
+    /// board.
     pub(super) fn waiting_watts(&self, view: &View<'_>) -> Option<f64> {
         let mhz = view.fresh(&view.sample.clocks.sm_mhz).copied();
         let known = self
@@ -82,7 +85,7 @@ impl IdlePower {
     }
 }
 
-/// What the board draws, averaged over a second where the driver tells that.
+/// Returns the board's draw, averaged over a second if the driver reports the average.
 pub(super) fn draw_watts(view: &View<'_>, gpu: &GpuSample) -> Option<f64> {
     let Power {
         draw_watts,
@@ -116,7 +119,7 @@ mod tests {
         sample
     }
 
-    /// The bound after these seconds, rounded.
+    /// Returns the bound after these seconds, rounded.
     fn after(seconds: &[GpuSample]) -> u32 {
         let (mut power, mut clock, board) =
             (IdlePower::default(), Clock::default(), examples::board());

@@ -1,4 +1,4 @@
-//! Memory that will not last: what follows from the last half minute, and no single sample tells.
+//! Memory that will soon be full, as predicted from its growth in the last half minute.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,33 +10,34 @@ use super::{
 };
 use crate::model::{ConditionKind, MemoryGrowth};
 
-/// Growth is judged by this much of the past.
+/// The period from which growth is computed.
 pub(super) const TREND_MS: u64 = 30_000;
-/// A forecast from less than this is a guess.
+/// The minimum period of a forecast.
 const LEAST_TREND_MS: u64 = 20_000;
-/// Growth that has slowed down during this time is no trend.
+/// The recent period, in which growth must not have slowed down.
 const RECENT_MS: u64 = 8_000;
-/// Less than this tells no growth of one process.
+/// The minimum period for the growth of one process.
 const LEAST_PROCESS_MS: u64 = 5_000;
-/// A longer hole in the past breaks a trend.
+/// The gap between two samples after which a trend starts again.
 const HOLE_MS: u64 = 5_000;
-/// Samples that come faster add nothing.
+/// The minimum interval between recorded samples.
 const STEP_MS: u64 = 500;
-/// A forecast beyond this concerns nobody yet.
+/// The longest forecast that is reported.
 const FORESEEN_MS: f64 = 3_600_000.0;
-/// Growth by less than this share of the memory in a minute is noise.
+/// The minimum growth per minute, as a share of the memory. Slower growth is noise.
 const LEAST_SHARE_PER_MINUTE: f64 = 0.01;
-/// A process with less than this share of the growth is not named, nor are more than so many.
+/// The minimum share of the growth for a process to be named, followed by the maximum number of
+/// named processes.
 const NAMED_SHARE: f64 = 0.05;
 const NAMED_MOST: usize = 8;
 
-/// Remembers the last half minute, of the GPU and of each of its processes.
+/// The memory of the GPU and of each process in the last half minute.
 #[derive(Default)]
 pub(super) struct MemoryFilling {
     /// Memory that is not free.
     taken: Series,
     processes: HashMap<ProcessKey, Series>,
-    /// What was free when it began: where there is more again, it is over.
+    /// The free memory at the beginning of the condition, which ends when more memory is free.
     free_at_begin: Option<u64>,
     nearly_full_since: Option<Moment>,
 }
@@ -52,11 +53,12 @@ impl Rule for MemoryFilling {
         else {
             return Observation::Unknown;
         };
-        // Unified memory is also taken by the rest of the system.
+        // The difference is used, because the rest of the system also takes unified memory.
         self.taken.push(view.now, total.saturating_sub(free));
         self.ingest_processes(view);
         if is_memory_nearly_full(free, total) {
-            // Until that is a condition of its own.
+            // The forecast remains until the nearly full memory is reported as a condition of its
+            // own.
             let since = *self.nearly_full_since.get_or_insert(view.now);
             return if view.now.since(since) < BEGIN_AFTER_MS {
                 Observation::Inconclusive
@@ -105,7 +107,7 @@ impl MemoryFilling {
         }
     }
 
-    /// Returns the processes to which the growth is due, the fastest first.
+    /// Returns the processes that cause the growth, the fastest first.
     fn list_growing(&self, view: &View<'_>, per_ms: f64) -> Vec<MemoryGrowth> {
         let processes = view.fresh(&view.sample.processes);
         let growth = processes.into_iter().flatten().filter_map(|process| {
@@ -128,13 +130,13 @@ fn per_second(per_ms: f64) -> f64 {
     (per_ms * 1000.0).round()
 }
 
-/// Bytes by the moment at which they were read, the oldest first.
+/// Amounts of memory in bytes with their times, the oldest first.
 #[derive(Debug, Default)]
 struct Series(VecDeque<(Moment, u64)>);
 
 struct Slope {
     per_ms: f64,
-    /// The share of the changes that the line explains, 0 to 1.
+    /// The share of the changes that the line explains (R²), 0 to 1.
     steadiness: f64,
     spanned_ms: u64,
 }
@@ -156,23 +158,23 @@ impl Series {
         }
     }
 
-    /// The growth in bytes per millisecond, where it has been steady and still goes on.
+    /// Returns the growth in bytes per millisecond, if it has been steady and continues.
     fn trend(&self) -> Option<f64> {
         let (whole, recent) = (self.slope(TREND_MS)?, self.slope(RECENT_MS)?);
         let is_steady = whole.spanned_ms >= LEAST_TREND_MS && whole.steadiness >= 0.95;
-        // Loading a model grows steadily too, but it levels off: only growth that does not is a
+        // Loading a model also grows steadily, but levels off. Only growth that continues is a
         // leak.
         (is_steady && whole.per_ms > 0.0 && recent.per_ms >= 0.7 * whole.per_ms)
             .then_some(whole.per_ms)
     }
 
-    /// The growth in bytes per millisecond, steady or not.
+    /// Returns the growth in bytes per millisecond, whether or not it is steady.
     fn growth(&self) -> Option<f64> {
         let slope = self.slope(TREND_MS)?;
         (slope.spanned_ms >= LEAST_PROCESS_MS && slope.per_ms > 0.0).then_some(slope.per_ms)
     }
 
-    /// A straight line through the newest `span_ms`, by least squares.
+    /// Fits a line to the newest `span_ms` by least squares.
     fn slope(&self, span_ms: u64) -> Option<Slope> {
         let Self(points) = self;
         let (end, last) = *points.back()?;
@@ -184,7 +186,8 @@ impl Series {
             .take_while(|(at, _)| end.since(*at) <= span_ms)
         {
             spanned_ms = end.since(*at);
-            // Measured from the end, since squares of bytes leave few digits for a difference.
+            // Values are relative to the last one, because squares of bytes would leave too few
+            // digits for differences.
             let (dx, dy) = (-(spanned_ms as f64), *bytes as f64 - last as f64);
             (n, x, y, xx, xy, yy) = (
                 n + 1.0,
@@ -223,7 +226,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Each second of `used_mib`, all of it held by process 7 but for 10 GiB of process 8.
+    /// Shows one second for each value of `used_mib`. Process 8 holds 10 GiB, and process 7 the
+    /// rest.
     fn play(timeline: &mut TestTimeline, used_mib: impl Iterator<Item = u64>) {
         for mib in used_mib {
             timeline.show(1, |sample: &mut GpuSample| {

@@ -1,26 +1,29 @@
-//! Little memory is left.
+//! Little memory is free.
 
 use super::{hysteresis::Observation, rule::View};
 use crate::model::ConditionKind;
 
 const GIB: u64 = 1 << 30;
 
-/// Less than this share of the memory and less than so many bytes.
+/// A bound, which the free memory is below if it is less than this share of the total and less than
+/// this number of bytes.
 type Bound = (f64, u64);
 
-/// What begins it.
+/// The bound below which the condition begins.
 const NEARLY_FULL: Bound = (0.03, 2 * GIB);
 
-/// What lets it last.
+/// The bound below which the condition does not weaken.
 const STILL: Bound = (0.05, 3 * GIB);
 
-/// Beyond this, it does not come back with the next allocation: it is over at once.
+/// The bound above which the condition ends at once, because the next allocation will not bring it
+/// back.
 const NEAR: Bound = (0.1, 6 * GIB);
 
-/// An allocation that is given back at once is no concern.
+/// The minimum duration, so that short allocations are ignored.
 pub(super) const BEGIN_AFTER_MS: u64 = 3_000;
 
-/// Whether so little memory is left that the next allocation may fail.
+/// Returns `true` if the next allocation may fail, because less than 3 % and less than 2 GiB are
+/// free.
 pub fn is_memory_nearly_full(free_bytes: u64, total_bytes: u64) -> bool {
     is_below(NEARLY_FULL, free_bytes, total_bytes)
 }
@@ -29,8 +32,9 @@ fn is_below((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
     (free_bytes as f64) < total_bytes as f64 * share && free_bytes < bytes
 }
 
-/// Less than 3 % and less than 2 GiB begin it; more than 5 % or more than 3 GiB end it after a
-/// while, and twice as much at once. While it lasts it tells how much is left now.
+/// Observes the free memory. The condition begins below 3 % and 2 GiB. It ends after a delay above
+/// 5 % or 3 GiB, and at once above twice these bounds. While it lasts, its value is the current
+/// free memory.
 pub(super) fn observe(view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
     let memory = &view.sample.memory;
     let Some((&free_bytes, &total_bytes)) = view

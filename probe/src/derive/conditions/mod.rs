@@ -1,7 +1,7 @@
-//! The conditions of a GPU: one rule per kind, each with hysteresis, so that none flaps.
+//! The conditions of a GPU, with one rule per kind. Hysteresis keeps them from flapping.
 //!
-//! The rules count in time and not in samples, and look at readings alone: an absent reading, or
-//! one that is older than a minute, begins nothing.
+//! The rules measure time instead of counting samples, and use readings only: an absent reading, or
+//! one that is older than a minute, begins no condition.
 
 use std::{cmp::Reverse, sync::LazyLock};
 
@@ -53,13 +53,13 @@ use slower_than_itself::SlowerThanItself;
 use suspected_hang::SuspectedHang;
 use throttled::Throttled;
 
-/// The time until the first details are known, which are read every ten seconds.
+/// The time until the first details have been read. Details are read every ten seconds.
 const FIRST_DETAILS_MS: u64 = 15_000;
 
-/// What can be set about conditions.
+/// The settings of conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionSettings {
-    /// For how long nothing must have run before memory is held idle, in milliseconds.
+    /// The idle time after which memory counts as held idle, in milliseconds.
     pub held_idle_after_ms: u64,
 }
 
@@ -76,11 +76,12 @@ pub struct ConditionTracker {
     clock: Clock,
     rules: Vec<RuleState>,
     errors: DriverErrors,
-    /// What a benchmark has shown of it, where that is below its baseline.
+    /// The latest benchmark result, if it is below the baseline.
     below_baseline: Option<BelowBaseline>,
-    /// The time of the last evaluated sample: a GPU that has not answered since shows it again.
+    /// The time of the last evaluated sample. A GPU that does not answer shows the same sample
+    /// again, which is not evaluated twice.
     evaluated_ms: Option<u64>,
-    /// Whether it was lost or has failed, and has not come back.
+    /// Whether the GPU was lost or has failed, and has not recovered.
     was_lost: bool,
 }
 
@@ -90,12 +91,12 @@ struct RuleState {
     tag: &'static str,
     rule: Box<dyn Rule>,
     hysteresis: Hysteresis<Condition>,
-    /// The time after which a collector that has just been started finds a condition that lasts.
+    /// The time that a new collector needs to detect a lasting condition.
     found_after_ms: u64,
 }
 
-/// Returns every rule: the tag of its condition, the delays after which it begins and ends, and the
-/// time until a new collector finds it, in milliseconds.
+/// Returns all rules, each with the tag of its condition, the delays of beginning and end, and the
+/// time until a new collector detects the condition, in milliseconds.
 fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
     let idle_ms = settings.held_idle_after_ms;
     let slow_ms = baseline::EVIDENCE_MS.saturating_add(slower_than_itself::BEGIN_ALONE_AFTER_MS);
@@ -107,13 +108,13 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             Box::<SuspectedHang>::default(),
             [0, 10_000, hang_ms],
         ),
-        // The list of processes is shorter before their memory is free.
+        // A delay is needed, because processes leave the list before their memory is free.
         (
             "held_by_nobody",
             Box::<HeldByNobody>::default(),
             [30_000, 10_000, 30_000],
         ),
-        // Each of its reasons has delays of its own.
+        // Each throttle reason has its own delays.
         (
             "throttled",
             Box::<Throttled>::default(),
@@ -124,7 +125,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             Box::new(HeldIdle::new(idle_ms)),
             [0, 0, idle_ms],
         ),
-        // Its average is slow.
+        // The averages of this rule change slowly, so that no delay is needed.
         (
             "hardly_used",
             Box::<HardlyUsed>::default(),
@@ -140,13 +141,13 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             Box::new(below_baseline::observe),
             [0, 0, 0],
         ),
-        // A forecast that is gone for less may be back with the next sample.
+        // The delay bridges forecasts that are missing for a few samples.
         (
             "memory_filling",
             Box::<MemoryFilling>::default(),
             [0, 10_000, memory_filling::TREND_MS],
         ),
-        // Near its bounds, memory is given back and taken again.
+        // The delays bridge short allocations near the bounds.
         (
             "memory_nearly_full",
             Box::new(memory_nearly_full::observe),
@@ -164,7 +165,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             Box::new(details::observe_recovery),
             [0, 0, 0],
         ),
-        // A link that is trained anew is down for a moment.
+        // The delay ignores links that are down briefly while they are trained.
         (
             "nv_link_down",
             Box::<NvLinkDown>::default(),
@@ -189,11 +190,11 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
         .collect()
 }
 
-/// Returns after how many milliseconds of a GPU that responds a new collector has found this
-/// condition (its tag in JSON, or any for `None`), if it lasts. A driver error is not found again,
-/// and counts until it would have ended.
+/// Returns the time in milliseconds that a new collector needs to detect a lasting condition of a
+/// responding GPU, given its tag in JSON, or of any condition for `None`. A driver error is not
+/// detected again, so that its time is the one after which it would have ended.
 pub fn found_after_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
-    // Alerts ask for every rule at every sample.
+    // The times are cached, because alerts need them for every rule at every sample.
     static TIMES: LazyLock<Vec<(&str, u64)>> = LazyLock::new(|| {
         let rules = all_rules(&ConditionSettings::default()).into_iter();
         let times = rules.map(|state| (state.tag, state.found_after_ms));
@@ -211,7 +212,7 @@ pub fn found_after_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
 }
 
 impl ConditionTracker {
-    /// A GPU without a sample so far.
+    /// Returns the tracker of a GPU without samples.
     pub fn new(settings: &ConditionSettings) -> Self {
         Self {
             clock: Clock::default(),
@@ -223,13 +224,13 @@ impl ConditionTracker {
         }
     }
 
-    /// Fills in the conditions of the sample with this number, the worst first and then the oldest,
-    /// and returns which began and ended. `samples` are those of all GPUs of the machine. Call it
-    /// at every tick, after [`sanity_check::check`](super::sanity_check::check), with the latest
-    /// details.
+    /// Fills in the conditions of the sample with this number, the most severe first and then the
+    /// oldest, and returns events for those that began and ended. `samples` are those of all GPUs
+    /// of the machine. Must be called at every tick, after
+    /// [`sanity_check::check`](super::sanity_check::check), with the latest details.
     ///
-    /// While the GPU hangs, its conditions stay as they are. When it is lost, has failed or sleeps,
-    /// those of its readings end; its driver errors last until it comes back.
+    /// While the GPU hangs, its conditions do not change. When it is lost, has failed or sleeps,
+    /// the conditions from readings end; driver errors last until the GPU recovers.
     pub fn update(
         &mut self,
         samples: &mut [GpuSample],
@@ -258,7 +259,8 @@ impl ConditionTracker {
                     let before = state.current();
                     state.observe(&view);
                     hangs |= state.tag == "suspected_hang" && state.hysteresis.lasts();
-                    // Kernels that hang use little of the GPU, too: the hang explains it.
+                    // A GPU that hangs is also hardly used. Only the hang is reported, because it
+                    // is the cause.
                     if hangs && state.tag == "hardly_used" {
                         state.forget();
                     }
@@ -298,7 +300,7 @@ impl ConditionTracker {
         events
     }
 
-    /// What this GPU usually does, as far as it has been learned.
+    /// Returns the learned baseline of this GPU, which may be empty.
     pub fn baseline(&self) -> Baseline {
         self.rules
             .iter()
@@ -307,7 +309,7 @@ impl ConditionTracker {
             .unwrap_or_default()
     }
 
-    /// Goes on with what was learned of this GPU before, unless something has been learned since.
+    /// Restores a baseline that was learned before, unless this tracker has already learned one.
     pub fn restore(&mut self, baseline: &Baseline) {
         if self.baseline().is_empty() {
             self.rules
@@ -316,17 +318,18 @@ impl ConditionTracker {
         }
     }
 
-    /// Takes what a benchmark has shown of this GPU, where that is below its baseline.
+    /// Sets the latest benchmark result, if it is below the baseline.
     pub fn set_below_baseline(&mut self, below: Option<BelowBaseline>) {
         self.below_baseline = below;
     }
 
-    /// Applies a driver error of this GPU, which shows in the next sample: the first with a code
-    /// begins a condition, later ones renew it. The event of the report itself is the caller's.
+    /// Applies a driver error of this GPU, which appears in the next sample. The first error with a
+    /// code begins a condition, later ones renew it. The caller sends the event of the error
+    /// itself.
     ///
-    /// It ends a minute after the last of its code where a program caused it, else after ten
-    /// minutes, unless the driver asks for a recovery or the GPU is lost; and at once when a lost
-    /// GPU comes back.
+    /// The condition ends one minute after the last error with this code if a program caused it,
+    /// otherwise after ten minutes, unless the driver requests a recovery or the GPU is lost. When
+    /// a lost GPU returns, the condition ends at once.
     pub fn on_error(
         &mut self,
         report: &XidReport,
@@ -345,7 +348,8 @@ impl ConditionTracker {
 impl RuleState {
     fn observe(&mut self, view: &View<'_>) {
         let observation = self.rule.observe(view, self.hysteresis.lasts());
-        // Names of processes are kept, which may end before the condition does.
+        // The text is stored with the names of processes, because processes can end before the
+        // condition does.
         let described = observation.map(|kind| Condition {
             since_ms: 0,
             severity: kind.severity(),

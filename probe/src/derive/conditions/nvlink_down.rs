@@ -1,8 +1,8 @@
-//! `NVLinks` that should be up are down.
+//! NVLinks are down that should be up.
 //!
-//! Boards have links that lead nowhere: a bridge between two of them joins 12 of 18. So a link that
-//! is down should be up where it was up before, where it knows what is at its other end, or where
-//! the GPU hangs on switches, which take all.
+//! Some links of a board are not connected: a bridge between two boards connects 12 of 18. A link
+//! should therefore be up if it was up before, if it reports the device at its other end, or if the
+//! GPU is connected to switches, which use all links.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use super::{
 };
 use crate::model::{ConditionKind, NvLink, NvLinkRemote};
 
-/// Remembers the links that were up, since a GPU that was lost should have them again.
+/// The links that have been up. They are kept while a GPU is lost, because a GPU that returns
+/// should have them again.
 #[derive(Default)]
 pub(super) struct NvLinkDown {
     were_up: BTreeSet<u32>,
@@ -20,7 +21,7 @@ pub(super) struct NvLinkDown {
 
 impl Rule for NvLinkDown {
     fn observe(&mut self, view: &View<'_>, _: bool) -> Observation<ConditionKind> {
-        // Instances of a GPU reach no other GPU, and their links may rest.
+        // MIG devices do not communicate with other GPUs, so that links may be off.
         if view
             .detail(|details| &details.modes.mig)
             .is_some_and(|mig| mig.current)
@@ -66,7 +67,7 @@ mod tests {
     };
     use crate::model::{Absence, GpuDetails, Mode, Reading};
 
-    /// Links that are up, down or not known, all to `remote`.
+    /// Sets links that are up, down or not known, all connected to `remote`.
     fn links(states: &[Option<bool>], remote: Option<NvLinkRemote>) -> impl Fn(&mut GpuDetails) {
         let absent = || Reading::Absent(Absence::NotSupported);
         let link = move |(number, active): (usize, &Option<bool>)| NvLink {

@@ -1,12 +1,13 @@
 //! The PCIe link has too few lanes.
 //!
-//! The link's generation says nothing: it rests low on an idle GPU, and the driver is slow to tell
-//! that it rose.
+//! The link's generation is not checked: it is low while the GPU is idle, and the driver is slow to
+//! report a change.
 
 use super::{hysteresis::Observation, rule::View};
 use crate::model::ConditionKind;
 
-/// Some boards rest lanes too, so that only a GPU at work tells.
+/// The minimum utilization of a GPU whose lanes are checked, because some boards use fewer lanes
+/// while idle.
 const BUSY_PERCENT: f64 = 20.0;
 
 pub(super) fn observe(view: &View<'_>, _: bool) -> Observation<ConditionKind> {

@@ -1,4 +1,4 @@
-//! A rule, and the readings that it observes.
+//! The trait of rules, and the readings that they observe.
 
 use super::{baseline::Baseline, clock::Moment, hysteresis::Observation, text::process_name};
 use crate::{
@@ -6,40 +6,40 @@ use crate::{
     model::{Activity, Board, ConditionKind, GpuDetails, GpuSample, Health, Process, Reading},
 };
 
-/// An older value tells nothing about now.
+/// The maximum age of a reading that rules use.
 const LONGEST_AGE_MS: u64 = 60_000;
 
-/// A process, told apart from others that have had its PID.
+/// The identity of a process: its PID and its start time.
 pub(super) type ProcessKey = (u32, Option<u64>);
 
 pub(super) fn process_key(process: &Process) -> ProcessKey {
     (process.pid, process.started_ms.value().copied())
 }
 
-/// The rule of one condition. The tracker has the hysteresis, the severity and the texts.
+/// The rule of one condition. Hysteresis, severity and texts are the tracker's part.
 pub(super) trait Rule: Send {
-    /// Observes one sample. `lasts` is whether the condition lasts, so that it can end at another
-    /// threshold than it begins.
+    /// Observes one sample. `lasts` is `true` while the condition lasts, so that it can end at
+    /// another threshold than it begins.
     fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind>;
 
-    /// Returns when the condition began, if that was before it was first observed.
+    /// Returns the beginning of the condition, if it was before the first observation.
     fn began_at(&self) -> Option<Moment> {
         None
     }
 
-    /// Forgets earlier samples: the GPU is lost, failed or asleep.
+    /// Forgets earlier samples, because the GPU is lost, failed or asleep.
     fn forget(&mut self) {}
 
-    /// Returns the learned values of this GPU, if the rule learns.
+    /// Returns the learned baseline of this GPU, if the rule has one.
     fn baseline(&self) -> Option<&Baseline> {
         None
     }
 
-    /// Takes learned values in place of its own.
+    /// Replaces the learned baseline.
     fn restore(&mut self, _baseline: &Baseline) {}
 }
 
-/// A rule without a state of its own.
+/// A rule without state.
 impl<F> Rule for F
 where
     F: Fn(&View<'_>, bool) -> Observation<ConditionKind> + Send,
@@ -51,7 +51,7 @@ where
 
 pub(super) struct View<'a> {
     pub(super) sample: &'a GpuSample,
-    /// All GPUs of the machine, this one too.
+    /// All GPUs of the machine, including this one.
     pub(super) machine: &'a [GpuSample],
     pub(super) board: &'a Board,
     pub(super) details: Option<&'a GpuDetails>,
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
         machine.filter(move |gpu| gpu.index != own && gpu.health == Health::Ok)
     }
 
-    /// A value that is not older than a minute.
+    /// Returns the value of a reading if it is at most a minute old.
     pub(super) fn fresh<'r, T>(&self, reading: &'r Reading<T>) -> Option<&'r T> {
         match reading {
             Reading::Now(value) => Some(value),
@@ -76,7 +76,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A value among the details that is not older than a minute.
+    /// Returns a value of the details if it is at most a minute old.
     pub(super) fn detail<T>(
         &self,
         take: impl FnOnce(&'a GpuDetails) -> &'a Reading<T>,
@@ -87,7 +87,7 @@ impl<'a> View<'a> {
         self.fresh(take(details))
     }
 
-    /// A number of the hardware's counters that is not older than a minute.
+    /// Returns a value of the hardware counters if it is at most a minute old.
     pub(super) fn activity(&self, take: impl FnOnce(&Activity) -> &Reading<f64>) -> Option<f64> {
         self.fresh(take(self.fresh(&self.sample.activity)?))
             .copied()

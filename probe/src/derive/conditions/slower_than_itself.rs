@@ -1,8 +1,8 @@
-//! A GPU is slower than it usually is at the same load, and nothing tells why.
+//! A GPU is slower than usual at the same load, and the driver reports no reason.
 //!
-//! A reason that the driver gives is a condition of its own, and clocks and limits that somebody
-//! has set are no concern. Power alone tells nothing, since programs and even data differ in it at
-//! the same load: only beside GPUs that have the same to do it does.
+//! Reasons that the driver reports are a condition of their own, and clocks and limits set by users
+//! are no problem. Power alone proves nothing, because it differs between programs and even between
+//! data at the same load. It is used only in comparison with GPUs that have the same load.
 
 use super::{
     baseline::{Baseline, Load, Settings},
@@ -13,50 +13,51 @@ use super::{
 };
 use crate::model::{ConditionKind, GpuSample, SLOW_CLOCK, ThrottleCause};
 
-/// A GPU with less to do has its clock high or low as it pleases.
+/// The minimum utilization of a GPU that is checked. A GPU with less load has varying clocks.
 const BUSY_PERCENT: f64 = 60.0;
 
-/// Of GPUs with the same to do, the draw differs by some percent.
+/// The share of the other GPUs' draw below which a GPU draws less. With the same load, the draw of
+/// GPUs differs by some percent.
 const LOW_POWER: f64 = 0.8;
 
-/// For so long it must have been slower than it was and than others are.
+/// The time for which the GPU must have been slower than usual and than other GPUs.
 const BEGIN_AFTER_MS: u64 = 180_000;
 
-/// The same where there are no others to compare with.
+/// The time for which the GPU must have been slower if there are no GPUs to compare with.
 pub(super) const BEGIN_ALONE_AFTER_MS: u64 = 600_000;
 
-/// A step of training or a request is no matter.
+/// The averaging period, which smooths out training steps and requests.
 const AVERAGED_MS: f64 = 30_000.0;
 
-/// A reason that the driver gives for this share of so much time explains a lower clock; one of a
-/// moment is left out.
+/// The share of a period in which the driver must report a reason to explain a lower clock. Samples
+/// with a reason are skipped.
 const REASONED: f64 = 0.25;
 const REASONED_OF_MS: f64 = 60_000.0;
 
-/// A sample stands for the time before it, but for no longer than this.
+/// The longest period that one sample represents.
 const LONGEST_STEP_MS: u64 = 30_000;
 
 #[derive(Default)]
 pub(super) struct SlowerThanItself {
     baseline: Baseline,
     last: Option<Moment>,
-    /// When the counters were read last, and compared with.
+    /// The time of the latest reading of the counters, and the moment at which it was used.
     counted: Option<(u64, Moment)>,
     average: Option<Ratios>,
-    /// For which share of the last minute the driver has given a reason.
+    /// The share of the last minute in which the driver reported a reason.
     reasoned: f64,
-    /// For how long it has been slower, of the time in which it had work.
+    /// The time for which the GPU has been slower, without periods of low load.
     slow_ms: u64,
 }
 
-/// What is now, as a share of what is usual.
+/// Current values relative to the usual ones.
 #[derive(Debug, Clone, Copy)]
 struct Ratios {
     clock: f64,
     power: f64,
 }
 
-/// What a GPU does at its load.
+/// A GPU's current load, clock and power.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     load: Load,
@@ -112,7 +113,7 @@ impl Rule for SlowerThanItself {
         if has_reason {
             return Observation::Inconclusive;
         }
-        // A load of earlier says nothing of a clock of now.
+        // An older load cannot be compared with the current clock.
         let counted_ms = view.sample.activity.read_at_ms(view.sample.at_ms);
         if self
             .counted
@@ -125,11 +126,12 @@ impl Rule for SlowerThanItself {
             .replace((counted_ms, view.now))
             .map_or(view.now, |(_, at)| at);
         let step_ms = step_ms.max(view.now.since(before)).min(LONGEST_STEP_MS);
-        // Without work, nothing tells whether it is still so.
+        // A GPU without load neither confirms nor ends the condition.
         let Some(pace) = Pace::of(view, view.sample) else {
             return Observation::Inconclusive;
         };
-        // Of power, the next load tells nothing.
+        // The usual power is only known at exactly the same load, while the usual clock is also
+        // known at a near one.
         let (exact, near) = (
             self.baseline.usual(pace.load),
             self.baseline.usual_near(pace.load),
@@ -166,7 +168,7 @@ impl Rule for SlowerThanItself {
     }
 
     fn forget(&mut self) {
-        // It is the same chip when it is back.
+        // The baseline is kept, because a GPU that returns is the same chip.
         *self = Self::with(std::mem::take(&mut self.baseline));
     }
 
@@ -180,7 +182,7 @@ impl Rule for SlowerThanItself {
 }
 
 impl Pace {
-    /// `None` where it has little to do, or not everything is known.
+    /// Returns the pace, or `None` if the GPU has little load or not all readings are available.
     fn of(view: &View<'_>, gpu: &GpuSample) -> Option<Self> {
         let counted = view.fresh(&gpu.activity).and_then(|activity| {
             view.fresh(&activity.sm_percent)
@@ -212,7 +214,7 @@ impl Pace {
     }
 }
 
-/// GPUs of the same kind, with about the same to do.
+/// GPUs of the same model, with about the same load.
 #[derive(Debug, Default)]
 struct Siblings {
     gpus: Vec<u32>,
@@ -220,7 +222,8 @@ struct Siblings {
 }
 
 impl Siblings {
-    /// The model is told apart by its memory, and one whose limit was lowered by that.
+    /// Finds the siblings of the GPU. The model is identified by the memory size, and GPUs with
+    /// another power limit are excluded.
     fn of(view: &View<'_>, pace: Pace) -> Self {
         let kind = |gpu: &GpuSample| {
             (
@@ -237,7 +240,7 @@ impl Siblings {
         Self { gpus, paces }
     }
 
-    /// Also where there are none to compare with.
+    /// Returns `true` if the siblings are faster, or if there are none.
     fn are_faster(&self, pace: Pace) -> bool {
         self.median(|theirs| theirs.sm_mhz)
             .is_none_or(|usual| pace.sm_mhz < usual * SLOW_CLOCK)

@@ -1,9 +1,10 @@
-//! Kernels run without a pause, and nothing moves: a collective that waits for a process which
-//! never comes, or a kernel that spins for ever.
+//! Kernels run without a pause, and nothing moves: a collective waits for a process that never
+//! arrives, or a kernel spins forever.
 //!
-//! A program under a debugger stands still because somebody looks at it. A persistent kernel that
-//! waits for requests moves something whenever one comes. A GPU whose sibling works may wait for
-//! that, as for one that evaluates the model for all of them, which takes minutes and no hours.
+//! A program under a debugger is not reported, because somebody has stopped it. A persistent kernel
+//! that waits for requests is not reported, because every request moves something. A GPU may wait
+//! while another GPU of its job works, such as one that evaluates the model for all; this takes
+//! minutes, not hours.
 
 use super::{
     clock::Moment,
@@ -17,56 +18,57 @@ mod same_job;
 
 use same_job::is_same_job;
 
-/// What has run for so long while nothing moved hardly waits for a moment only.
+/// The time for which nothing must have moved. A shorter wait can be normal.
 const BEGIN_AFTER_MS: u64 = 120_000;
 
-/// The same where another GPU of the same job works meanwhile.
+/// The time for which nothing must have moved while another GPU of the same job works.
 pub(super) const BEGIN_BESIDE_WORK_AFTER_MS: u64 = 600_000;
 
-/// A kernel that never ends makes it 100 in every second.
+/// The minimum utilization. A kernel that never ends results in 100 % in every second.
 const BUSY_PERCENT: f64 = 99.5;
 
-/// Of a kernel that polls a flag in memory.
+/// The maximum memory utilization, which a kernel that polls a flag in memory has.
 const STILL_MEMORY_PERCENT: f64 = 1.0;
 
-/// No board whose kernels wait draws more than this share of its limit: it is a quarter of an
-/// H200's.
+/// The maximum draw of a board whose kernels wait, as a share of its limit. An H200 draws a quarter
+/// of its limit.
 const WAITING: f64 = 0.5;
 
-/// A GPU that is idle or spins has up to 1 MB/s on an H200.
+/// The maximum traffic over links. An idle or spinning GPU has up to 1 MB/s on an H200.
 const SILENT_BYTES_PER_SECOND: f64 = 4e6;
 
-/// What the driver needs for itself now and then.
+/// The maximum change of used memory, which the driver causes itself from time to time.
 const SAME_BYTES: u64 = 2 << 20;
 
-/// A kernel that waits holds its multiprocessors: the share is the same to the second digit.
+/// The maximum change of SM activity. A waiting kernel occupies the same multiprocessors, so that
+/// the share is constant to the second digit.
 const SAME_SM_PERCENT: f64 = 0.2;
 
-/// The draw of a kernel that waits moves by a tenth of a watt, and a chip that cools or warms
-/// changes it slowly.
+/// The maximum change of the draw. With a waiting kernel it changes by a tenth of a watt, and
+/// slowly while the chip cools or warms.
 const SAME_WATTS: f64 = 3.0;
 const SAME_POWER: f64 = 0.04;
 const POWER_FOLLOWS_MS: f64 = 20_000.0;
 
-/// Readings that were absent for longer do not tell whether anything moved meanwhile.
+/// The longest gap between readings. After a longer gap it is not known whether anything moved.
 const LONGEST_GAP_MS: u64 = 60_000;
 
-/// Processes of a job that are named where most of it waits.
+/// The maximum number of processes named as differing from the rest of their job.
 const MOST_DIFFERING: usize = 4;
 
 #[derive(Default)]
 pub(super) struct SuspectedHang {
     idle_power: IdlePower,
     still: Option<Still>,
-    /// While the condition lasts, since when nothing has moved.
+    /// The time since which nothing has moved, while the condition lasts.
     since: Option<Moment>,
 }
 
-/// What does not move.
+/// Readings that have not changed.
 #[derive(Debug, Clone, Copy)]
 struct Still {
     since: Moment,
-    /// When it was compared last.
+    /// The time of the latest comparison.
     at: Moment,
     used_bytes: Option<u64>,
     sm_percent: Option<f64>,
@@ -94,7 +96,8 @@ impl Rule for SuspectedHang {
             return Observation::Inactive;
         };
         let processes = compute_processes(view.sample);
-        // Whoever looks into a hang with a debugger does not end it.
+        // Observations with an attached debugger are inconclusive, so that looking into a hang does
+        // not end the condition.
         if processes
             .iter()
             .any(|process| process.traced.value() == Some(&true))
@@ -117,7 +120,7 @@ impl Rule for SuspectedHang {
             mut differing,
             ..
         } = siblings;
-        // If most differ, this GPU is the one that differs.
+        // If most of the job's GPUs differ, this GPU is the exception.
         if differing.len() > waiting.len().saturating_add(1).min(MOST_DIFFERING) {
             differing.clear();
         }
@@ -134,7 +137,7 @@ impl Rule for SuspectedHang {
     }
 
     fn forget(&mut self) {
-        // The draw of an idle board stays the same.
+        // The idle power is kept, because it is a property of the board.
         *self = Self {
             idle_power: std::mem::take(&mut self.idle_power),
             ..Self::default()
@@ -143,8 +146,8 @@ impl Rule for SuspectedHang {
 }
 
 impl SuspectedHang {
-    /// Compares with the sample before; `None` where something has moved, or nothing tells whether
-    /// it has.
+    /// Compares the sample with the previous one. Returns `None` if something has moved, or if this
+    /// is not known.
     fn compare(&mut self, view: &View<'_>, watts: f64) -> Option<Still> {
         let used_bytes = view.fresh(&view.sample.memory.used_bytes).copied();
         let sm_percent = view.activity(|activity| &activity.sm_percent);
@@ -191,8 +194,8 @@ impl Still {
     }
 }
 
-/// Whether it cannot be ruled out by this sample alone that kernels only wait: whoever reads GPUs
-/// has to look closely. What is absent rules out nothing.
+/// Returns `true` if this sample does not exclude that kernels only wait, so that the GPU has to be
+/// read often. Absent readings exclude nothing.
 pub fn could_hang(gpu: &GpuSample) -> bool {
     let Utilization {
         gpu_percent,
@@ -214,13 +217,13 @@ pub fn could_hang(gpu: &GpuSample) -> bool {
     runs && draws_little
 }
 
-/// Whether a kernel runs all the time and does not touch the memory.
+/// Returns `true` if a kernel runs all the time and does not access memory.
 fn runs_and_rests(gpu_percent: f64, memory_percent: f64) -> bool {
     gpu_percent >= BUSY_PERCENT && memory_percent <= STILL_MEMORY_PERCENT
 }
 
-/// Whether kernels run all the time, near the draw of an idle GPU and without traffic; `None` where
-/// nothing tells.
+/// Returns `true` if kernels run all the time, with about the draw of an idle GPU and without
+/// traffic. Returns `None` if readings are missing.
 fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<bool> {
     let Utilization {
         gpu_percent,
@@ -254,13 +257,13 @@ fn compute_processes(gpu: &GpuSample) -> Vec<&Process> {
         .collect()
 }
 
-/// The other GPUs on which the same job has processes.
+/// Other GPUs with processes of the same job.
 #[derive(Debug, Default)]
 struct Siblings {
-    /// Where kernels run all the time without memory traffic, too.
+    /// GPUs on which kernels also run all the time without memory traffic.
     waiting: Vec<u32>,
     differing: Vec<GpuProcess>,
-    /// Whether one that differs works.
+    /// Whether a differing GPU runs kernels.
     work: bool,
 }
 

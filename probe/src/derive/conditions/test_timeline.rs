@@ -1,4 +1,4 @@
-//! A GPU whose timeline a test makes up, one tick at a time.
+//! A simulated timeline of a GPU for tests, with one sample per tick.
 
 use super::{ConditionSettings, ConditionTracker};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     vendor::{DriverError, nvml::xid},
 };
 
-/// When every timeline begins.
+/// The start of every timeline.
 pub(super) const START_MS: u64 = 1_700_000_000_000;
 
 pub(super) struct TestTimeline {
@@ -19,12 +19,12 @@ pub(super) struct TestTimeline {
     pub(super) last: GpuSample,
     /// The other GPUs of the machine.
     pub(super) others: Vec<GpuSample>,
-    /// What began (`+`) and ended (`-`), with the second in which it did.
+    /// The conditions that began (`+`) and ended (`-`), with the second of the change.
     pub(super) events: Vec<(u64, String)>,
 }
 
 impl TestTimeline {
-    /// One tick per second.
+    /// Returns a timeline with one tick per second.
     pub(super) fn new() -> Self {
         Self::every(1_000)
     }
@@ -42,7 +42,7 @@ impl TestTimeline {
         }
     }
 
-    /// For so long, the GPU is as in the example but for what `change` does to it.
+    /// Shows the example GPU, modified by `change`, for some seconds.
     pub(super) fn show(&mut self, seconds: u64, change: impl Fn(&mut GpuSample)) -> &mut Self {
         for _ in 0..seconds * 1000 / self.step_ms {
             self.now_ms += self.step_ms;
@@ -53,7 +53,8 @@ impl TestTimeline {
         self
     }
 
-    /// The same with these details, which are read anew at every tick.
+    /// Shows the example details, modified by `change`, for some seconds. The details are new at
+    /// every tick.
     pub(super) fn show_details(
         &mut self,
         seconds: u64,
@@ -82,7 +83,7 @@ impl TestTimeline {
         self.record(events);
     }
 
-    /// A driver error with NVIDIA's code.
+    /// Reports a driver error with NVIDIA's code.
     pub(super) fn xid(&mut self, code: u32, pid: Option<u32>) {
         let info = xid::describe(code);
         let report = info.report(DriverError {
@@ -94,13 +95,13 @@ impl TestTimeline {
         self.record(events);
     }
 
-    /// The only condition of the last sample.
+    /// Returns the only condition of the last sample.
     pub(super) fn only(&self) -> &Condition {
         assert_eq!(self.last.conditions.len(), 1, "{:?}", self.last.conditions);
         &self.last.conditions[0]
     }
 
-    /// The events since the last call.
+    /// Returns the events since the last call.
     pub(super) fn take_events(&mut self) -> Vec<(u64, String)> {
         std::mem::take(&mut self.events)
     }
@@ -118,7 +119,7 @@ impl TestTimeline {
     }
 }
 
-/// As `+throttled` in this second.
+/// Returns an event such as `+throttled` in this second.
 pub(super) fn event(at: u64, word: &str) -> (u64, String) {
     (at, word.to_owned())
 }
@@ -141,7 +142,7 @@ pub(super) fn unreadable(sample: &mut GpuSample, health: Health) {
     );
 }
 
-/// As on the wire; an Xid with its number.
+/// Returns the tag of the condition in JSON, or the number of an Xid.
 pub(super) fn name(condition: &Condition) -> String {
     if let ConditionKind::Xid { code, .. } = condition.kind {
         return format!("xid {code}");

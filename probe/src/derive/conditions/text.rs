@@ -1,17 +1,18 @@
-//! Names of processes as people read them.
+//! Names of processes for texts.
 
 use crate::model::{Process, Reading};
 
-/// A file can have a long name.
+/// The maximum length of a name in a text.
 const LONGEST_NAME: usize = 60;
 
-/// Returns the notebook or the program, and its user, as in `train.ipynb (ana)`.
+/// Returns the notebook or the program with its user, such as `train.ipynb (ana)`.
 pub(super) fn process_name(process: &Process) -> String {
     let notebook = process
         .owner
         .value()
         .and_then(|owner| owner.notebook.as_ref()?.path.value());
-    // Its folders are for those who may see command lines, and this text is for everybody.
+    // The folders of the notebook are omitted, because this text is visible to users who may not
+    // see command lines.
     let notebook = notebook.and_then(|path| path.rsplit('/').next());
     let program = notebook.or(process.name.value().map(String::as_str));
     let program = program.map_or_else(|| format!("process {}", process.pid), clean_name);
@@ -23,7 +24,8 @@ pub(super) fn process_name(process: &Process) -> String {
     }
 }
 
-/// Names are text from strangers. Of a long one the end says most.
+/// Removes control characters, because names are untrusted text, and cuts long names at the
+/// beginning.
 fn clean_name(name: &str) -> String {
     let letters: Vec<char> = name.chars().filter(|letter| !letter.is_control()).collect();
     match letters.len().checked_sub(LONGEST_NAME) {

@@ -1,4 +1,4 @@
-//! The clocks are held down.
+//! The clocks are reduced.
 
 use super::{
     clock::Moment,
@@ -11,7 +11,8 @@ pub(super) const BEGIN_AFTER_MS: u64 = 3_000;
 
 const END_AFTER_MS: u64 = 10_000;
 
-/// Hysteresis of each reason, so that the condition neither flaps nor names an old reason.
+/// The rule for reduced clocks. Each reason has its own hysteresis, so that the condition neither
+/// flaps nor contains outdated reasons.
 pub(super) struct Throttled {
     hysteresis: [Hysteresis<()>; REASONS.len()],
     since: Option<Moment>,

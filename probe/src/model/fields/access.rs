@@ -1,20 +1,20 @@
-//! How a field is reached in what it is a field of, to read it and to correct it.
+//! Functions that read and correct the value of a field in a sample.
 
 use std::fmt;
 
 use crate::model::{Absence, Reading};
 
-/// The way to one number of `S`.
+/// Functions that read and correct one number of `S`.
 pub struct Access<S: 'static> {
-    /// Takes it out of a sample, or says why it is absent.
+    /// Returns the number in a sample, or the reason for its absence.
     pub read: fn(&S) -> Result<f64, &Absence>,
-    /// When it was read, where that was for an earlier sample.
+    /// Returns the time of the reading if it is older than the sample.
     pub earlier_ms: fn(&S) -> Option<u64>,
-    /// Replaces a value by what `judge` makes of it; `None` makes it absent as unknown.
+    /// Replaces the value by the result of `judge`. `None` makes the reading absent as unknown.
     pub amend: fn(&mut S, judge: &dyn Fn(f64) -> Option<f64>),
 }
 
-/// What readings have for values.
+/// The number types of readings.
 pub(super) trait Number: Copy + PartialEq {
     fn to_f64(self) -> f64;
     fn from_f64(value: f64) -> Self;
@@ -36,7 +36,8 @@ macro_rules! number {
 
 number!(u8, u32, u64, f64);
 
-/// The way to the reading at a path, or by `outer?.part` to one that stands in another reading.
+/// Makes the access to the reading at a path. `outer?.part` is the path to a reading inside another
+/// reading.
 macro_rules! at {
     ($($part:ident).+) => {
         $crate::model::fields::Access {
@@ -67,8 +68,8 @@ macro_rules! at {
     };
 }
 
-/// An entry of the catalogue: the path to its number, which is its id behind a prefix, label, short
-/// label and unit.
+/// Makes an entry of the catalogue from the path, label, short label and unit. The ID of the entry
+/// is a prefix followed by the path.
 macro_rules! field {
     ($sample:ty, $prefix:literal, $outer:ident?.$part:ident, $($named:expr),+) => {
         $crate::model::fields::Field::<$sample>::new(
@@ -101,7 +102,7 @@ pub(super) fn amend<T: Number>(reading: &mut Reading<T>, judge: &dyn Fn(f64) -> 
     };
     let before = value.to_f64();
     match judge(before) {
-        // A large whole number is not sent through a float for nothing.
+        // An unchanged value is not converted, because a large integer would lose precision.
         Some(after) if after.total_cmp(&before).is_eq() => {}
         Some(after) => *value = T::from_f64(after),
         None => *reading = Reading::Absent(Absence::Unknown),
@@ -109,12 +110,12 @@ pub(super) fn amend<T: Number>(reading: &mut Reading<T>, judge: &dyn Fn(f64) -> 
 }
 
 impl<S> Access<S> {
-    /// The number; `None` where it is absent.
+    /// Returns the number, or `None` if it is absent.
     pub fn value(&self, sample: &S) -> Option<f64> {
         (self.read)(sample).ok()
     }
 
-    /// The same, and whether it was read behind `since_ms`, as of which it is known.
+    /// Returns the number, and `true` if it was read after `since_ms`.
     pub fn value_since(&self, sample: &S, since_ms: u64) -> Option<(f64, bool)> {
         let is_new = (self.earlier_ms)(sample).is_none_or(|read_ms| read_ms > since_ms);
         self.value(sample).map(|value| (value, is_new))

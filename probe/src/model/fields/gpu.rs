@@ -1,4 +1,4 @@
-//! The fields of a GPU, in the order in which lists show them.
+//! The fields of a GPU, in display order.
 
 use super::{
     Color, Field, Kind, Limit, MOST_FAN_PERCENT, Unit, Unwatched,
@@ -6,13 +6,13 @@ use super::{
 };
 use crate::model::GpuSample;
 
-/// An entry of a number that MIG devices have too.
+/// Makes an entry for a number that MIG devices also have.
 macro_rules! with_mig {
     ($outer:ident?.$part:ident, $($rest:tt)+) => { gpu!($outer?.$part, $($rest)+).mig(at!($outer?.$part)) };
     ($($part:ident).+, $($rest:tt)+) => { gpu!($($part).+, $($rest)+).mig(at!($($part).+)) };
 }
 
-/// What the hardware counts: a number of two moments.
+/// Makes an entry for a value that the hardware averages between two readings.
 macro_rules! counted {
     ($($entry:tt)+) => { with_mig!($($entry)+).unwatched(Unwatched::Averaged) };
 }
@@ -21,7 +21,7 @@ macro_rules! gpu {
     ($($entry:tt)+) => { field!(GpuSample, "", $($entry)+) };
 }
 
-/// Every number of a GPU.
+/// All fields of a GPU.
 pub const GPU_FIELDS: &[Field] = &[
     gpu!(utilization.gpu_percent, "GPU utilization", "Util", Unit::Percent)
         .help("Time in which at least one kernel ran; not how much of the GPU it used.")

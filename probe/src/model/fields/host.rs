@@ -1,4 +1,4 @@
-//! The fields of the machine around the GPUs.
+//! The fields of the machine around the GPUs, in display order.
 
 use super::{Color, Field, Kind, Limit, Unit, Unwatched, access::field};
 use crate::model::HostSample;
@@ -7,7 +7,7 @@ macro_rules! host {
     ($($entry:tt)+) => { field!(HostSample, "host.", $($entry)+).unwatched(Unwatched::Rarely) };
 }
 
-/// Every number of the machine. Their ids begin with `host.`, as their names in history do.
+/// All fields of the machine. Their IDs start with `host.`, like their names in the history.
 pub const HOST_FIELDS: &[Field<HostSample>] = &[
     host!(cpu.count, "CPU threads", "CPUs", Unit::Count)
         .help("Logical processors.")

@@ -1,4 +1,5 @@
-//! What is told as a metric and nothing more: of samples, of details, and of boards.
+//! Metrics that are not fields: numbers of samples, details and boards for Prometheus and
+//! dcgm-exporter only.
 
 use super::{
     Dcgm,
@@ -11,26 +12,25 @@ use crate::model::{Board, ConditionKind, GpuDetails, GpuSample, NvLink, Reading,
 /// One number of `S`, with its names for Prometheus and in dcgm-exporter.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric<S: 'static> {
-    /// The help text, a sentence.
     pub help: &'static str,
-    /// The unit of the number.
     pub unit: Unit,
     /// The way in which the number changes.
     pub kind: Kind,
-    /// Reads the number; `None` if it is absent.
     pub read: fn(&S) -> Option<f64>,
-    /// The name for Prometheus. Metrics of one name follow each other, and have one help and kind.
+    /// The name for Prometheus. Metrics with the same name are adjacent, and have the same help and
+    /// kind.
     pub prometheus: Option<&'static str>,
     /// The labels that distinguish metrics of the same name.
     pub labels: &'static [(&'static str, &'static str)],
     /// The names in dcgm-exporter.
     pub dcgm: Option<Dcgm>,
-    /// Whether a GPU that does not respond has it, too.
+    /// Whether the metric is also reported for a GPU that does not respond.
     pub outlasts_gpu: bool,
 }
 
-/// A family has a kind, a unit, a name for Prometheus and a help text. Each of its metrics has its
-/// labels, its names in dcgm-exporter if there are any, and `true` if it outlasts its GPU.
+/// Makes metrics from families. A family has a kind, a unit, a name for Prometheus and a help text.
+/// Each of its metrics has labels, names in dcgm-exporter, if any, and `true` if it outlasts its
+/// GPU.
 macro_rules! metrics {
     ($subject:ty; $(
         $kind:ident $unit:ident $prometheus:literal $help:expr;
@@ -58,13 +58,13 @@ const THROTTLED: &str = "Time in which the clocks were throttled for this reason
 
 const ECC: &str = "ECC errors since the driver was loaded (volatile) or over the lifetime of the GPU (aggregate).";
 
-/// What parts of a sample say together; dcgm-exporter alone has names for it.
+/// Metrics computed from several readings of a sample, which only dcgm-exporter has.
 pub const SAMPLE_METRICS: &[Metric<GpuSample>] = metrics! { GpuSample;
     Gauge Count "" "Device memory in use, as a share of what is not reserved.";
         [] ("DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_FB_USED_RATIO") used_share;
     State Count "" "What holds the clocks down, as NVML's bits.";
         [] ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS") event_reasons;
-        // An earlier name of the same.
+        // This is the former name of the same metric.
         [] ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS") event_reasons;
     Gauge BytesPerSecond "" "Traffic over all NVLinks, in both directions.";
         [] ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND")
@@ -73,7 +73,7 @@ pub const SAMPLE_METRICS: &[Metric<GpuSample>] = metrics! { GpuSample;
         [] ("DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_XID_ERROR") |it| Some(newest_xid(it)), true;
 };
 
-/// What changes slowly: settings, errors and links.
+/// Metrics of slowly changing readings: settings, errors and links.
 pub const DETAIL_METRICS: &[Metric<GpuDetails>] = metrics! { GpuDetails;
     State Count "gpumon_gpu_persistence_mode" "Whether persistence mode is enabled.";
         [] ("DCGM_FI_DEV_PERSISTENCE_MODE", "DCGM_FI_DEV_GPU_PERSISTENCE_MODE")
@@ -202,7 +202,7 @@ pub const DETAIL_METRICS: &[Metric<GpuDetails>] = metrics! { GpuDetails;
             |it| part(&it.recovery_action, |action| f64::from(*action as u8));
 };
 
-/// What never changes.
+/// Metrics of constant properties.
 pub const BOARD_METRICS: &[Metric<Board>] = metrics! { Board;
     Gauge Watts "gpumon_gpu_power_limit_default_watts"
         "The power limit after a reset of the driver.";
@@ -298,13 +298,13 @@ fn spare(details: &GpuDetails, read: fn(&SpareRows) -> u32) -> Option<f64> {
     Some(read(details.remapped_rows.value()?.spare.as_ref()?).into())
 }
 
-/// How many are so; `None` where there are none at all.
+/// Returns the number of links for which `is_so` is true, or `None` if the GPU has no links.
 fn links(details: &GpuDetails, is_so: fn(&NvLink) -> bool) -> Option<f64> {
     let links = details.nvlinks.value().filter(|links| !links.is_empty())?;
     Some(links.iter().filter(|link| is_so(link)).count() as f64)
 }
 
-/// Added up over those that count them; `None` where none does.
+/// Returns the sum over all links that have the counter, or `None` if no link has it.
 fn link_errors(details: &GpuDetails, read: fn(&NvLink) -> &Reading<u64>) -> Option<f64> {
     details
         .nvlinks

@@ -1,8 +1,8 @@
-//! The catalogue of fields: every number of a sample, described once.
+//! The catalogue of fields: the description of every number in a sample.
 //!
-//! History, `--csv`, `/metrics`, `gpumon top`, the sanity checks, the page's charts and the
-//! reference page read it. A new number is its place in the sample, the driver's call that fills
-//! it, and an entry here; `make types` writes what is generated from it.
+//! The catalogue is used by the history, `--csv`, `/metrics`, `gpumon top`, the sanity checks, the
+//! page's charts and the reference page. A new number needs a field in the sample, the driver call
+//! that fills it, and an entry here; `make types` writes the generated files.
 
 mod access;
 mod gpu;
@@ -16,7 +16,7 @@ pub use gpu::GPU_FIELDS;
 pub use host::HOST_FIELDS;
 pub use metrics::{BOARD_METRICS, DETAIL_METRICS, Metric, SAMPLE_METRICS};
 
-/// The few that an overview of all GPUs shows, in its order. Every client gets their history.
+/// The fields in an overview of all GPUs, in display order. Every client receives their history.
 pub const OVERVIEW: [&str; 4] = [
     "utilization.gpu_percent",
     "memory.used_bytes",
@@ -24,8 +24,8 @@ pub const OVERVIEW: [&str; 4] = [
     "temperature.gpu_celsius",
 ];
 
-/// The charts of a dashboard by name, with their titles, in their order. Fields name the one that
-/// they are a line of; `mig` has those of MIG devices.
+/// The names and titles of all charts, in display order. Each field names the chart that shows it;
+/// `mig` shows those of MIG devices.
 pub const CHARTS: [(&str, &str); 15] = [
     ("activity", "Activity"),
     ("memory", "Memory"),
@@ -44,151 +44,150 @@ pub const CHARTS: [(&str, &str); 15] = [
     ("network", "Network"),
 ];
 
-/// No link of a GPU moves 10 TB in a second.
+/// The maximum plausible rate of a GPU's links, 10 TB per second.
 pub(crate) const MOST_BYTES_PER_SECOND: f64 = 1e13;
 
-/// NVML's fan speed is a share of the speed at the tolerated noise, and may exceed it.
+/// The maximum plausible fan speed. NVML reports the share of the speed at the tolerated noise
+/// level, which fans may exceed.
 pub(crate) const MOST_FAN_PERCENT: f64 = 200.0;
 
-/// One number of `S`, and all that is said of it anywhere.
+/// The description of one number of `S`.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<S: 'static = GpuSample> {
-    /// The path in the sample's JSON, joined by dots; it ends in the unit. History frames and CSV
-    /// columns have it.
+    /// The path in the sample's JSON, joined by dots, which ends with the unit. The ID is also used
+    /// in history frames and CSV columns.
     pub id: &'static str,
-    /// What it is called where it stands alone.
+    /// The name in running text and headings.
     pub label: &'static str,
-    /// The same in seven columns at most, as above those of a table.
+    /// A name of at most seven characters, for table columns.
     pub short_label: &'static str,
-    /// One sentence: what it is, and what it is not.
+    /// A sentence that defines the field.
     pub help: &'static str,
-    /// What it is counted in.
     pub unit: Unit,
-    /// How it moves.
     pub kind: Kind,
-    /// How often it is read while nobody watches.
+    /// How often the field is read while nobody watches.
     pub unwatched: Unwatched,
-    /// The least and the largest value that can be; a reading outside is unknown.
+    /// The smallest and the largest plausible value. A reading outside of this range is treated as
+    /// unknown.
     pub range: (f64, f64),
-    /// How it is reached in a sample.
+    /// Functions that read and correct the value in a sample.
     pub access: Access<S>,
-    /// The same of a MIG device.
+    /// The same functions for a MIG device, if MIG devices have the field.
     pub mig: Option<Access<MigSample>>,
-    /// Its name for Prometheus, in whose base units it is told there.
+    /// The name of the Prometheus metric, whose values are in Prometheus' base units.
     pub prometheus: Option<&'static str>,
-    /// The same of a MIG device.
+    /// The name of the Prometheus metric for MIG devices.
     pub prometheus_mig: Option<&'static str>,
-    /// Its names in dcgm-exporter.
+    /// The names in dcgm-exporter.
     pub dcgm: Option<Dcgm>,
-    /// Its name in OpenTelemetry's semantic conventions.
+    /// The name in OpenTelemetry's semantic conventions.
     pub otel: Option<&'static str>,
-    /// How it is drawn over time without being asked.
+    /// The chart that shows the field by default.
     pub chart: Option<Chart>,
-    /// What it is out of.
+    /// The limit that the value is compared with.
     pub limit: Option<Limit>,
-    /// From which percentages of its limit on it counts as moderate, and as heavy, unless a
-    /// terminal's settings say otherwise; a temperature's limit is that of the slowdown.
+    /// The percentages of the limit from which the value counts as moderate and as heavy, unless
+    /// the settings of the terminal change them. The limit of a temperature is the slowdown
+    /// temperature.
     pub load: Option<[u32; 2]>,
-    /// Whether `--csv` has it without being asked.
+    /// Whether `--csv` shows the field by default.
     pub in_csv: bool,
 }
 
-/// What a number is counted in.
+/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// 0 to 100.
+    /// A share from 0 to 100.
     Percent,
-    /// Of memory, shown in powers of 1024.
+    /// An amount of memory, shown in powers of 1024.
     Bytes,
-    /// Of power.
     Watts,
-    /// Of energy.
     Joules,
-    /// Degrees.
     Celsius,
-    /// Degrees between two temperatures.
+    /// A difference between two temperatures.
     CelsiusDifference,
-    /// Of a clock.
     Megahertz,
-    /// Over a link, a disk or a network.
+    /// The rate of a link, a disk or a network.
     BytesPerSecond,
-    /// Of time.
     Seconds,
-    /// A number of things, or a state that is a number.
+    /// A number of items, or a state in the form of a number.
     Count,
 }
 
-/// How a number moves.
+/// The way in which a number changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Up and down.
+    /// A value that rises and falls.
     Gauge,
-    /// Up, until what counts it starts anew.
+    /// A value that only rises, until the counter is reset.
     Counter,
-    /// Among few values that stand for something.
+    /// One of a few values that represent states.
     State,
 }
 
-/// How often a number is read while nobody watches. Who watches gets all numbers with every sample.
+/// How often a number is read while nobody watches. Clients that watch receive all numbers with
+/// every sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unwatched {
-    /// With every sample, too.
+    /// The number is read with every sample, as while somebody watches.
     EverySample,
-    /// Every ten seconds, those of the host every five, as they are then.
+    /// The current value is read every ten seconds, or every five seconds for the host.
     Rarely,
-    /// The same, as an average since it was read before.
+    /// The average since the previous reading is read every ten seconds, or every five seconds for
+    /// the host.
     Averaged,
 }
 
-/// Names in dcgm-exporter.
+/// The names of a metric in dcgm-exporter.
 #[derive(Debug, Clone, Copy)]
 pub struct Dcgm {
-    /// Until 4.8, in DCGM's own units: percent, MHz, MiB, mJ and nanoseconds, but shares from 0 to
-    /// 1 where the name begins with `DCGM_FI_PROF_`.
+    /// The name until version 4.8, with values in DCGM's own units: percent, MHz, MiB, mJ and
+    /// nanoseconds, but shares from 0 to 1 if the name starts with `DCGM_FI_PROF_`.
     pub name: &'static str,
-    /// Since 4.9, in Prometheus' base units where it is another one.
+    /// The name since version 4.9. If it differs from the former name, values are in Prometheus'
+    /// base units.
     pub renamed: &'static str,
 }
 
-/// How a number is drawn over time.
+/// The line of a number in a chart.
 #[derive(Debug, Clone, Copy)]
 pub struct Chart {
-    /// What settings of `gpumon top` call it.
+    /// The name in the settings of `gpumon top`.
     pub key: &'static str,
-    /// The chart that it is a line of, one of [`CHARTS`].
+    /// The name of the chart, one of [`CHARTS`].
     pub name: &'static str,
-    /// What its line is called in that chart.
+    /// The label of the line.
     pub line: &'static str,
-    /// The line's color there.
+    /// The color of the line.
     pub color: Color,
 }
 
-/// The color of a line.
+/// The color of a chart's line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Color {
-    /// That of utilization everywhere.
+    /// The color of utilization in all views.
     Utilization,
-    /// That of memory everywhere.
+    /// The color of memory in all views.
     Memory,
-    /// That of power everywhere.
+    /// The color of power in all views.
     Power,
-    /// That of temperature everywhere.
+    /// The color of temperature in all views.
     Temperature,
-    /// One of those that tell the lines of a chart apart.
+    /// One of the numbered colors that distinguish the lines of a chart.
     Line(u8),
 }
 
-/// What a number is out of.
+/// The limit that a number is compared with.
 #[derive(Debug, Clone, Copy)]
 pub enum Limit {
-    /// The field of this id, of the same sample.
+    /// The field with this ID in the same sample.
     Field(&'static str),
-    /// What the board can do.
+    /// A property of the board.
     Board(fn(&Gpu) -> Option<f64>),
 }
 
 impl Unit {
-    /// The least and the largest value that can be of this unit where an entry says nothing else.
+    /// Returns the default range of plausible values for the unit.
     const fn range(self) -> (f64, f64) {
         match self {
             Self::Percent => (0.0, 100.0),
@@ -199,7 +198,7 @@ impl Unit {
         }
     }
 
-    /// The value in Prometheus' base units: a share from 0 to 1, and hertz.
+    /// Converts a value to Prometheus' base units: a share from 0 to 1, and hertz.
     pub fn base(self, value: f64) -> f64 {
         match self {
             Self::Percent => value / 100.0,
@@ -210,7 +209,8 @@ impl Unit {
 }
 
 impl Dcgm {
-    /// Names with one alone if it was kept, and no names for a number that dcgm-exporter lacks.
+    /// Makes the pair of names from two names, or from one that was never changed. Returns `None`
+    /// for a number that dcgm-exporter lacks.
     const fn from_names(names: &[&'static str]) -> Option<Self> {
         match *names {
             [name] => Some(Self {
@@ -222,14 +222,14 @@ impl Dcgm {
         }
     }
 
-    /// The value in DCGM's own units.
+    /// Converts a value to DCGM's own units.
     pub fn value(&self, unit: Unit, value: f64) -> f64 {
         match unit {
             Unit::Percent if self.name.starts_with("DCGM_FI_PROF_") => value / 100.0,
             Unit::Bytes => (value / f64::from(1 << 20)).floor(),
             Unit::Joules => value * 1e3,
             Unit::Seconds => (value * 1e9).round(),
-            // Thousands of KiB.
+            // The unit is thousands of KiB.
             Unit::BytesPerSecond if self.name.starts_with("DCGM_FI_DEV_") => {
                 (value / 1024e3).floor()
             }
@@ -237,7 +237,7 @@ impl Dcgm {
         }
     }
 
-    /// The value under the name that it has since 4.9.
+    /// Converts a value to the unit of the name since version 4.9.
     pub fn renamed_value(&self, unit: Unit, value: f64) -> f64 {
         if self.name == self.renamed {
             self.value(unit, value)
@@ -372,8 +372,8 @@ impl<S> Field<S> {
 }
 
 impl<S> Field<S> {
-    /// What the number is out of in this sample; `None` where that is not known. `fields` are those
-    /// of the same kind of sample, and `gpu` is the board.
+    /// Returns the limit in this sample, or `None` if it is not known. `fields` are the fields of
+    /// this kind of sample, and `gpu` has the properties of the board.
     pub fn limit_value(&self, fields: &[Self], sample: &S, gpu: Option<&Gpu>) -> Option<f64> {
         match self.limit? {
             Limit::Field(id) => fields
@@ -386,12 +386,12 @@ impl<S> Field<S> {
     }
 }
 
-/// Those of these fields that are drawn over time without being asked.
+/// Returns the fields that charts show by default.
 pub fn charted<S>(fields: &'static [Field<S>]) -> impl Iterator<Item = &'static Field<S>> + Clone {
     fields.iter().filter(|field| field.chart.is_some())
 }
 
-/// The fields of [`OVERVIEW`].
+/// Returns the fields of [`OVERVIEW`].
 pub fn overview() -> impl Iterator<Item = &'static Field> {
     OVERVIEW
         .iter()

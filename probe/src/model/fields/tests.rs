@@ -9,10 +9,10 @@ use crate::{
     model::{Absence, MigInstance, Reading, ThrottleReason},
 };
 
-/// What is no number, or not one of its own.
+/// The parts of a sample that are not numbers, or are described elsewhere.
 const OTHERS: [&str; 3] = ["throttle_reasons", "mig_devices", "processes"];
 
-/// The paths of everything in a sample's JSON that is absent.
+/// Collects the paths of all absent readings in a sample's JSON.
 fn absent(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     let Value::Object(parts) = value else { return };
     if parts.contains_key("absent") {
@@ -39,7 +39,7 @@ fn ids<S>(fields: &[Field<S>]) -> BTreeSet<String> {
 fn gpu() -> GpuSample {
     let mut gpu = GpuSample::absent(0, None, 1, crate::model::Health::Ok, &Absence::NotSupported);
     gpu.activity = Reading::Now(examples::activity(1.0, 1.0));
-    // These are left out of JSON if they are not supported.
+    // These readings are omitted from JSON if they are not supported.
     gpu.utilization.media_percent = Reading::Now(1.0);
     (gpu.memory.gtt_total_bytes, gpu.memory.gtt_used_bytes) = (Reading::Now(1), Reading::Now(1));
     gpu.temperature.junction_celsius = Reading::Now(1.0);

@@ -1,7 +1,8 @@
-//! How a reading is decoded: its form is told at sight.
+//! Decoding of readings, which recognizes the form of a reading by its first key.
 //!
-//! What serde derives for an untagged enum copies every value, and tries one form after the other.
-//! A server that takes in lines of a thousand readings would spend most of its time on that.
+//! The code that serde derives for an untagged enum copies every value, and tries one form after
+//! the other. A server that receives lines with a thousand readings would spend most of its time on
+//! that.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -23,7 +24,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Reading<T> {
 
 struct ReadingVisitor<T>(PhantomData<T>);
 
-/// A bare value: whatever is no object, or an object whose first key belongs to no other form.
+/// Visits a plain value: a value that is not an object, or an object whose first key belongs to no
+/// other form.
 macro_rules! visit_bare {
     ($($visit:ident: $type:ty),*) => {$(
         fn $visit<E: Error>(self, value: $type) -> Result<Self::Value, E> {
@@ -71,7 +73,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadingVisitor<T> {
     }
 }
 
-/// The rest of `{"value": …, "at_ms": …}`, whose first key was read.
+/// Reads the rest of `{"value": …, "at_ms": …}` after its first key.
 fn earlier<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     first: Key,
     mut map: A,
@@ -93,8 +95,8 @@ fn earlier<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     })
 }
 
-/// A key of an object, as far as it tells the forms apart. No value that is an object begins with
-/// one of these.
+/// A key that distinguishes the forms of a reading. No type of value is an object that starts with
+/// one of the named keys.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 enum Key {
@@ -104,7 +106,7 @@ enum Key {
     Other(String),
 }
 
-/// An object whose first key was taken out to look at it.
+/// An object whose first key has already been read.
 struct WithFirst<A> {
     first: Option<Cow<'static, str>>,
     rest: A,

@@ -1,4 +1,4 @@
-//! A reading: a value with its time, or the reason why there is none.
+//! Readings: a value with its time, or the reason for its absence.
 
 mod decode;
 
@@ -8,60 +8,63 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// What was read of one quantity. Never a made-up 0: what is absent says why.
+/// The reading of one quantity: a value, or the reason for its absence. A missing value is never
+/// replaced by 0.
 ///
-/// In JSON a fresh value stands bare (`64`), one that was read earlier than the sample around it
-/// carries its time (`{"value": 64, "at_ms": 1763630000000}`), and an absent one its reason
-/// (`{"absent": "not_supported"}`).
+/// In JSON, a value read at the time of its sample is plain (`64`), an older value has its time
+/// (`{"value": 64, "at_ms": 1763630000000}`), and a missing value has the reason (`{"absent":
+/// "not_supported"}`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(untagged)]
 pub enum Reading<T> {
-    /// Read earlier than the sample it stands in (slow lane, or the last known value).
+    /// A value that was read before its sample, because it is read less often or is the last known
+    /// value.
     Earlier {
-        /// What was read.
+        /// The value that was read.
         value: T,
-        /// When.
+        /// The time at which the value was read.
         at_ms: u64,
     },
-    /// Not there, and why.
+    /// No value, with the reason.
     Absent(Absence),
-    /// Read at the `at_ms` of the GPU or host sample it stands in.
+    /// A value that was read at the `at_ms` of the GPU or host sample that contains it.
     Now(T),
 }
 
-/// Why a reading is not there.
+/// The reason why a reading has no value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "absent", rename_all = "snake_case")]
 pub enum Absence {
-    /// This device or driver does not have it (`NVML_ERROR_NOT_SUPPORTED`, or the symbol is not in
-    /// the library).
+    /// The device or driver does not support the reading (`NVML_ERROR_NOT_SUPPORTED`, or the symbol
+    /// is not in the library).
     NotSupported,
-    /// The driver has it, but not for this user (`NVML_ERROR_NO_PERMISSION`).
+    /// The driver does not allow this user to read the value (`NVML_ERROR_NO_PERMISSION`).
     NoPermission,
     /// The GPU has fallen off the bus (`NVML_ERROR_GPU_IS_LOST`).
     GpuLost,
-    /// The system has switched the GPU off to save power, and asking would wake it.
+    /// The system has switched the GPU off to save power, and reading the value would wake it.
     Asleep,
-    /// The driver was asked and has not answered yet.
+    /// The driver has not answered the call yet.
     NoAnswer,
-    /// It is being looked up, and has not been found yet. A process whose files do not answer stays
-    /// so.
+    /// The value is still being determined. This remains the reason if the files of a process
+    /// cannot be read.
     NotReadYet,
-    /// It needs two samples, and this is the first.
+    /// The value needs two samples, and this is the first.
     WarmingUp,
-    /// The driver lists it but does not know the value (NVML's "not available" markers).
+    /// The driver lists the reading, but does not know the value (NVML's "not available" values).
     Unknown,
-    /// `/proc` does not have the process: it has ended, or runs in another PID namespace.
+    /// The process is not in `/proc`: it has ended, or runs in another PID namespace.
     NotInProc,
-    /// The process has ended, though the driver lists it; also where nobody has waited for it (a
-    /// zombie).
+    /// The process has ended, although the driver still lists it, or is a zombie, for which its
+    /// parent has not waited.
     Ended,
-    /// It belongs to another user and is kept from view.
+    /// The value belongs to another user and is hidden.
     Hidden,
-    /// The hardware has reported a fatal error, after which the driver's numbers mean nothing
-    /// until a reset.
+    /// The hardware has reported a fatal error, after which the driver's values are invalid until a
+    /// reset.
     Distrusted,
-    /// The machine is read by nvidia-smi's CSV, which does not have it; gpumon there would.
+    /// The machine is read through nvidia-smi's CSV, which does not contain the value; gpumon on
+    /// that machine would report it.
     NeedsGpumon,
     /// The driver failed with this `nvmlReturn_t`.
     DriverError {
@@ -84,7 +87,7 @@ impl<T> Reading<T> {
         Self::NOT_SUPPORTED
     }
 
-    /// The value, however old; `None` where there is none.
+    /// Returns the value, however old, or `None` if it is absent.
     pub fn value(&self) -> Option<&T> {
         match self {
             Self::Now(value) | Self::Earlier { value, .. } => Some(value),
@@ -92,7 +95,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to the value, or `None` if it is absent.
     pub fn value_mut(&mut self) -> Option<&mut T> {
         match self {
             Self::Now(value) | Self::Earlier { value, .. } => Some(value),
@@ -100,7 +103,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// Why there is no value; `None` where there is one.
+    /// Returns the reason for the absence, or `None` if there is a value.
     pub fn absence(&self) -> Option<&Absence> {
         match self {
             Self::Absent(reason) => Some(reason),
@@ -108,7 +111,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// When it was read, where it stands in a sample of this time.
+    /// Returns the time of the reading, given the time of the sample that contains it.
     pub fn read_at_ms(&self, sample_at_ms: u64) -> u64 {
         match self {
             Self::Earlier { at_ms, .. } => *at_ms,
@@ -116,7 +119,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// When it was read, where that was for an earlier sample.
+    /// Returns the time of the reading if it is older than its sample.
     pub fn earlier_ms(&self) -> Option<u64> {
         match self {
             Self::Earlier { at_ms, .. } => Some(*at_ms),
@@ -124,8 +127,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same reading, to be shown in a later sample: a fresh value gets the time at which it was
-    /// read.
+    /// Returns the reading for use in a later sample: a value without a time gets the time `at_ms`.
     #[must_use]
     pub fn dated(self, at_ms: u64) -> Self {
         match self {
@@ -134,7 +136,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same reading in another unit or shape.
+    /// Converts the value to another unit or type.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
         match self {
             Self::Now(value) => Reading::Now(change(value)),
@@ -147,9 +149,9 @@ impl<T> Reading<T> {
     }
 }
 
-/// Of which nothing may be known.
+/// Types whose readings can all be absent.
 pub(crate) trait Absent {
-    /// All readings of it absent, for one reason.
+    /// Returns a value whose readings are all absent for the given reason.
     fn absent(reason: &Absence) -> Self;
 }
 
@@ -159,8 +161,9 @@ impl<T> Absent for Reading<T> {
     }
 }
 
-/// Makes structures of readings [`Absent`], by their fields; or makes one that has other fields,
-/// too. Fields behind a semicolon are those that most hardware lacks.
+/// Implements [`Absent`] for structures of readings, given their fields, or makes a value that also
+/// has other fields. Fields after a semicolon are always "not supported", because most hardware
+/// lacks them.
 macro_rules! absent {
     ($($type:ident { $($field:ident),+ $(; $($lacking:ident),+)? })+) => {$(
         impl $crate::model::Absent for $type {
@@ -186,7 +189,7 @@ impl<T> From<Result<T, Absence>> for Reading<T> {
 }
 
 impl fmt::Display for Absence {
-    /// The reason in words, as a person reads it.
+    /// Writes the reason in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSupported => f.write_str("not on this board or driver"),
@@ -286,7 +289,7 @@ mod tests {
         let state =
             serde_json::from_str::<Reading<super::super::NvLinkRemote>>(r#""switch""#).unwrap();
         assert_eq!(state, Reading::Now(super::super::NvLinkRemote::Switch));
-        // Through a value in memory, too.
+        // The reading is also decoded from a value in memory.
         let in_memory = serde_json::json!({"value": 3, "at_ms": 5});
         assert_eq!(
             serde_json::from_value::<Reading<u8>>(in_memory).unwrap(),

@@ -1,4 +1,4 @@
-//! The machine around the GPUs at one moment.
+//! The readings of the machine around the GPUs at one time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,66 +6,66 @@ use ts_rs::TS;
 
 use crate::model::{Absence, Reading, absent};
 
-/// The machine at one moment.
+/// The readings of the machine at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct HostSample {
-    /// When these readings were taken.
+    /// The time of these readings.
     pub at_ms: u64,
-    /// Processors.
+    /// Readings of the processors.
     pub cpu: CpuSample,
-    /// Host memory.
+    /// Readings of host memory.
     pub memory: RamSample,
-    /// Swap space; a total of 0 means that the machine has none.
+    /// Readings of swap space; the total is 0 if the machine has none.
     pub swap: RamSample,
-    /// All disks together.
+    /// The sum of all disks.
     pub disk: DiskSample,
-    /// All network cards together; loopback is left out.
+    /// The sum of all network cards, without the loopback interface.
     pub network: NetworkSample,
 }
 
-/// Processors.
+/// Readings of the processors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct CpuSample {
-    /// Logical processors.
+    /// Number of logical processors.
     pub count: Reading<u32>,
-    /// Busy share of all of them since the sample before, 0 to 100.
+    /// Busy share of all processors since the previous sample, 0 to 100.
     pub busy_percent: Reading<f64>,
-    /// Load average over one minute: threads that run, can run, or wait for a disk.
+    /// Load average over one minute: the number of threads that run, can run, or wait for a disk.
     pub load_1m: Reading<f64>,
 }
 
-/// Host memory or swap space.
+/// Readings of host memory or swap space.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RamSample {
-    /// All of it.
+    /// The size of the memory.
     pub total_bytes: Reading<u64>,
-    /// What programs hold; caches that can be given back are not counted.
+    /// Memory in use by programs, without caches that can be freed.
     pub used_bytes: Reading<u64>,
 }
 
-/// Bytes since boot, and the rates that `derive` makes of two samples.
+/// Data read and written since boot, and the rates between two samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct DiskSample {
-    /// Counter.
+    /// Counter of data read, in bytes.
     pub read_bytes_total: Reading<u64>,
-    /// Counter.
+    /// Counter of data written, in bytes.
     pub written_bytes_total: Reading<u64>,
-    /// Rate since the sample before.
+    /// Read rate since the previous sample.
     pub read_bytes_per_second: Reading<f64>,
-    /// Rate since the sample before.
+    /// Write rate since the previous sample.
     pub written_bytes_per_second: Reading<f64>,
 }
 
-/// Bytes since boot, and the rates that `derive` makes of two samples.
+/// Data received and sent since boot, and the rates between two samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct NetworkSample {
-    /// Counter.
+    /// Counter of data received, in bytes.
     pub received_bytes_total: Reading<u64>,
-    /// Counter.
+    /// Counter of data sent, in bytes.
     pub sent_bytes_total: Reading<u64>,
-    /// Rate since the sample before.
+    /// Receive rate since the previous sample.
     pub received_bytes_per_second: Reading<f64>,
-    /// Rate since the sample before.
+    /// Send rate since the previous sample.
     pub sent_bytes_per_second: Reading<f64>,
 }
 
@@ -77,7 +77,7 @@ absent! {
 }
 
 impl HostSample {
-    /// A machine of which nothing is known, for one reason.
+    /// Returns a sample whose readings are all absent for the given reason.
     pub fn absent(at_ms: u64, reason: &Absence) -> Self {
         absent!(reason; Self { at_ms }; cpu, memory, swap, disk, network)
     }

@@ -1,4 +1,4 @@
-//! What was read at one moment.
+//! Samples: the readings of one time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,122 +15,121 @@ mod throttle;
 pub use host::{CpuSample, DiskSample, HostSample, NetworkSample, RamSample};
 pub use throttle::{REASONS, ReasonInfo, ThrottleCause, ThrottleReason};
 
-/// All GPUs and the host at one moment.
+/// The readings of all GPUs and the host at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Sample {
-    /// Counts up by one from 0 for each sample of a collector; a gap tells a reader how many it
-    /// missed.
+    /// The number of the sample, counted from 0 by each collector. A gap shows how many samples a
+    /// reader missed.
     pub seq: u64,
-    /// When the sample was put together.
+    /// The time at which the sample was completed.
     pub at_ms: u64,
-    /// The time between samples that the collector aims at.
+    /// The interval between samples that the collector aims at.
     pub interval_ms: u32,
-    /// Every GPU of the inventory, in its order, also those that are lost or hung.
+    /// All GPUs of the inventory in its order, including those that are lost or hung.
     pub gpus: Vec<GpuSample>,
-    /// The machine around them.
+    /// The readings of the machine around the GPUs.
     pub host: HostSample,
 }
 
-/// One GPU at one moment.
+/// The readings of one GPU at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuSample {
-    /// NVML's index.
+    /// NVML's index of the GPU.
     pub index: u32,
-    /// Its UUID, where the driver has told it.
+    /// The GPU's UUID, if the driver reports it.
     pub uuid: Option<String>,
-    /// When these readings were taken. Older than the sample's own time where the GPU did not
-    /// answer in time.
+    /// The time of these readings. Older than the time of the sample if the GPU did not answer in
+    /// time.
     pub at_ms: u64,
-    /// Whether it answers.
+    /// Whether the GPU answers, and if not, why.
     pub health: Health,
-    /// Shares of the last sampling period (`nvmlDeviceGetUtilizationRates` and its relatives).
+    /// Utilization in the last sampling period (`nvmlDeviceGetUtilizationRates` and similar calls).
     pub utilization: Utilization,
-    /// What the parts of the GPU do, where the hardware counts it; not supported before Hopper.
+    /// Activity of the GPU's units from hardware counters; not supported before Hopper.
     pub activity: Reading<Activity>,
     /// Device memory (`nvmlDeviceGetMemoryInfo_v2`).
     pub memory: MemorySample,
-    /// The kind of its memory; left out of JSON for device memory.
+    /// The kind of the memory. Omitted for device memory.
     #[serde(default, skip_serializing_if = "MemoryKind::is_device")]
     #[ts(optional, as = "Option<MemoryKind>")]
     pub memory_kind: MemoryKind,
-    /// Electrical power.
+    /// Electrical power of the board.
     pub power: Power,
-    /// Temperatures.
+    /// Temperatures of the GPU and its memory.
     pub temperature: Temperature,
-    /// Clock frequencies.
+    /// Clock frequencies of the GPU.
     pub clocks: Clocks,
-    /// P-state, 0 (fastest) to 15 (`nvmlDeviceGetPerformanceState`).
+    /// P-state, from 0 (fastest) to 15 (`nvmlDeviceGetPerformanceState`).
     pub performance_state: Reading<u8>,
-    /// What holds the clocks down just now; empty when nothing does
+    /// The reasons for reduced clocks; empty if there are none
     /// (`nvmlDeviceGetCurrentClocksEventReasons`).
     pub throttle_reasons: Reading<Vec<ThrottleReason>>,
-    /// The PCIe link as it runs now.
+    /// The current state of the PCIe link.
     pub pcie: PcieLink,
-    /// All NVLinks together.
+    /// The sum of all NVLinks.
     pub nvlink: NvLinks,
-    /// The fastest fan's speed, in percent of its full speed (`nvmlDeviceGetFanSpeed`). A board
-    /// that the chassis cools has none.
+    /// The speed of the fastest fan, in percent of its full speed (`nvmlDeviceGetFanSpeed`). Boards
+    /// that are cooled by the chassis have no fan.
     pub fan_percent: Reading<f64>,
-    /// Its MIG devices, in NVML's order; empty where MIG is off, not supported where there is no
-    /// MIG.
+    /// The MIG devices in NVML's order; empty if MIG is off, not supported if the GPU has no MIG.
     pub mig_devices: Reading<Vec<MigSample>>,
-    /// The processes that hold the GPU, by PID. Where there are too many for one sample, those with
-    /// the most memory.
+    /// The processes that use the GPU, by PID. If there are too many for one sample, those with the
+    /// most memory.
     pub processes: Reading<Vec<Process>>,
-    /// How many more hold it and are left out of `processes`, so that sums over the list are not
-    /// those of the GPU; left out of JSON where it is 0.
+    /// The number of processes that are omitted from `processes`, so that sums over the list are
+    /// too small. Omitted if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[ts(optional, as = "Option<u32>")]
     pub processes_omitted: u32,
-    /// Memory in use that no listed process holds, in bytes. It is present only if the driver is
-    /// read in a PID namespace other than the machine's first one, such as a container's, where
-    /// processes of other namespaces are not visible. Left out of JSON otherwise.
+    /// Memory in use that belongs to no listed process, in bytes. Present only if the driver is
+    /// read in a PID namespace other than the machine's first, such as a container's, where
+    /// processes of other namespaces are not visible. Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub unlisted_memory_bytes: Option<u64>,
-    /// To whom a scheduler has given it as a whole, also where none of their processes is on it;
-    /// several, where it is shared. Left out of JSON where that is not known, or it is nobody.
+    /// The jobs or pods to which a scheduler has allocated the whole GPU, whether or not their
+    /// processes use it. There are several if the GPU is shared. Omitted if none is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(optional, as = "Option<Vec<Allocation>>")]
     pub allocated_to: Vec<Allocation>,
-    /// What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the
-    /// list when it is over.
+    /// The conditions of the GPU, the most severe first. A condition is removed from the list when
+    /// it ends.
     #[serde(default)]
     pub conditions: Vec<Condition>,
 }
 
-/// Whether a GPU answers.
+/// Whether a GPU answers, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Health {
-    /// It does.
+    /// The GPU answers all calls.
     Ok,
-    /// A laptop's GPU that the system has switched off to save power. Asking the driver would wake
-    /// it, so it is not asked (sysfs `power/runtime_status`).
+    /// The system has switched off a laptop's GPU to save power (sysfs `power/runtime_status`). The
+    /// driver is not called, because a call would wake the GPU.
     Asleep {
-        /// When that was first seen.
+        /// The time at which this state was first seen.
         since_ms: u64,
     },
-    /// A call to the driver has not come back; the readings are the last known.
+    /// A call to the driver has not returned. The readings are the last known values.
     Hung {
-        /// When the call began.
+        /// The time at which the call started.
         since_ms: u64,
     },
-    /// The driver says that it has fallen off the bus.
+    /// The driver reports that the GPU has fallen off the bus.
     Lost {
-        /// When that was first seen.
+        /// The time at which this state was first seen.
         since_ms: u64,
     },
-    /// The driver refuses to open it, or fails every call about it.
+    /// The driver refuses to open the GPU, or fails every call for it.
     Failed {
-        /// When that was first seen.
+        /// The time at which this state was first seen.
         since_ms: u64,
-        /// The reason why its readings are absent.
+        /// The reason why the readings are absent.
         reason: Absence,
         /// The meaning of the driver's code, as a clause; empty if there is no explanation.
         #[serde(default)]
         meaning: String,
-        /// What to do about it, as a clause; empty if there is no advice.
+        /// The remedy, as a clause; empty if there is no advice.
         #[serde(default)]
         advice: String,
     },
@@ -145,7 +144,7 @@ tagged!(Health by "state" {
 });
 
 impl Health {
-    /// Its state in a word, as it is in JSON.
+    /// Returns the name of the state in JSON.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -157,24 +156,24 @@ impl Health {
     }
 }
 
-/// Shares of the last sampling period, which the driver makes 1/6 s to 1 s long.
+/// Utilization in the last sampling period, whose length of 1/6 s to 1 s depends on the driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Utilization {
-    /// Time in which at least one kernel ran. It does not tell how much of the GPU that kernel
+    /// Share of time in which at least one kernel ran, regardless of how much of the GPU the kernel
     /// used.
     pub gpu_percent: Reading<f64>,
-    /// Time in which device memory was read or written.
+    /// Share of time in which device memory was read or written.
     pub memory_percent: Reading<f64>,
-    /// Video encoder (`nvmlDeviceGetEncoderUtilization`).
+    /// Utilization of the video encoder (`nvmlDeviceGetEncoderUtilization`).
     pub encoder_percent: Reading<f64>,
-    /// Video decoder (`nvmlDeviceGetDecoderUtilization`).
+    /// Utilization of the video decoder (`nvmlDeviceGetDecoderUtilization`).
     pub decoder_percent: Reading<f64>,
-    /// JPEG decoder (`nvmlDeviceGetJpgUtilization`).
+    /// Utilization of the JPEG decoder (`nvmlDeviceGetJpgUtilization`).
     pub jpeg_percent: Reading<f64>,
-    /// Optical flow accelerator (`nvmlDeviceGetOfaUtilization`).
+    /// Utilization of the optical flow accelerator (`nvmlDeviceGetOfaUtilization`).
     pub ofa_percent: Reading<f64>,
-    /// Video and JPEG engines together (AMD: `average_mm_activity`, `vcn_busy_percent`).
-    /// Left out of JSON if not supported.
+    /// Utilization of the video and JPEG engines together (AMD: `average_mm_activity`,
+    /// `vcn_busy_percent`). Omitted if not supported.
     #[serde(
         default = "Reading::<f64>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
@@ -184,7 +183,7 @@ pub struct Utilization {
 }
 
 impl Utilization {
-    /// Returns the shares of the engines for video and images.
+    /// Returns the utilization of the engines for video and images.
     pub fn engines(&self) -> [&Reading<f64>; 5] {
         [
             &self.encoder_percent,
@@ -196,28 +195,28 @@ impl Utilization {
     }
 }
 
-/// Device memory.
+/// Readings of the GPU's memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MemorySample {
-    /// All of it.
+    /// Total size of the memory.
     pub total_bytes: Reading<u64>,
-    /// Allocated by processes.
+    /// Memory allocated by processes.
     pub used_bytes: Reading<u64>,
-    /// Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before
-    /// 510).
+    /// Memory reserved by the driver and firmware; absent if the driver includes it in `used_bytes`
+    /// (before 510).
     pub reserved_bytes: Reading<u64>,
-    /// Not allocated.
+    /// Memory that is not allocated.
     pub free_bytes: Reading<u64>,
-    /// The machine's memory that the GPU may map (AMD: `mem_info_gtt_total`).
-    /// Left out of JSON if not supported.
+    /// Memory of the machine that the GPU may map (AMD: `mem_info_gtt_total`). Omitted if not
+    /// supported.
     #[serde(
         default = "Reading::<u64>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
     )]
     #[ts(optional, as = "Option<Reading<u64>>")]
     pub gtt_total_bytes: Reading<u64>,
-    /// The machine's memory that the GPU has mapped (AMD: `mem_info_gtt_used`).
-    /// Left out of JSON if not supported.
+    /// Memory of the machine that the GPU has mapped (AMD: `mem_info_gtt_used`). Omitted if not
+    /// supported.
     #[serde(
         default = "Reading::<u64>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
@@ -233,49 +232,50 @@ pub enum MemoryKind {
     /// Memory of the GPU's own.
     #[default]
     Device,
-    /// The machine's memory, which the GPU shares with the CPU.
+    /// Memory of the machine that the GPU shares with the CPU.
     Unified,
 }
 
 impl MemoryKind {
-    /// Returns `true` for memory of the GPU's own. serde passes a reference.
+    /// Returns `true` for memory of the GPU's own. The argument is a reference, because serde
+    /// passes one.
     #[allow(clippy::trivially_copy_pass_by_ref)]
     fn is_device(&self) -> bool {
         *self == Self::Device
     }
 }
 
-/// Electrical power.
+/// Electrical power of the board.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Power {
-    /// The board's draw, averaged over a second on most boards since Ampere
+    /// The board's power draw, averaged over a second on most boards since Ampere
     /// (`nvmlDeviceGetPowerUsage`).
     pub draw_watts: Reading<f64>,
-    /// The board's draw at the last of the driver's own measurements, about every 50 ms
+    /// The board's power draw at the driver's latest measurement, about every 50 ms
     /// (`NVML_FI_DEV_POWER_INSTANT`).
     pub instant_watts: Reading<f64>,
-    /// The board's draw, averaged over the last second also on boards whose `draw_watts` is not
-    /// (`NVML_FI_DEV_POWER_AVERAGE`).
+    /// The board's power draw, averaged over the last second even on boards whose `draw_watts` is
+    /// not averaged (`NVML_FI_DEV_POWER_AVERAGE`).
     pub average_watts: Reading<f64>,
-    /// Counter: the energy since the driver was loaded, in steps of 100 ms
+    /// Counter of the energy since the driver was loaded, updated every 100 ms
     /// (`nvmlDeviceGetTotalEnergyConsumption`).
     pub energy_joules_total: Reading<f64>,
-    /// The limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
+    /// The power limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
     pub limit_watts: Reading<f64>,
 }
 
-/// Temperatures.
+/// Temperatures of the GPU and its memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Temperature {
-    /// The chip (`nvmlDeviceGetTemperatureV`).
+    /// The temperature of the chip (`nvmlDeviceGetTemperatureV`).
     pub gpu_celsius: Reading<f64>,
-    /// The memory (`NVML_FI_DEV_MEMORY_TEMP`).
+    /// The temperature of the memory (`NVML_FI_DEV_MEMORY_TEMP`).
     pub memory_celsius: Reading<f64>,
-    /// How much warmer the chip may get before its clocks are lowered
-    /// (`nvmlDeviceGetMarginTemperature`).
+    /// The difference between the chip's temperature and the temperature at which the clocks are
+    /// reduced (`nvmlDeviceGetMarginTemperature`).
     pub margin_celsius: Reading<f64>,
-    /// The hottest place of the chip (AMD: the `junction` sensor).
-    /// Left out of JSON if not supported.
+    /// The temperature of the chip's hottest spot (AMD: the `junction` sensor). Omitted if not
+    /// supported.
     #[serde(
         default = "Reading::<f64>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
@@ -287,24 +287,23 @@ pub struct Temperature {
 /// Clock frequencies (`nvmlDeviceGetClockInfo`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Clocks {
-    /// Graphics engine.
+    /// Clock of the graphics engine.
     pub graphics_mhz: Reading<u32>,
-    /// Streaming multiprocessors.
+    /// Clock of the streaming multiprocessors.
     pub sm_mhz: Reading<u32>,
-    /// Device memory.
+    /// Clock of device memory.
     pub memory_mhz: Reading<u32>,
-    /// Video encoder and decoder.
+    /// Clock of the video encoder and decoder.
     pub video_mhz: Reading<u32>,
-    /// The parts of the chip around the graphics engine (AMD: `socclk`).
-    /// Left out of JSON if not supported.
+    /// Clock of the parts of the chip around the graphics engine (AMD: `socclk`). Omitted if not
+    /// supported.
     #[serde(
         default = "Reading::<u32>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
     )]
     #[ts(optional, as = "Option<Reading<u32>>")]
     pub soc_mhz: Reading<u32>,
-    /// The fabric between the parts of the chip (AMD: `fclk`).
-    /// Left out of JSON if not supported.
+    /// Clock of the fabric between the parts of the chip (AMD: `fclk`). Omitted if not supported.
     #[serde(
         default = "Reading::<u32>::not_supported",
         skip_serializing_if = "Reading::is_not_supported"
@@ -313,34 +312,38 @@ pub struct Clocks {
     pub fabric_mhz: Reading<u32>,
 }
 
-/// The PCIe link as it runs now; it idles at a lower generation than it can do.
+/// The current state of the PCIe link, which uses a lower generation while idle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct PcieLink {
-    /// `nvmlDeviceGetCurrPcieLinkGeneration`.
+    /// The current generation (`nvmlDeviceGetCurrPcieLinkGeneration`).
     pub generation: Reading<u32>,
-    /// Lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
+    /// Number of lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
     pub width: Reading<u32>,
-    /// What crossed the link from the GPU since the sample before (GPM's `PCIE_TX_PER_SEC`): about
-    /// 9 % more than was copied, since packets have headers. Without GPM,
-    /// `nvmlDeviceGetPcieThroughput`, with its time.
+    /// Data sent by the GPU per second, since the previous sample (GPM's `PCIE_TX_PER_SEC`). About
+    /// 9 % more than the copied data, because packets have headers. Without GPM,
+    /// `nvmlDeviceGetPcieThroughput`, with the time of that reading.
     pub tx_bytes_per_second: Reading<f64>,
-    /// The same in the other direction (GPM's `PCIE_RX_PER_SEC`).
+    /// Data received by the GPU per second, since the previous sample (GPM's `PCIE_RX_PER_SEC`).
+    /// About 9 % more than the copied data. Without GPM, `nvmlDeviceGetPcieThroughput`, with the
+    /// time of that reading.
     pub rx_bytes_per_second: Reading<f64>,
 }
 
-/// All NVLinks of a GPU together.
+/// The sum of all NVLinks of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct NvLinks {
-    /// What crossed the links from the GPU since the sample before (GPM's
-    /// `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more than was copied. Without GPM, the growth of
-    /// `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, with its time: exactly what was
-    /// copied.
+    /// Data sent by the GPU per second, since the previous sample (GPM's
+    /// `NVLINK_TOTAL_TX_PER_SEC`). About 2.5 % more than the copied data. Without GPM, the growth
+    /// of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, which is exactly the copied data,
+    /// with the time of that reading.
     pub tx_bytes_per_second: Reading<f64>,
-    /// The same in the other direction (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
+    /// Data received by the GPU per second, since the previous sample (GPM's
+    /// `NVLINK_TOTAL_RX_PER_SEC`). About 2.5 % more than the copied data. Without GPM, the growth
+    /// of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX` over all links, with the time of that reading.
     pub rx_bytes_per_second: Reading<f64>,
 }
 
-/// As serde asks for it.
+/// Returns `true` for 0. The argument is a reference, because serde passes one.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(count: &u32) -> bool {
     *count == 0
@@ -359,7 +362,7 @@ absent! {
 }
 
 impl GpuSample {
-    /// A GPU of which nothing is known, for one reason.
+    /// Returns a sample whose readings are all absent for the given reason.
     pub fn absent(
         index: u32,
         uuid: Option<String>,
@@ -377,7 +380,7 @@ impl GpuSample {
             fan_percent, mig_devices, processes)
     }
 
-    /// Returns the number of processes that hold the GPU; `None` if processes are not listed or
+    /// Returns the number of processes that use the GPU, or `None` if processes are not listed or
     /// some are not visible.
     pub fn process_count(&self) -> Option<u32> {
         let listed = self

@@ -1,4 +1,4 @@
-//! Why clocks are lower than they could be.
+//! Reasons for reduced clocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,28 +15,28 @@ use ThrottleReason::{
     RegulatorThermalLimit, SwPowerCap, SwThermalSlowdown, SyncBoost, ThermalLimit,
 };
 
-/// A reason for reduced clocks. Those of NVIDIA are NVML's `nvmlClocksEventReason...` bits. Those
-/// of AMD and Intel are the limits by which the firmware controls the clocks.
+/// A reason for reduced clocks. The reasons of NVIDIA are the bits `nvmlClocksEventReason...` of
+/// NVML. Those of AMD and Intel are the limits by which the firmware controls the clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThrottleReason {
-    /// Nothing runs, so the clocks rest. No reason for concern.
+    /// No kernel is running, so the clocks are low. This is normal.
     GpuIdle,
-    /// The user set the application clocks.
+    /// The application clocks that a user has set.
     ApplicationsClocksSetting,
-    /// The power limit.
+    /// The power limit of the board.
     SwPowerCap,
-    /// Hardware slowdown: heat, a power brake, or too fast a clock for the voltage.
+    /// Hardware slowdown: temperature, a power brake, or a clock too high for the voltage.
     HwSlowdown,
-    /// It runs in step with the slowest GPU of a sync boost group.
+    /// Clocks matched to the slowest GPU of a sync boost group.
     SyncBoost,
-    /// Software thermal slowdown: the chip or the memory is near its limit.
+    /// Software thermal slowdown: the chip or the memory is near its temperature limit.
     SwThermalSlowdown,
-    /// Hardware thermal slowdown: the clocks are at half or less.
+    /// Hardware thermal slowdown: the clocks are reduced to half or less.
     HwThermalSlowdown,
-    /// The system's power supply asked for less.
+    /// Power brake: the system's power supply requested lower power.
     HwPowerBrakeSlowdown,
-    /// A display needs a fixed clock.
+    /// The fixed clock that a display needs.
     DisplayClockSetting,
     /// A power limit (AMD: PPT; Intel: PL1, PL2 and PL4).
     PowerLimit,
@@ -48,43 +48,40 @@ pub enum ThrottleReason {
     MemoryThermalLimit,
     /// The temperature limit of a voltage regulator.
     RegulatorThermalLimit,
-    /// The board asked for the lowest clocks (PROCHOT).
+    /// Lowest clocks, requested by the board (PROCHOT).
     Prochot,
     /// Another limit of the firmware.
     OtherLimit,
 }
 
-/// The cause of reduced clocks, in terms that all vendors share.
+/// The vendor-independent cause of reduced clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThrottleCause {
-    /// Nothing runs.
+    /// No kernel is running.
     Idle,
-    /// Somebody has set a lower clock.
+    /// A user has set a lower clock.
     Setting,
-    /// A limit of power or current.
+    /// A limit of power or electric current.
     Power,
-    /// Heat.
     Thermal,
-    /// A slowdown by the hardware. Its cause may be another of the given reasons.
+    /// A slowdown by the hardware. The driver may also report the cause of the slowdown as another
+    /// reason.
     Hardware,
-    /// Anything else.
     Other,
 }
 
 /// A vendor's reason for reduced clocks, with its cause and its wording.
 #[derive(Debug)]
 pub struct ReasonInfo {
-    /// The reason.
     pub reason: ThrottleReason,
-    /// The vendors whose drivers give it.
+    /// The vendors whose drivers report the reason.
     pub vendors: &'static [Vendor],
-    /// The cause that the reason stands for.
     pub cause: ThrottleCause,
-    /// The severity of the condition; `None` if clocks are reduced as they should be.
+    /// The severity of the condition, or `None` if the reduced clocks are intended.
     pub severity: Option<Severity>,
     /// A phrase of at most 24 columns, for tables.
     pub short: &'static str,
-    /// A longer phrase, for lists. If there is no severity, a whole sentence for the page.
+    /// A longer phrase, for lists. For reasons without a severity, a whole sentence for the page.
     pub long: &'static str,
     /// The reason as part of the condition's text. Names in braces are fields of the condition.
     pub text: &'static str,
@@ -105,7 +102,7 @@ macro_rules! reasons {
     };
 }
 
-/// Every reason of every vendor, the worst first.
+/// The reasons of all vendors, the most severe first.
 pub static REASONS: [ReasonInfo; 16] = reasons! {
     [Nvidia] HwThermalSlowdown Thermal Some(Critical), "thermal slowdown (HW)"
         "hardware thermal slowdown: check the cooling"
@@ -144,7 +141,7 @@ pub static REASONS: [ReasonInfo; 16] = reasons! {
 };
 
 impl ThrottleReason {
-    /// Every reason, in the order of metrics. Those of NVIDIA are in the order of NVML's bits.
+    /// All reasons, in the order of metrics. NVIDIA's reasons are in the order of NVML's bits.
     pub const ALL: [Self; 16] = [
         GpuIdle,
         ApplicationsClocksSetting,
@@ -170,7 +167,6 @@ impl ThrottleReason {
         known.unwrap_or(&REASONS[0])
     }
 
-    /// Returns the cause that the reason stands for.
     pub fn cause(self) -> ThrottleCause {
         self.info().cause
     }
@@ -181,7 +177,7 @@ impl ThrottleReason {
         all.filter(move |reason| reason.info().vendors.contains(&vendor))
     }
 
-    /// Returns the reason's bit in NVML's mask; 0 if it is another vendor's.
+    /// Returns the reason's bit in NVML's mask, or 0 for a reason of another vendor.
     pub fn nvml_bit(self) -> u64 {
         let bit = Self::of_vendor(Nvidia).position(|reason| reason == self);
         bit.map_or(0, |bit| 1 << bit)
@@ -194,8 +190,8 @@ impl ThrottleReason {
             .collect()
     }
 
-    /// Returns `true` if the driver gives the cause of this reason, too. A slowdown by the hardware
-    /// is given together with its cause, if the driver knows the cause.
+    /// Returns `true` if the other reasons contain the cause of this reason. The driver reports a
+    /// hardware slowdown together with its cause, if the cause is known.
     pub fn is_explained(self, given: &[Self]) -> bool {
         let causes = [HwThermalSlowdown, HwPowerBrakeSlowdown];
         self == HwSlowdown && given.iter().any(|other| causes.contains(other))

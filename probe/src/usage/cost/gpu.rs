@@ -1,4 +1,4 @@
-//! The use of one GPU by its owners, from sample to sample.
+//! The use of one GPU by its owners, computed from consecutive samples.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -16,23 +16,24 @@ use crate::{
     },
 };
 
-/// The driver's records come a second or two later; what they do not tell by then, samples tell.
+/// The maximum delay of the driver's records, which normally arrive a second or two late.
+/// Afterwards, samples are used instead.
 const RECORDS_COME_WITHIN_MS: f64 = 4_000.0;
 
 /// The use of one GPU by all of its owners.
 #[derive(Debug, Default)]
 pub(super) struct GpuSteps {
-    /// The sample before.
+    /// The previous sample.
     last: Option<Last>,
-    /// When the first one was.
+    /// The time of the first sample.
     first_ms: f64,
-    /// What waits for the driver's records.
+    /// Steps that wait for the driver's records.
     pending: VecDeque<Pending>,
     watts: Timeline,
     busy_percent: Timeline,
-    /// The draw while a program held the GPU and nothing ran, as it was last.
+    /// The latest power draw while a program used the GPU and no kernel ran.
     idle_watts: Option<f64>,
-    /// The owners of the last sample that are measured, by process.
+    /// The measured owners in the last sample, by process.
     owners: BTreeMap<u32, OwnerKey>,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct GpuSteps {
 #[derive(Debug)]
 struct Pending {
     step: Step,
-    /// The owners that are measured, by process.
+    /// The measured owners, by process.
     owners: BTreeMap<u32, OwnerKey>,
 }
 
@@ -51,13 +52,13 @@ pub(super) struct Used {
     pub(super) gpu_s: Option<f64>,
     pub(super) joules: Option<Joules>,
     pub(super) shared: bool,
-    /// The memory at the end, and the most until then, where it is measured along.
+    /// The memory at the end, if memory is measured. The peak follows.
     pub(super) bytes: Option<u64>,
     pub(super) peak_bytes: Option<u64>,
 }
 
 impl Used {
-    /// Adds what was used later.
+    /// Adds the use in a later part.
     pub(super) fn add(&mut self, more: &Self) {
         self.held_s += more.held_s;
         add_known(&mut self.gpu_s, more.gpu_s);
@@ -83,15 +84,16 @@ impl Mul<f64> for Joules {
 /// The time that a sample adds.
 #[derive(Debug, Default)]
 pub(super) struct Added {
-    /// The part of it that is measured, where somebody who is measured held the GPU.
+    /// The measured part in which a measured owner used the GPU.
     pub(super) held: Option<Span>,
-    /// The part of it without readings, in milliseconds.
+    /// The part without readings, in milliseconds.
     pub(super) gap_ms: f64,
 }
 
 impl GpuSteps {
-    /// Takes in the next sample. `owners` are those of its processes that are measured. Returns
-    /// `None` if the sample does not show who holds the GPU: then nothing is known until one does.
+    /// Applies the next sample. `owners` are the owners of its measured processes. Returns `None`
+    /// if the sample does not list the GPU's processes, so that nothing is known until the next
+    /// sample that does.
     pub(super) fn push(
         &mut self,
         gpu: &GpuSample,
@@ -104,7 +106,8 @@ impl GpuSteps {
         if self.first_ms == 0.0 {
             self.first_ms = gpu.at_ms as f64;
         }
-        // The newest measurement: an average over a second is still that of the time before.
+        // The newest measurement is preferred, because an average over a second describes the time
+        // before.
         now.watts = gpu.power.instant_watts.value().copied().or(now.watts);
         let last = self.last.take();
         let added = last.map_or_else(Added::default, |last| {
@@ -115,7 +118,7 @@ impl GpuSteps {
         Some(added)
     }
 
-    /// The owners of the last sample that are measured.
+    /// Returns the measured owners in the last sample.
     pub(super) fn owners(&self) -> impl Iterator<Item = &OwnerKey> {
         self.owners.values()
     }
@@ -158,9 +161,8 @@ impl GpuSteps {
         }
     }
 
-    /// Adds the time since the last sample, if what is measured has ended before the next one.
-    /// Nothing has changed in it, as far as is known. Returns the part without readings, in
-    /// milliseconds.
+    /// Adds the time after the last sample, if the measurement ended before the next one. The GPU's
+    /// state is assumed to be unchanged. Returns the part without readings, in milliseconds.
     fn extend(&mut self, to_ms: f64, from_ms: f64) -> f64 {
         let Some(last) = self.last.as_ref().filter(|_| !self.owners.is_empty()) else {
             return 0.0;
@@ -179,7 +181,7 @@ impl GpuSteps {
         0.0
     }
 
-    /// Drops what was after a time, behind which there may have been a sample already.
+    /// Removes everything after a time, because a later sample may already have been applied.
     fn end(&mut self, to_ms: f64) {
         self.pending
             .retain(|pending| pending.step.span.from_ms < to_ms);
@@ -190,13 +192,13 @@ impl GpuSteps {
         }
     }
 
-    /// Passes on the use in the steps that are complete, or will not become so, with its time.
+    /// Passes the use in all complete steps, and in those that will not become complete, to `take`.
     pub(super) fn settle(&mut self, all: bool, mut take: impl FnMut(&OwnerKey, Span, Used)) {
         let newest_ms = self.last.as_ref().map_or(0.0, |last| last.at_ms as f64);
         while let Some(pending) = self.pending.front() {
             let to_ms = pending.step.span.to_ms;
             let is_due = all || newest_ms - to_ms > RECORDS_COME_WITHIN_MS;
-            // A driver that has recorded nothing of a GPU so far does not do so.
+            // A driver that has recorded nothing by then does not record.
             let is_young = newest_ms - self.first_ms < RECORDS_COME_WITHIN_MS;
             let is_coming = |records: &Timeline| match records.newest_ms() {
                 Some(recorded_ms) => recorded_ms < to_ms,
@@ -210,19 +212,19 @@ impl GpuSteps {
         }
     }
 
-    /// Passes on the use in the steps that are not settled, as far as it is known.
+    /// Passes the use in all steps that are not settled, as far as it is known, to `take`.
     pub(super) fn each_pending(&self, mut take: impl FnMut(&OwnerKey, Span, Used)) {
         for pending in &self.pending {
             self.divide(pending, &mut take);
         }
     }
 
-    /// Divides a step among its owners.
+    /// Divides the use in a step among its owners.
     fn divide(&self, pending: &Pending, take: &mut impl FnMut(&OwnerKey, Span, Used)) {
         let Pending { step, owners } = pending;
         let (span, seconds) = (step.span, step.span.seconds());
         let joules = self.watts.along_lines(span).or(step.joules);
-        // The time in which kernels ran, all owners together.
+        // The time in which kernels of any owner ran.
         let busy_s = self
             .busy_percent
             .in_steps(span)
@@ -253,8 +255,8 @@ impl GpuSteps {
         }
     }
 
-    /// Returns the share of a part of the time that falls into a span: by the driver's records as
-    /// long as they are kept, else evenly.
+    /// Returns the share of a part's use that falls into a span. The driver's records determine the
+    /// share while they are kept; older use is divided evenly.
     pub(super) fn cut_to_span(&self, used: &Used, part: Span, span: Span) -> Option<Used> {
         let clipped = part.intersect(span)?;
         let evenly = clipped.seconds() / part.seconds();
@@ -277,7 +279,7 @@ impl GpuSteps {
         })
     }
 
-    /// Returns `true` if no later record changes the use until a time.
+    /// Returns `true` if later records cannot change the use until this time.
     pub(super) fn is_final(&self, to_ms: f64) -> bool {
         let is_past = self
             .last
@@ -291,11 +293,11 @@ impl GpuSteps {
     }
 }
 
-/// Measures one thing on one GPU.
+/// The meter of a measurement on one GPU.
 #[derive(Debug, Default)]
 pub(super) struct GpuCostMeter {
     steps: GpuSteps,
-    /// Why it is not known who holds the GPU, where that was never known.
+    /// The reason why the GPU's processes are not known, if they never were.
     untold: Option<Absence>,
     used: Used,
     memory: Memory,
@@ -305,7 +307,7 @@ pub(super) struct GpuCostMeter {
 }
 
 impl GpuCostMeter {
-    /// Takes in the next sample of the GPU. `own` are its processes that are measured.
+    /// Applies the next sample of the GPU. `own` are its measured processes.
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, own: &[&Process], span: Span) {
         let at_ms = gpu.at_ms as f64;
         self.untold = gpu
@@ -334,7 +336,7 @@ impl GpuCostMeter {
         self.settle(false);
     }
 
-    /// Adds the time since the last sample, of what has ended before the next.
+    /// Adds the time after the last sample, if the measurement ended before the next one.
     pub(super) fn extend(&mut self, to_ms: f64, from_ms: f64) {
         self.gap_ms += self.steps.extend(to_ms, from_ms);
     }
@@ -345,13 +347,13 @@ impl GpuCostMeter {
         self.memory.end(to_ms);
     }
 
-    /// Adds the steps that are complete, or will not become so.
+    /// Adds the steps that are complete, or will not become complete.
     pub(super) fn settle(&mut self, all: bool) {
         self.steps.settle(all, |_, _, used| self.used.add(&used));
     }
 
-    /// Why nobody can tell who held the GPU. One that sleeps or is lost is held by nobody, and what
-    /// has not been read yet may come.
+    /// Returns the reason why the GPU's processes are not known. GPUs that sleep or are lost have
+    /// no processes, and readings that are still expected are no reason.
     pub(super) fn untold(&self) -> Option<&Absence> {
         use Absence::{Asleep, GpuLost, NoAnswer, NotReadYet, WarmingUp};
         self.untold.as_ref().filter(|absence| {
@@ -362,12 +364,13 @@ impl GpuCostMeter {
         })
     }
 
-    /// Whether everything is known of what ends at a time.
+    /// Returns `true` if the use until this time is completely known.
     pub(super) fn is_final(&self, to_ms: f64) -> bool {
         self.steps.is_final(to_ms)
     }
 
-    /// `None` where nothing of it held the GPU. Energy and GPU time are of what is known by now.
+    /// Returns the cost, or `None` if the measurement did not use the GPU. Energy and GPU time
+    /// include only what is known so far.
     pub(super) fn cost(&self, index: u32) -> Option<GpuCost> {
         let cost = gpu_cost(index, &self.used, &self.memory, self.seen.cost());
         let is_held =
@@ -376,7 +379,7 @@ impl GpuCostMeter {
     }
 }
 
-/// Returns the cost of what was used of a GPU.
+/// Combines the parts of a GPU's cost.
 pub(super) fn gpu_cost(index: u32, used: &Used, memory: &Memory, seen: GpuCost) -> GpuCost {
     GpuCost {
         index,

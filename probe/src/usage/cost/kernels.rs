@@ -1,4 +1,4 @@
-//! The use of GPUs by kernels of notebooks, kept for questions about spans of the past.
+//! The use of GPUs by kernels of notebooks, kept for queries about past spans.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,45 +14,46 @@ use crate::{
     usage::{accounts::OwnerKey, steps::Span},
 };
 
-/// Kernels that are remembered. The one that has held a GPU least lately is forgotten first.
+/// The maximum number of remembered kernels. The kernel that has not used a GPU for the longest
+/// time is removed first.
 const MOST_KERNELS: usize = 64;
 
-/// Parts that are remembered of a kernel, on all GPUs together: less than a mebibyte.
+/// The maximum number of remembered parts of a kernel, over all GPUs: less than a mebibyte.
 const MOST_PARTS: usize = 8192;
 
-/// The longest part that neighbors become, as a share of its age. A cell that has run since then is
-/// as long as this age, so that its cost is exact but for this share of it at its beginning.
+/// The maximum length of joined parts, relative to their age. A cell that started at that time has
+/// run for that age, so that the error of its cost is at most this share.
 const COARSE_SHARE: f64 = 0.01;
 
-/// How many parts are added before neighbors are joined again.
+/// The number of added parts after which neighbors are joined again.
 const JOINED_EVERY: usize = 64;
 
-/// Measures all kernels at once.
+/// A meter for all kernels.
 #[derive(Debug, Default)]
 pub struct KernelMeter {
     gpus: BTreeMap<u32, GpuSteps>,
     kernels: BTreeMap<OwnerKey, Kernel>,
-    /// When the first and the newest sample were taken.
+    /// The time of the first sample. The newest follows.
     first_ms: f64,
     newest_ms: f64,
 }
 
 #[derive(Debug, Default)]
 struct Kernel {
-    /// When it held a GPU first and last.
+    /// The time at which the kernel first used a GPU. The latest follows.
     first_ms: f64,
     seen_ms: f64,
-    /// By GPU.
+    /// The use by GPU.
     used: BTreeMap<u32, Parts>,
-    /// By GPU; `None` is for all GPUs together.
+    /// The memory by GPU; `None` is the sum of all GPUs.
     memory: BTreeMap<Option<u32>, Parts>,
 }
 
-/// The use in parts of the time, the oldest first.
+/// The use in consecutive parts of the time, the oldest first.
 #[derive(Debug, Default)]
 struct Parts {
     parts: VecDeque<(Span, Used)>,
-    /// Parts that were added since neighbors were joined.
+    /// The number of parts added since neighbors were joined.
     added: usize,
 }
 
@@ -85,7 +86,7 @@ impl Parts {
 }
 
 impl KernelMeter {
-    /// Takes in the next record.
+    /// Applies the next record.
     pub fn push(&mut self, record: &Record) {
         match record {
             Record::Sample(sample) => {
@@ -102,7 +103,7 @@ impl KernelMeter {
 
     fn push_gpus(&mut self, at_ms: f64, interval_ms: u32, gpus: &[GpuSample]) {
         if at_ms < self.newest_ms {
-            // The clock was set back, and what is known is of another time.
+            // The clock was set back, so that the times of earlier parts are no longer comparable.
             *self = Self::default();
         }
         if self.newest_ms == 0.0 {
@@ -159,7 +160,7 @@ impl KernelMeter {
         self.forget();
     }
 
-    /// Forgets the kernels that have held no GPU for the longest time, and the oldest parts.
+    /// Removes the kernels that have not used a GPU for the longest time, and the oldest parts.
     fn forget(&mut self) {
         while self.kernels.len() > MOST_KERNELS {
             let oldest = self
@@ -182,15 +183,14 @@ impl KernelMeter {
         }
     }
 
-    /// Returns `true` if everything that ended at a time, in milliseconds since 1970, has been
-    /// measured.
+    /// Returns `true` if everything until this time, in milliseconds since 1970, has been measured.
     pub fn is_final(&self, to_ms: f64) -> bool {
         self.newest_ms >= to_ms && self.gpus.values().all(|gpu| gpu.is_final(to_ms))
     }
 
-    /// Returns the cost of a kernel in a span, with all that it has started, as far as it is known.
-    /// Times are in milliseconds since 1970. `gpus` are those of the inventory, which have names. A
-    /// kernel of a user that `is_visible` refuses is as one that holds no GPU.
+    /// Returns the cost of a kernel and its descendants in a span, as far as it is known. Times are
+    /// in milliseconds since 1970. `gpus` are those of the inventory, which provides names. A
+    /// kernel of a user that `is_visible` refuses is treated like one without GPUs.
     pub fn cost(
         &self,
         kernel_id: &str,
@@ -199,7 +199,8 @@ impl KernelMeter {
         is_visible: impl Fn(Option<&str>) -> bool,
     ) -> Cost {
         let span = Span { from_ms, to_ms };
-        // A process of another user can have the ID of a kernel, but not before the kernel has it.
+        // A process of another user can use the ID of a kernel, but only after the kernel has it,
+        // so that the first one is the right one.
         let known = self
             .kernels
             .iter()
@@ -263,7 +264,7 @@ impl KernelMeter {
     }
 }
 
-/// Returns the kernel that a process belongs to.
+/// Returns the key of the kernel that a process belongs to.
 fn kernel_key(process: &Process) -> Option<OwnerKey> {
     let notebook = process.owner.value()?.notebook.as_ref()?;
     Some(OwnerKey {
@@ -272,7 +273,7 @@ fn kernel_key(process: &Process) -> Option<OwnerKey> {
     })
 }
 
-/// Adds the complete steps of a GPU to the kernels that held it.
+/// Adds the complete steps of a GPU to the kernels that used it.
 fn settle(steps: &mut GpuSteps, index: u32, kernels: &mut BTreeMap<OwnerKey, Kernel>) {
     steps.settle(false, |owner, span, used| {
         if let Some(kernel) = kernels.get_mut(owner) {
@@ -294,7 +295,7 @@ fn add_memory(
         return;
     };
     let parts = kernel.memory.entry(gpu).or_default();
-    // Until then it held nothing there.
+    // The memory was 0 until the first part.
     let newest_ms = parts.parts.back().map_or(0.0, |(span, _)| span.to_ms);
     let is_first = newest_ms < from_ms && from_ms < to_ms;
     let mut push = |from_ms, to_ms, bytes| {
@@ -330,7 +331,7 @@ mod tests {
         notebook.is_some_and(|notebook| notebook.kernel_id == "k")
     }
 
-    /// A GPU that draws these watts and is busy for half of the time, with these processes of a
+    /// Returns a GPU with this power draw that is busy for half of the time, with processes of a
     /// kernel and of others.
     fn gpu(at_ms: u64, watts: f64, own: &[u64], others: usize) -> GpuSample {
         let mut gpu = sample(at_ms);
@@ -378,7 +379,7 @@ mod tests {
         meter.cost("k", span, &[], |user| user == Some("ana"))
     }
 
-    /// Compares the numbers that kernels have with those of a meter that measured this span alone.
+    /// Asserts that the cost of a kernel equals that of a meter for the same span.
     fn assert_same(kernel: &Cost, own: &Cost) {
         let near = |one: Option<f64>, other: Option<f64>| match (one, other) {
             (Some(one), Some(other)) => (one - other).abs() < 1e-6 * other.abs().max(1.0),

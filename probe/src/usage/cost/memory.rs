@@ -1,20 +1,20 @@
-//! The memory that something holds: its peak, and the change.
+//! The memory of a measurement: its peak and its change.
 
 use crate::{model::Process, usage::steps::Span};
 
-/// Of one GPU, or of all together.
+/// Memory amounts on one GPU, or the sum of all.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Memory {
-    /// What was held by the last sample before the beginning.
+    /// The memory in the last sample before the start.
     before: Option<u64>,
     peak: Option<u64>,
-    /// What was held by the first sample behind the end.
+    /// The memory in the first sample after the end.
     after: Option<u64>,
-    /// When the newest sample was, and what it told.
+    /// The time of the newest sample, and its memory.
     newest: Option<(f64, Option<u64>)>,
 }
 
-/// What processes hold; `None` where the driver tells it of none of them.
+/// Returns the memory of processes, or `None` if the driver reports that of none of them.
 pub(super) fn held<'a>(processes: impl IntoIterator<Item = &'a Process>) -> Option<u64> {
     let mut processes = processes.into_iter().peekable();
     if processes.peek().is_none() {
@@ -39,17 +39,18 @@ impl Memory {
         if self.after.is_some() {
             return;
         }
-        // What is shorter than the time between samples is only seen after it.
+        // A later sample is used if there is none within the measurement, because short
+        // measurements can lie between two samples.
         if at_ms <= span.to_ms || self.peak.is_none() {
             self.peak = self.peak.max(held.filter(|bytes| *bytes > 0));
         }
-        // Of what goes on, that is what it holds by now.
+        // For a running measurement, the end is now.
         if at_ms >= span.to_ms {
             self.after = held;
         }
     }
 
-    /// It was over at a time, behind which there may have been a sample already.
+    /// Ends the measurement at a time, which may be before the newest sample.
     pub(super) fn end(&mut self, to_ms: f64) {
         self.after = self
             .newest
@@ -66,7 +67,8 @@ impl Memory {
         self.peak.max(self.before.filter(|bytes| *bytes > 0))
     }
 
-    /// Of what has ended with its memory, that is not known.
+    /// Returns the memory at the end minus that before the start. Returns `None` if the processes
+    /// have ended, so that their memory at the end is not known.
     pub(super) fn change_bytes(&self) -> Option<i64> {
         let (before, after) = self.before.zip(self.after)?;
         if after == 0 && self.peak_bytes().is_some() {

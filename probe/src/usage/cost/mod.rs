@@ -1,8 +1,8 @@
-//! What something takes of the GPUs between two moments: a command, a cell, a part of a program,
-//! with whatever it starts.
+//! The cost of a measurement: the GPU use between two moments of a command, a cell or a part of a
+//! program, including the processes that it starts.
 //!
-//! A [`CostMeter`] takes records in their order, and knows neither where they come from nor what
-//! time it is. Which processes are measured says whoever has the records.
+//! A [`CostMeter`] receives records in their order, independently of their source and of the
+//! current time. The caller decides which processes are measured.
 
 mod gpu;
 mod kernels;
@@ -28,34 +28,34 @@ use crate::{
     usage::steps::Span,
 };
 
-/// The version of the form in which costs are told.
+/// The version of the cost format.
 const VERSION: u32 = 1;
 
-/// Shorter times without readings are not reported.
+/// The longest time without readings that is not reported.
 const LONGEST_UNREPORTED_GAP_MS: f64 = 500.0;
 
-/// Marks and errors beyond so many are counted alone.
+/// The maximum number of listed marks and errors. Further ones are only counted.
 const MOST_LISTED: usize = 1000;
 
-/// Measures one thing.
+/// The meter of one measurement.
 #[derive(Debug)]
 pub struct CostMeter {
     name: Option<String>,
     span: Span,
     gpus: BTreeMap<u32, GpuCostMeter>,
-    /// Over all GPUs.
+    /// The memory on all GPUs.
     memory: Memory,
     xids: Vec<CostXid>,
     marks: Vec<CostMark>,
-    /// Marks and errors that are left out.
+    /// The number of marks and errors that are not listed.
     unlisted: usize,
     lost: Vec<String>,
-    /// When the newest sample was, in milliseconds since 1970.
+    /// The time of the newest sample, in milliseconds since 1970.
     newest_ms: f64,
 }
 
 impl CostMeter {
-    /// Begins at a moment, in milliseconds since 1970.
+    /// Starts a measurement at a time in milliseconds since 1970.
     pub fn new(name: Option<String>, from_ms: f64) -> Self {
         Self {
             name,
@@ -73,7 +73,7 @@ impl CostMeter {
         }
     }
 
-    /// It is over; what the driver tells of its last part comes later.
+    /// Ends the measurement. The driver's records of its last part arrive later.
     pub fn end(&mut self, to_ms: f64) {
         let to_ms = to_ms.max(self.span.from_ms);
         self.span.to_ms = to_ms;
@@ -81,7 +81,7 @@ impl CostMeter {
         self.gpus.values_mut().for_each(|gpu| gpu.end(to_ms));
     }
 
-    /// Takes in the next record. `is_own` says which processes are measured.
+    /// Applies the next record. `is_own` returns `true` for measured processes.
     pub fn push(&mut self, record: &Record, is_own: &mut dyn FnMut(&Process) -> bool) {
         match record {
             Record::Sample(sample) => self.push_sample(sample, is_own),
@@ -91,7 +91,7 @@ impl CostMeter {
         }
     }
 
-    /// Takes in the next sample. The last one before the beginning tells what was held then.
+    /// Applies the next sample. The last sample before the start determines the initial memory.
     pub fn push_sample(&mut self, sample: &Sample, is_own: &mut dyn FnMut(&Process) -> bool) {
         self.push_gpus(
             sample.at_ms as f64,
@@ -122,7 +122,7 @@ impl CostMeter {
         self.newest_ms = self.newest_ms.max(at_ms);
     }
 
-    /// Takes in what the driver recorded.
+    /// Applies values that the driver recorded.
     pub fn push_trace(&mut self, trace: &Trace) {
         self.gpus.entry(trace.index).or_default().add_trace(trace);
     }
@@ -158,7 +158,7 @@ impl CostMeter {
         }
     }
 
-    /// Somebody marked a moment. One that a server tells, too, is one.
+    /// Adds a mark, unless the same mark has already been added by the server's event.
     pub fn add_mark(&mut self, mark: CostMark) {
         let is_within =
             (self.span.from_ms.floor()..=self.span.to_ms).contains(&(mark.at_ms as f64));
@@ -172,22 +172,23 @@ impl CostMeter {
         }
     }
 
-    /// Something will not be known, and why, in a sentence.
+    /// Adds a sentence about missing data and its reason.
     pub fn lose(&mut self, why: &str) {
         if !self.lost.iter().any(|known| known == why) {
             self.lost.push(why.to_owned());
         }
     }
 
-    /// Whether it is over, and everything is known that will be.
+    /// Returns `true` if the measurement has ended, and all of its data has arrived.
     pub fn is_final(&self) -> bool {
-        // What came to a GPU after the last sample is only seen in the next.
+        // A process that started to use a GPU after the last sample is only visible in the next
+        // sample.
         self.newest_ms >= self.span.to_ms
             && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
     }
 
-    /// The cost of what is over and of which no more will be told: since the last sample, nothing
-    /// has changed.
+    /// Returns the cost of a measurement that has ended, when no more data will arrive. The GPU's
+    /// state after the last sample is assumed to be unchanged.
     pub fn into_cost(mut self, gpus: &[Gpu]) -> Cost {
         for gpu in self.gpus.values_mut() {
             gpu.extend(self.span.to_ms, self.span.from_ms);
@@ -195,8 +196,8 @@ impl CostMeter {
         self.cost(self.span.to_ms, gpus)
     }
 
-    /// The cost until now, of what goes on or has ended. `gpus` are those of the inventory, which
-    /// have names.
+    /// Returns the cost until now, whether or not the measurement has ended. `gpus` are those of
+    /// the inventory, which provides names.
     pub fn cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
         let mut costs = Vec::new();
         for (index, meter) in &mut self.gpus {
@@ -253,7 +254,7 @@ impl CostMeter {
 }
 
 /// Returns the cost of a span from the costs of each GPU. `gpus` are those of the inventory, which
-/// have names.
+/// provides names.
 fn total_cost(span: Span, memory: &Memory, mut costs: Vec<GpuCost>, gpus: &[Gpu]) -> Cost {
     for cost in &mut costs {
         let known = gpus.iter().find(|gpu| gpu.index == cost.index);

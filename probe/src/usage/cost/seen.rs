@@ -1,5 +1,4 @@
-//! What else happens on a GPU while something holds it: how busy its parts are, what crosses its
-//! links, what is the matter.
+//! Activity, link traffic and conditions of a GPU during a measurement.
 
 use crate::{
     model::{CostCondition, GpuCost, GpuSample},
@@ -9,12 +8,12 @@ use crate::{
 
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// In the order of [`READINGS`].
+    /// The statistics of each reading, in the order of [`READINGS`].
     windows: [Window; READINGS.len()],
     conditions: Vec<CostCondition>,
 }
 
-/// The shares of activity, and the rates of links.
+/// The readings of activity and link rates.
 const READINGS: [fn(&GpuSample) -> Option<&f64>; 7] = [
     |gpu| gpu.activity.value()?.sm_percent.value(),
     |gpu| gpu.activity.value()?.tensor_percent.value(),
@@ -33,7 +32,8 @@ impl Seen {
                 window.add(*value, span.seconds());
             }
         }
-        // A sample behind the end may tell of what has begun since.
+        // Conditions that began after the span are skipped, because the sample can be later than
+        // its end.
         for condition in gpu
             .conditions
             .iter()
@@ -42,7 +42,7 @@ impl Seen {
             let (kind, to_ms) = (condition.kind.tag().unwrap_or_default(), span.to_ms as u64);
             let from_ms = condition.since_ms.max(span.from_ms as u64);
             match self.conditions.iter_mut().rfind(|known| known.kind == kind) {
-                // Since then it has not been over.
+                // The condition has not ended since the previous sample.
                 Some(known) if known.to_ms >= condition.since_ms => {
                     known.to_ms = to_ms;
                     known.text.clone_from(&condition.text);
@@ -60,7 +60,7 @@ impl Seen {
         }
     }
 
-    /// The rest of a cost is what it is by default.
+    /// Returns a cost with only these values; the others have their defaults.
     pub(super) fn cost(&self) -> GpuCost {
         let [sm, tensor, dram, links @ ..] = &self.windows;
         let [pcie_to_gpu, pcie_from_gpu, nvlink_to_gpu, nvlink_from_gpu] =

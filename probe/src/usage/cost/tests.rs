@@ -18,7 +18,8 @@ fn push(meter: &mut CostMeter, (at_ms, gpus): &At) {
     meter.push_gpus(*at_ms as f64, 100, gpus, &mut own);
 }
 
-/// A GPU that draws so much, half of whose time kernels of its processes fill.
+/// Returns a GPU with this power draw, on which the kernels of the processes run for half of the
+/// time.
 fn gpu(at_ms: u64, watts: f64, holders: &[(u32, u64)]) -> GpuSample {
     let mut gpu = sample(at_ms);
     gpu.power.instant_watts = Reading::Now(watts);

@@ -1,22 +1,24 @@
-//! What the driver records by itself of one number, over time.
+//! Values of one metric that the driver recorded, over time.
 
 use std::collections::VecDeque;
 
 use crate::{model::Trace, usage::steps::Span};
 
-/// Values further apart tell nothing of the time between: the driver records utilization five times
+/// The maximum distance of two values for interpolation. The driver records utilization five times
 /// a second, and power more often.
 const LONGEST_GAP_MS: f64 = 500.0;
 
-/// What an energy may still have to be told of, in milliseconds.
+/// The time for which values are kept, in milliseconds, because the energy of recent steps may
+/// still be computed.
 const KEPT_MS: f64 = 30_000.0;
 
-/// Times in milliseconds since 1970, rising, and a value for each.
+/// Times in milliseconds since 1970, in ascending order, each with a value.
 #[derive(Debug, Default)]
 pub(super) struct Timeline(VecDeque<(f64, f64)>);
 
 impl Timeline {
-    /// Takes in what follows. A server may send some of it twice.
+    /// Adds the values of a trace. Values that were already added are ignored, because a server can
+    /// send some of them twice.
     pub(super) fn add(&mut self, trace: &Trace) {
         for (offset_us, value) in trace.offsets_us.iter().zip(&trace.values) {
             let at_ms = trace.start_us.saturating_add(u64::from(*offset_us)) as f64 / 1000.0;
@@ -34,25 +36,27 @@ impl Timeline {
         }
     }
 
-    /// Returns when the newest value was recorded, in milliseconds since 1970.
+    /// Returns the time of the newest value, in milliseconds since 1970.
     pub(super) fn newest_ms(&self) -> Option<f64> {
         self.0.back().map(|(at_ms, _)| *at_ms)
     }
 
-    /// The integral of a number that was measured at these times, along straight lines, by seconds;
-    /// `None` where some of the time has no values.
+    /// Returns the integral over a span in seconds, with linear interpolation, for values measured
+    /// at these times. Returns `None` if values are missing in a part of the span.
     pub(super) fn along_lines(&self, span: Span) -> Option<f64> {
         self.integral(span, |(one_ms, one), (other_ms, other), middle_ms| {
             one + (other - one) * (middle_ms - one_ms) / (other_ms - one_ms)
         })
     }
 
-    /// The same of a number that was averaged over the time before it was recorded.
+    /// Returns the integral over a span in seconds, for values that are averages since the previous
+    /// value. Returns `None` if values are missing in a part of the span.
     pub(super) fn in_steps(&self, span: Span) -> Option<f64> {
         self.integral(span, |_, (_, later), _| later)
     }
 
-    /// `mean` is given the values before and behind each part of the time, and its middle.
+    /// Returns the integral. The arguments of `mean` are the values before and after each part, and
+    /// the middle of the part.
     fn integral(
         &self,
         span: Span,

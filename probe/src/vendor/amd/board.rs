@@ -7,17 +7,17 @@ use crate::{
     vendor::drm::{Attributes, Card, Hwmon, Port, generation_of},
 };
 
-/// The list of names that comes with AMD's drivers, by PCI device and revision.
+/// The lists of product names that AMD's drivers install, by PCI device ID and revision.
 const AMD_NAMES: [&str; 2] = [
     "/usr/share/libdrm/amdgpu.ids",
     "/opt/amdgpu/share/libdrm/amdgpu.ids",
 ];
 
-/// The largest list of names.
+/// The maximum size of a list of names, in bytes.
 const NAMES: usize = 1 << 20;
 
-/// Returns the identifier of a card that never changes: its unique ID, as `ROCm` writes it, or the
-/// place of a card that has none.
+/// Returns a constant identifier of a card: its unique ID in `ROCm`'s format, or its slot if it has
+/// no unique ID.
 fn uuid(card: &Card) -> String {
     match card.device.read_text("unique_id") {
         Ok(id) if id.bytes().any(|digit| digit != b'0') => format!("GPU-{}", id.to_lowercase()),
@@ -25,7 +25,7 @@ fn uuid(card: &Card) -> String {
     }
 }
 
-/// Identifies a card by files that do not wake it. `reason` is why the rest is absent.
+/// Identifies a card by files that do not wake it. All other fields are absent with this reason.
 pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
     Gpu {
         vendor: Vendor::Amd,
@@ -37,7 +37,7 @@ pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
     }
 }
 
-/// Returns the product's name, which starts with the vendor's.
+/// Returns the product's name, including the vendor's.
 fn name(card: &Card) -> Reading<String> {
     let vendor = Vendor::Amd;
     let known = card
@@ -58,7 +58,7 @@ fn name(card: &Card) -> Reading<String> {
         .into()
 }
 
-/// Finds the name in a list with lines such as `744C, C8, AMD Radeon RX 7900 XTX`.
+/// Finds the product's name in lists with lines such as `744C, C8, AMD Radeon RX 7900 XTX`.
 fn find_amd_name(card: &Card) -> Option<String> {
     let (device, revision) = (card.pci_id?.1, card.device.read_hex("revision").ok()?);
     let (device, revision) = (format!("{device:04X}"), format!("{revision:02X}"));
@@ -72,7 +72,7 @@ fn find_amd_name(card: &Card) -> Option<String> {
     })
 }
 
-/// Reads the rest of what never changes.
+/// Reads the board, which never changes.
 pub(super) fn read_board(
     card: &Card,
     port: &Port,
@@ -120,7 +120,7 @@ pub(super) fn read_board(
     }
 }
 
-/// Serial numbers of boards without one are empty or zeros.
+/// Rejects empty texts and zeros, which boards without a serial number have.
 fn not_blank(text: String) -> Result<String, Absence> {
     if text.bytes().all(|letter| letter == b'0') {
         Err(Absence::NotSupported)
@@ -130,7 +130,7 @@ fn not_blank(text: String) -> Result<String, Absence> {
 }
 
 fn read_power_limits(hwmon: &Hwmon) -> PowerLimits {
-    // Some products give 0 for no limit.
+    // Some products report 0 if there is no limit.
     let read = |file| {
         let watts = hwmon.read_micro(file)?;
         if watts > 0.0 {
@@ -160,8 +160,8 @@ fn thresholds(hwmon: &Hwmon) -> Thresholds {
     }
 }
 
-/// Returns the highest clock of a list with lines such as `1: 2660Mhz *`. Their order differs
-/// between products.
+/// Returns the highest clock in a list with lines such as `1: 2660Mhz *`. The order of the lines
+/// differs between products.
 fn highest_clock(device: &Attributes, file: &str) -> Result<u32, Absence> {
     let list = device.read_text(file)?;
     let clocks = list.lines().filter_map(|line| {
@@ -171,7 +171,7 @@ fn highest_clock(device: &Attributes, file: &str) -> Result<u32, Absence> {
     clocks.max().ok_or(Absence::NotSupported)
 }
 
-/// The speed and the lanes of a PCIe link.
+/// The speed and the number of lanes of a PCIe link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PcieLevels {
     gigatransfers: f64,
@@ -179,8 +179,8 @@ struct PcieLevels {
 }
 
 impl PcieLevels {
-    /// Reads the best of the levels between which the driver switches, with lines such as
-    /// `1: 16.0GT/s, x16 1143Mhz *`; `None` on GPUs without them.
+    /// Reads the best of the driver's link levels, which are in lines such as `1: 16.0GT/s, x16
+    /// 1143Mhz *`. Returns `None` if the GPU has no such levels.
     fn read(device: &Attributes) -> Option<Self> {
         let list = device.read_text("pp_dpm_pcie").ok()?;
         let levels = list.lines().filter_map(|line| {
@@ -195,7 +195,7 @@ impl PcieLevels {
     }
 }
 
-/// Returns the profile of a divided package, such as `CPX/NPS1`.
+/// Returns the partition profile of a package, for example `CPX/NPS1`.
 pub(super) fn read_profile(device: &Attributes) -> Reading<String> {
     let compute = device.read_text("current_compute_partition");
     let memory = device.read_text("current_memory_partition");

@@ -1,17 +1,18 @@
-//! Tables of the firmware that cannot be decoded, which are reported as errors of the driver.
+//! Firmware tables that cannot be decoded, and their reports as driver errors.
 
 use std::time::{Duration, Instant};
 
 use super::{errors::ERRORS, metrics::MetricsError};
 use crate::vendor::DriverError;
 
-/// A table can be incomplete for a moment, such as during a reset.
+/// The number of consecutive incomplete tables that counts as an error. A table can be incomplete
+/// for a moment, for example during a reset.
 const IN_A_ROW: u32 = 3;
 
-/// The time after which an error that has not ended is reported again.
+/// The interval at which a continuing error is reported again.
 const AGAIN_AFTER: Duration = Duration::from_mins(5);
 
-/// The `gpu_metrics` tables of a GPU that could not be decoded.
+/// The undecodable `gpu_metrics` tables of a GPU.
 #[derive(Debug, Default)]
 pub(super) struct BrokenTables {
     in_a_row: u32,
@@ -20,9 +21,9 @@ pub(super) struct BrokenTables {
 }
 
 impl BrokenTables {
-    /// Takes in the error of the newest table, if it has one.
+    /// Records the error of the latest table, or that it could be decoded.
     pub(super) fn observe(&mut self, error: Option<&MetricsError>) {
-        // A GPU without a table has an empty file.
+        // The file is empty if the GPU has no table.
         let Some(error) = error.filter(|error| **error != MetricsError::Empty) else {
             (self.in_a_row, self.reported) = (0, None);
             return;
@@ -44,7 +45,7 @@ impl BrokenTables {
         }
     }
 
-    /// Returns the error to report.
+    /// Returns the error that is due to be reported, once.
     pub(super) fn take(&mut self) -> Option<DriverError> {
         self.pending.take()
     }

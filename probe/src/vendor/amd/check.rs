@@ -1,4 +1,4 @@
-//! Checks of AMD's drivers, for `gpumon doctor`.
+//! Checks of AMD's drivers for `gpumon doctor`.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ use crate::{
     },
 };
 
-/// The GPUs of AMD. Instinct GPUs are accelerators without a display.
+/// The kernel drivers of AMD's GPUs. Class 0x12 is for Instinct GPUs, which are accelerators
+/// without a display.
 pub(in crate::vendor) static BINDING: Binding = Binding {
     vendor: Vendor::Amd,
     vendor_id: "0x1002",
@@ -30,7 +31,7 @@ pub(in crate::vendor) static BINDING: Binding = Binding {
     integrated: None,
 };
 
-/// Returns the cards of AMD's driver, with the nodes in `/dev/dri` of their partitions.
+/// Returns the cards of AMD's driver. Their minor numbers include those of the partitions.
 pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
     let mut cards = drm::find_cards(sys_root, &[DRIVER]);
     let nodes = kfd::find_nodes(&kfd::find_root(sys_root));
@@ -45,13 +46,13 @@ pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
     cards
 }
 
-/// Checks the sensors of a card that is awake, and the version of its table.
+/// Checks the sensors of an awake card and the version of its metrics table.
 pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
     let mut findings = Vec::new();
     findings.extend(check_sensors(card, log_advice(Vendor::Amd)));
     let table = card.device.read_bytes("gpu_metrics");
     let error = table.ok().and_then(|bytes| Metrics::decode(&bytes).err());
-    // Old GPUs have an empty file.
+    // The file is empty on old GPUs.
     findings.extend(
         error
             .filter(|error| *error != MetricsError::Empty)
@@ -68,7 +69,7 @@ pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
     findings
 }
 
-/// Checks that the topology of the compute driver is there, and whole.
+/// Checks that the topology of the compute driver exists and is fully readable.
 pub(in crate::vendor) fn check_topology(sys_root: &Path, cards: &[Card]) -> Option<DriverFinding> {
     if cards.is_empty() {
         return None;

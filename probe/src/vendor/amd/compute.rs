@@ -1,4 +1,4 @@
-//! The processes that compute on a card's nodes, read in turns.
+//! The compute processes of a card's nodes. Unused nodes are read less often.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,26 +8,28 @@ use std::{
 
 use super::kfd::{self, Node};
 
-/// Counting the occupied compute units walks all queues of the hardware, so it is done about once
-/// a second.
+/// The minimum interval between readings. To count the occupied compute units, the driver walks all
+/// hardware queues, so that this happens about once a second.
 const EVERY: Duration = Duration::from_millis(900);
 
-/// A process opens all GPUs, also those that it does not use. Those are read once in this time.
+/// The interval at which unused nodes are read. A process opens all GPUs, even those that it does
+/// not use.
 const UNUSED_EVERY: Duration = Duration::from_secs(5);
 
-/// The number of readings of the occupied units whose mean is shown: between two kernels, a process
-/// occupies none.
+/// The number of readings of occupied units in the shown mean. A single reading can be 0 if it is
+/// between two kernels.
 const MEAN_OF: usize = 5;
 
-/// A process's use of one GPU of the compute driver.
+/// A process's usage of one node of the compute driver.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ComputeProcess {
     pub(super) pid: u32,
-    /// The ID of the node.
+    /// KFD's ID of the node.
     pub(super) gpu_id: u32,
-    /// Memory of the GPU that the process has allocated.
+    /// The GPU memory that the process has allocated, in bytes.
     pub(super) vram_bytes: u64,
-    /// Compute units that execute the process's work, on average over some seconds; only on GFX9.
+    /// The compute units that execute the process's work, as a mean over some seconds. Only GFX9
+    /// GPUs have this value.
     pub(super) occupied_units: Option<f64>,
     /// Whether the process can submit work to the node.
     pub(super) has_queue: bool,
@@ -41,7 +43,7 @@ impl ComputeProcess {
     }
 }
 
-/// The processes on a card's nodes.
+/// The compute processes of a card's nodes.
 #[derive(Debug, Default)]
 pub(super) struct ComputeProcesses {
     read_at: Option<Instant>,
@@ -52,15 +54,16 @@ pub(super) struct ComputeProcesses {
 #[derive(Debug)]
 struct Known {
     read_at: Instant,
-    /// `None` if the process has not opened the node.
+    /// The process's usage, or `None` if it has not opened the node.
     process: Option<ComputeProcess>,
-    /// The last readings of the occupied units.
+    /// The latest readings of the occupied units.
     occupied: VecDeque<u32>,
 }
 
 impl ComputeProcesses {
-    /// Returns the processes, as they were at most `age` ago, but not read more than once a second.
-    /// All users may read them. PIDs are those of the machine's first PID namespace.
+    /// Returns the compute processes, as of at most `age` ago. They are read at most about once a
+    /// second. The files are readable for all users, and the PIDs are those of the host's PID
+    /// namespace.
     pub(super) fn read(
         &mut self,
         kfd_root: &Path,
@@ -136,7 +139,7 @@ impl Known {
             gpu_id,
             vram_bytes,
             occupied_units: is_counted.then(|| sum / self.occupied.len() as f64),
-            // A process that has allocated memory is listed with or without a queue.
+            // A process with allocated memory is listed anyway, so that its queues do not matter.
             has_queue: vram_bytes == 0 && kfd::has_queue(&files, gpu_id),
         });
     }

@@ -1,4 +1,4 @@
-//! One GPU.
+//! Reading of a single AMD GPU.
 
 use std::{
     path::PathBuf,
@@ -27,42 +27,43 @@ use crate::{
     },
 };
 
-/// The ages of a scan of processes that is new enough: while somebody watches, and else.
+/// The maximum age of a process scan while somebody watches, and the one while nobody does.
 const SCAN_AGE: Duration = Duration::from_millis(400);
 const SCAN_AGE_UNWATCHED: Duration = Duration::from_millis(4900);
 
-/// The longest wait for a scan of processes. The first scan of a machine takes longer.
+/// The maximum time to wait for a process scan, and the one for the first scan, which takes longer.
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
 const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The firmware of Navi reports wrong activity and clocks for this long after a card wakes up.
+/// The time after waking up for which Navi's firmware reports outdated activity and clocks.
 const LATCHED_FOR: Duration = Duration::from_secs(15);
 
-/// The file with the use of the video engines.
+/// The file with the utilization of the video engines.
 const MEDIA_USE: &str = "vcn_busy_percent";
 
-/// The device ID of MI300A.
+/// The PCI device ID of the MI300A.
 const MI300A: u16 = 0x74a0;
 
-/// APUs whose firmware always reports full use: Raven, Picasso and Cyan Skillfish.
+/// The PCI device IDs of APUs whose firmware always reports full utilization: Raven, Picasso and
+/// Cyan Skillfish.
 const WITHOUT_USE: [u16; 3] = [0x15d8, 0x15dd, 0x13fe];
 
-/// Fans turn at fewer turns than this only as noise of the sensor.
+/// The fan speed below which a reading is sensor noise.
 const FAN_NOISE_RPM: u64 = 100;
 
-/// The parts of the machine that all its GPUs share.
+/// The data of the machine, which all of its GPUs share.
 pub(super) struct Machine {
     pub(super) sys_root: PathBuf,
     pub(super) proc_root: PathBuf,
-    /// The folder of the compute driver.
+    /// The sysfs folder of the compute driver (KFD).
     pub(super) kfd_root: PathBuf,
     pub(super) clients: Arc<Clients>,
-    /// Whether PIDs in KFD's files are those of procfs.
+    /// Whether the PIDs in KFD's files are valid in this PID namespace.
     pub(super) sees_host_pids: bool,
     pub(super) fatal_errors: Arc<FatalErrors>,
 }
 
-/// One GPU: the files of its card, and what was read before.
+/// One GPU: the files of its card, and the state between readings.
 pub(super) struct AmdDevice {
     card: Card,
     folder_id: Option<(u64, u64)>,
@@ -70,55 +71,54 @@ pub(super) struct AmdDevice {
     machine: Arc<Machine>,
     hwmon: Option<Hwmon>,
     port: Port,
-    /// The file with the use of the video engines, which few GPUs have.
+    /// The file with the utilization of the video engines, if the GPU has one.
     media_use: Option<&'static str>,
     usage: Usage,
     topology: Topology,
-    /// Whether the GPU is a part of the processor.
+    /// Whether the GPU is integrated into the processor.
     is_apu: bool,
-    /// The total sizes of VRAM and GTT, which do not change.
+    /// The total sizes of VRAM and GTT memory in bytes, which are read once.
     memory_sizes: [Option<u64>; 2],
-    /// The power limit in watts, which is read less often while nobody watches.
+    /// The power limit in watts. It is read less often while nobody watches.
     power_limit: Option<Result<f64, Absence>>,
     broken_tables: BrokenTables,
     rates: Rates,
     energy: Arc<Mutex<EnergyMeter>>,
     ras: RasCounters,
     compute: ComputeProcesses,
-    /// Whether the reading includes processes and other things that can be older while nobody
-    /// watches.
+    /// Whether this reading includes values that may be older while nobody watches, such as the
+    /// processes.
     is_thorough: bool,
-    /// The longest wait for a scan of processes.
+    /// The maximum time to wait for a process scan.
     scan_patience: Duration,
     rest: Rest,
 }
 
-/// The GPU in the topology of the compute driver.
+/// The GPU's nodes in the topology of the compute driver.
 struct Topology {
     is_read: bool,
-    /// The number of the topology; `None` if the machine has none.
+    /// The kernel's number of the topology's state, or `None` if there is no topology.
     generation: Option<u64>,
     nodes: Vec<Node>,
     partitions: Partitions,
-    /// The profile of a divided package.
+    /// The partition profile, for example `CPX/NPS1`.
     profile: Reading<String>,
 }
 
-/// The state of a card that is left alone to fall asleep.
+/// The state for leaving an idle card alone, so that the system can suspend it.
 #[derive(Default)]
 struct Rest {
-    /// Whether the card may be switched off, which is looked at with the details.
+    /// Whether the system may suspend the card. This is updated with the details.
     may_sleep: bool,
     /// Whether the last reading left the card alone.
     is_resting: bool,
-    /// The last details.
     details: Option<GpuDetails>,
-    /// The last sample of a card that may sleep, and its time.
+    /// The last sample and its time, if the system may suspend the card.
     sample: Option<(Instant, GpuSample)>,
 }
 
 impl AmdDevice {
-    /// Opens a GPU, which reads what never changes. Nothing keeps the card awake.
+    /// Opens a GPU and reads its constant data. An open GPU can still be suspended.
     pub(super) fn open(
         card: &Card,
         index: u32,
@@ -168,9 +168,9 @@ impl AmdDevice {
         device
     }
 
-    /// Returns `true` if the GPU is a part of the processor: its table has a format of its own, or
-    /// it has the sensor for the voltage of the processor's other parts. The table may be refused
-    /// now, and readable later.
+    /// Returns `true` if the GPU is integrated into the processor. Such a GPU has a different table
+    /// format, or a sensor for the voltage of the processor's other parts. If the table cannot be
+    /// read now, it is checked again later.
     fn is_part_of_processor(&mut self) -> bool {
         let has_sensor = self
             .hwmon
@@ -180,13 +180,14 @@ impl AmdDevice {
         has_sensor || is_mi300a || self.read_metrics().is_ok_and(|metrics| metrics.is_of_apu())
     }
 
-    /// Reads the topology, if it has changed. It is looked at together with the processes.
+    /// Reads the topology if it has changed. While nobody watches, this is checked only together
+    /// with the processes.
     fn find_nodes(&mut self) {
         if self.topology.is_read && !self.is_thorough {
             return;
         }
         let generation = kfd::read_generation(&self.machine.kfd_root);
-        // The profile is refused while the package is divided anew.
+        // The profile cannot be read while the partitioning changes.
         let is_refused = self.topology.profile == Reading::Absent(Absence::NoAnswer);
         if self.topology.is_read && generation == self.topology.generation && !is_refused {
             return;
@@ -224,7 +225,7 @@ impl AmdDevice {
         &self.card.device
     }
 
-    /// Checks that the card is there and awake.
+    /// Returns an error if the card is gone or asleep.
     fn check(&self) -> Result<(), DeviceError> {
         let folder_id = self.card.folder_id();
         if folder_id.is_none() || folder_id != self.folder_id {
@@ -236,7 +237,7 @@ impl AmdDevice {
         }
     }
 
-    /// Returns the last sample if the card was idle and is to be left alone.
+    /// Returns the last sample if the card was idle and should be left alone.
     fn rested_sample(&self) -> Option<&(Instant, GpuSample)> {
         let rested @ (at, sample) = self.rest.sample.as_ref()?;
         let is_used = sample
@@ -248,8 +249,9 @@ impl AmdDevice {
         (!is_used && at.elapsed() < self.card.rest_after_reading()?).then_some(rested)
     }
 
-    /// Fills in the sample of a card that is left alone, whose processes alone are read; `false` if
-    /// one of them works.
+    /// Fills in the last sample of a card that is left alone, and reads only its memory and
+    /// processes. Returns `false` if the card must be read normally, because it has work or has
+    /// rested long enough.
     fn fill_rested(&mut self, sample: &mut GpuSample) -> bool {
         let Some((_, rested)) = self.rested_sample() else {
             return false;
@@ -263,7 +265,7 @@ impl AmdDevice {
         !has_work(sample)
     }
 
-    /// Reads the table of the firmware.
+    /// Reads the metrics table of the firmware.
     fn read_metrics(&mut self) -> Result<Metrics, Absence> {
         let bytes = self.files().read_bytes("gpu_metrics")?;
         let decoded = Metrics::decode(&bytes);
@@ -274,7 +276,7 @@ impl AmdDevice {
         })
     }
 
-    /// Reads a size that does not change.
+    /// Reads a constant memory size.
     fn read_memory_size(&mut self, place: usize, file: &str) -> Result<u64, Absence> {
         if let Some(size) = self.memory_sizes[place] {
             return Ok(size);
@@ -289,7 +291,7 @@ impl AmdDevice {
         let gtt_total = self.read_memory_size(1, "mem_info_gtt_total");
         let bytes = |name| self.files().read_number::<u64>(name);
         let (used, gtt_used) = (bytes("mem_info_vram_used"), bytes("mem_info_gtt_used"));
-        // An APU has a part of the machine's memory, and maps more of it as needed.
+        // An APU has a fixed part of the machine's memory (VRAM), and maps more as needed (GTT).
         let is_unified = self.is_apu;
         let both = |one: &Result<u64, Absence>, other: &Result<u64, Absence>| match (one, other) {
             (Ok(one), Ok(other)) if is_unified => Ok(one.saturating_add(*other)),
@@ -302,7 +304,7 @@ impl AmdDevice {
         };
         let free = unused(&total, &used);
         sample.memory.free_bytes = if is_unified {
-            // Other programs can take the memory that the GPU may still map.
+            // The GPU can only map memory that other programs have not taken.
             let machine = MachineMemory::read(&self.machine.proc_root);
             let available = machine.map_or(u64::MAX, |own| own.available_bytes);
             let mappable = unused(&gtt_total, &gtt_used).map(|bytes| bytes.min(available));
@@ -382,7 +384,7 @@ impl AmdDevice {
             _ => Reading::NOT_SUPPORTED,
         };
         sample.temperature.junction_celsius = junction.into();
-        // Boards without the sensor give 0.
+        // Boards without this sensor report 0.
         let memory = celsius("mem")
             .or_else(|_| get(Field::MemoryTemperature))
             .and_then(above_zero);
@@ -392,7 +394,7 @@ impl AmdDevice {
 
         self.read_clocks(metrics, sample);
         sample.fan_percent = self.read_fan().speed_percent;
-        // The table has the link of the slot, also on boards with a switch of their own.
+        // The table's link is the one of the slot, even if the board has its own switch.
         let width = get(Field::PcieWidth).and_then(round_to_whole);
         let width = width.ok().filter(|lanes| *lanes > 0);
         let generation = get(Field::PcieSpeed).ok().and_then(generation_of);
@@ -406,7 +408,7 @@ impl AmdDevice {
                 )
             }
         };
-        // Some boards report the link to their own switch, which is faster.
+        // Some boards report the faster link to their own switch instead.
         let limit = self.identity.board.pcie_max_generation.value().copied();
         let generation = generation.map(|own| limit.map_or(own, |limit| own.min(limit)));
         sample.pcie.generation = generation.into();
@@ -437,7 +439,8 @@ impl AmdDevice {
         clocks.fabric_mhz = table(Field::FabricClock, Field::AverageFabricClock).into();
     }
 
-    /// Reads power and energy. The second die of an MI250X has neither: the first has both dies'.
+    /// Reads power and energy. On an MI250X, the first die reports both for the whole board, and
+    /// the second die reports neither.
     fn read_power(&mut self, metrics: Option<&Metrics>, at: Instant, sample: &mut GpuSample) {
         let has_accumulator = self
             .card
@@ -456,7 +459,7 @@ impl AmdDevice {
                 self.read_sensor(|hwmon| hwmon.read_micro(file))
             }
         };
-        // Products differ in which of the two they have.
+        // Products have one of the two files, or both.
         let (average, instant) = (read("power1_average"), read("power1_input"));
         let of_table = |field| {
             metrics
@@ -546,12 +549,12 @@ impl AmdDevice {
         sample.processes = Reading::Now(listed);
     }
 
-    /// Reads everything that comes from the firmware.
+    /// Reads all values that come from the firmware.
     fn read_firmware(&mut self, at: Instant, sample: &mut GpuSample) -> Result<(), DeviceError> {
         let metrics = self.read_metrics();
         let busy = self.files().read_number::<u32>("gpu_busy_percent");
         if is_refused(&metrics, &busy) {
-            // The card may have fallen asleep since it was looked at.
+            // The card may have been suspended since the check.
             self.check()?;
             return Err(in_reset());
         }
@@ -574,7 +577,7 @@ impl AmdDevice {
         Ok(())
     }
 
-    /// The firmware's readings after a card wakes up are not those of this moment.
+    /// Removes firmware readings that are outdated after the card has woken up.
     fn drop_latched(&self, sample: &mut GpuSample) {
         if self.rest.may_sleep && self.card.has_slept_within(LATCHED_FOR) {
             sample.utilization.gpu_percent = Reading::Absent(Absence::WarmingUp);
@@ -668,20 +671,20 @@ impl Device for AmdDevice {
     }
 }
 
-/// Returns `true` if the driver refuses to read the sensors, as it does while it resets the card.
+/// Returns `true` if the driver refuses sensor reads, as it does while it resets the card.
 fn is_refused(metrics: &Result<Metrics, Absence>, busy: &Result<u32, Absence>) -> bool {
     let errors = [metrics.as_ref().err(), busy.as_ref().err()];
     errors.iter().all(Option::is_some) && errors.contains(&Some(&Absence::NoAnswer))
 }
 
-/// Returns `true` if a process works on the GPU.
+/// Returns `true` if a process is working on the GPU.
 fn has_work(sample: &GpuSample) -> bool {
     let processes = sample.processes.value().into_iter().flatten();
     let mut shares = processes.filter_map(|process| process.sm_percent.value());
     shares.any(|share| *share > 0.0)
 }
 
-/// Gives the readings of sensors their own time.
+/// Marks the sensor readings with the time of the sample.
 fn date_sensors(sample: &mut GpuSample) {
     fn set_time<T: Clone>(reading: &mut Reading<T>, at_ms: u64) {
         *reading = reading.clone().dated(at_ms);
@@ -716,7 +719,7 @@ fn date_sensors(sample: &mut GpuSample) {
     set_time(&mut sample.throttle_reasons, at_ms);
 }
 
-/// Marks the readings of the sensors as such that mean nothing.
+/// Replaces all readings by the reason that they cannot be trusted.
 fn distrust_sensors(sample: &mut GpuSample) {
     let reason = Absence::Distrusted;
     let (uuid, health) = (sample.uuid.take(), sample.health.clone());

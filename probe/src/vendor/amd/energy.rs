@@ -1,39 +1,41 @@
-//! The energy that a GPU has used.
+//! The energy that a GPU has consumed.
 
 use std::time::{Duration, Instant};
 
 use crate::model::EnergySource;
 
-/// Devices whose accumulator of energy is right: MI100, MI200 and MI300 series.
+/// The PCI device IDs of GPUs with a reliable energy accumulator: MI100, MI200 and MI300 series.
 const WITH_ACCUMULATOR: [u16; 16] = [
     0x738c, 0x738e, 0x7408, 0x740c, 0x740f, 0x7410, 0x74a0, 0x74a1, 0x74a2, 0x74a5, 0x74a8, 0x74a9,
     0x74b5, 0x74b6, 0x75a0, 0x75a3,
 ];
 
-/// The unit of their accumulator, in joules: 2^-16.
+/// The unit of the accumulator in joules, 2^-16.
 const UNIT: f64 = 1.0 / 65536.0;
 
-/// A longer pause between two samples leaves the power in between unknown.
+/// The maximum time between two samples over which energy is added up. In longer pauses, the power
+/// is unknown.
 const LONGEST_STEP: Duration = Duration::from_mins(2);
 
-/// The energy of a GPU. It outlives the device, which is opened anew after each sleep and reset.
+/// The energy counter of a GPU. It is kept while the GPU is closed, for example during sleep or a
+/// reset.
 #[derive(Debug, Default)]
 pub(super) struct EnergyMeter {
     source: Option<EnergySource>,
-    /// The energy that was added up from the power.
+    /// The energy added up from power readings, in joules.
     joules: f64,
-    /// The last known power in watts, and its time.
+    /// The time and the value of the last known power, in watts.
     last: Option<(Instant, f64)>,
 }
 
-/// Returns `true` if the accumulator of this device is right.
+/// Returns `true` if this GPU has a reliable energy accumulator.
 pub(super) fn has_accumulator(device: u16) -> bool {
     WITH_ACCUMULATOR.contains(&device)
 }
 
 impl EnergyMeter {
-    /// Takes in the power at a moment, and the accumulator of a device that has a right one.
-    /// Returns the energy in joules, always from the same source.
+    /// Adds a reading of the power, and of the accumulator if it is reliable. Returns the energy in
+    /// joules, always from the same source.
     pub(super) fn update(
         &mut self,
         watts: Option<f64>,
@@ -60,7 +62,7 @@ impl EnergyMeter {
         }
     }
 
-    /// Returns the source of the energy, once it is known.
+    /// Returns the source of the energy, if there is one yet.
     pub(super) fn source(&self) -> Option<EnergySource> {
         self.source
     }

@@ -1,6 +1,6 @@
-//! Errors of the driver, from the kernel's log.
+//! Driver errors in the kernel log.
 //!
-//! AMD's drivers have no codes, so gpumon numbers the errors. The numbers start where no Xid is.
+//! AMD's driver has no error codes, so that gpumon assigns numbers that are not used by Xids.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The errors of `amdgpu`.
+/// The errors of the `amdgpu` driver.
 pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
     first: 100_000,
     kinds: &KINDS,
@@ -23,7 +23,7 @@ pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
 const AFTER_RESET: &str =
     "Start the programs that used the GPU again. If it happens again, update driver and firmware.";
 
-/// Every kind, the more specific before the more general.
+/// All kinds of errors. Specific kinds come before general ones.
 static KINDS: [ErrorKind; 19] = [
     ErrorKind::new(
         &["GPU reset", "failed"],
@@ -160,7 +160,7 @@ static KINDS: [ErrorKind; 19] = [
         "The driver resets the GPU. All programs that use it lose their work.",
         AFTER_RESET,
     ),
-    // gpumon's own message about a table of the firmware.
+    // gpumon itself writes this message about a firmware table.
     ErrorKind::new(
         &["gpu_metrics "],
         Notice,
@@ -170,17 +170,17 @@ static KINDS: [ErrorKind; 19] = [
     ),
 ];
 
-/// Finds the errors of `amdgpu` in the kernel's log.
+/// A parser that finds `amdgpu` errors in the kernel log.
 #[derive(Debug, Default)]
 pub(super) struct AmdErrors {
     fatal: Arc<FatalErrors>,
-    /// An error whose process is in the next line. Older kernels do not name its GPU, which is in
-    /// the next line that does.
+    /// An error whose process is in the next line. Older kernels do not name the GPU with the
+    /// error, so that the bus ID comes from the next line that has one.
     pending: Option<(Option<String>, DriverError)>,
 }
 
 impl AmdErrors {
-    /// Returns a parser that takes in fatal errors.
+    /// Creates a parser that also records fatal errors.
     pub(super) fn new(fatal: Arc<FatalErrors>) -> Self {
         Self {
             fatal,
@@ -189,7 +189,7 @@ impl AmdErrors {
     }
 }
 
-/// Returns a parser of the driver's messages.
+/// Returns a parser for the driver's messages.
 pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
     Box::<AmdErrors>::default()
 }
@@ -206,7 +206,7 @@ impl LogParser for AmdErrors {
         }
         let mut found = Vec::new();
         if let Some((pending_bus_id, mut error)) = self.pending.take() {
-            // The message of another GPU can come between the two.
+            // A message of another GPU can be between the two lines.
             let is_other = pending_bus_id.is_some() && bus_id.is_some() && pending_bus_id != bus_id;
             if !is_other {
                 error.pid = error.pid.or_else(|| pid_in(message));
@@ -225,7 +225,7 @@ impl LogParser for AmdErrors {
             message: Some(printable(message)),
         };
         match bus_id {
-            // The process follows in the next line.
+            // The next line names the process.
             bus_id if kind.info.by_program && error.pid.is_none() => {
                 found.extend(self.flush(bus_id, error));
             }
@@ -237,7 +237,7 @@ impl LogParser for AmdErrors {
 }
 
 impl AmdErrors {
-    /// Keeps an error until the next line, and returns the one that was kept before.
+    /// Keeps an error until the next line, and returns the previously kept one.
     fn flush(&mut self, bus_id: Option<String>, error: DriverError) -> Option<LoggedError> {
         let (bus_id, error) = self.pending.replace((bus_id, error))?;
         Some(LoggedError {
@@ -247,7 +247,8 @@ impl AmdErrors {
     }
 }
 
-/// Finds the PID in `process NAME pid 1234`. A name can have spaces, and the last is the driver's.
+/// Finds the PID in `process NAME pid 1234`. The name can contain anything, but the last match was
+/// written by the driver.
 fn pid_in(message: &str) -> Option<u32> {
     let (_, rest) = message.split_once("rocess ")?;
     let rest = rest

@@ -1,29 +1,29 @@
-//! Fatal errors of the hardware, after which the driver's numbers mean nothing.
+//! Fatal hardware errors, after which the driver's readings are meaningless.
 //!
-//! After such an error, the driver's function `read_sensor` succeeds without a value, for all GPUs,
-//! until a reset has succeeded (`amdgpu_ras_intr_triggered` in the kernel).
+//! After a fatal error, the driver's function `read_sensor` returns success without a value for all
+//! GPUs, until a reset succeeds (`amdgpu_ras_intr_triggered` in the kernel).
 
 use std::{
     collections::HashSet,
     sync::{Mutex, PoisonError},
 };
 
-/// A part of all messages about a fatal error.
+/// A text that occurs in all messages about fatal errors.
 pub(super) const FATAL: &str = "ERREVENT_ATHUB_INTERRUPT";
 
-/// Texts of messages about a reset that has succeeded; all parts of one occur in this order.
+/// The texts of messages about a successful reset. All parts of a message must occur in this order.
 const RESET: [&[&str]; 3] = [
     &["GPU reset(", ") succeeded!"],
     &["GPU reset succeeded"],
     &["GPU reset end with ret = 0"],
 ];
 
-/// The GPUs that have reported a fatal error since their last reset, by their PCI bus IDs.
+/// The PCI bus IDs of the GPUs that have reported a fatal error since their last reset.
 #[derive(Debug, Default)]
 pub(super) struct FatalErrors(Mutex<HashSet<String>>);
 
 impl FatalErrors {
-    /// Takes in a message of the driver about a GPU.
+    /// Updates the state with a driver message about a GPU.
     pub(super) fn follow(&self, bus_id: &str, message: &str) {
         let is_reset = || {
             RESET.iter().any(|parts| {
@@ -42,7 +42,7 @@ impl FatalErrors {
         }
     }
 
-    /// Returns `true` if a GPU waits for its reset, so that no sensor can be trusted.
+    /// Returns `true` if a GPU still needs a reset, so that no sensor can be trusted.
     pub(super) fn are_pending(&self) -> bool {
         !self
             .0

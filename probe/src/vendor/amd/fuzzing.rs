@@ -1,4 +1,4 @@
-//! The parsers of AMD's files, for fuzzing.
+//! Entry points for fuzzing the parsers of AMD's files.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The kernel's compute driver (KFD): the topology of its GPUs, and the processes that compute.
+//! The kernel's compute driver (KFD): the topology of its GPUs, and its processes.
 //!
 //! Source: `kfd_topology.c` and `kfd_process.c` of the kernel.
 
@@ -14,32 +14,32 @@ use crate::{
     vendor::drm::{Attributes, list_numbers},
 };
 
-/// The largest description of a node.
+/// The maximum size of a properties file, in bytes.
 const PROPERTIES: usize = 16 << 10;
 
-/// The kinds of links between nodes.
+/// The link type of XGMI between nodes.
 const XGMI: u64 = 11;
 
-/// A GPU, or a partition of one, that can compute.
+/// A GPU or partition that can compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
-    /// The number of the node.
+    /// The node's number in the topology.
     pub(super) number: u32,
-    /// The ID by which processes refer to the node.
+    /// The ID of the node in the files of processes.
     pub(super) gpu_id: u32,
     properties: HashMap<String, u64>,
     folder: PathBuf,
 }
 
-/// Returns the folder of the compute driver, if possible by a path without links, which is followed
-/// faster.
+/// Returns the folder of the compute driver, without links in its path if possible, because such a
+/// path is faster to open.
 pub(super) fn find_root(sys_root: &Path) -> PathBuf {
     let root = sys_root.join("class/kfd/kfd");
     root.canonicalize().unwrap_or(root)
 }
 
-/// Returns the GPUs of the topology, by their node number. GPUs that this container may not use are
-/// left out.
+/// Returns the GPU nodes of the topology, sorted by number. GPUs that this container may not use
+/// are excluded.
 pub(super) fn find_nodes(root: &Path) -> Vec<Node> {
     let folder = root.join("topology/nodes");
     let mut nodes: Vec<_> = list_numbers(&folder)
@@ -53,7 +53,7 @@ pub(super) fn find_nodes(root: &Path) -> Vec<Node> {
 /// Returns the number of nodes that this process may not read, such as GPUs of other containers.
 ///
 /// # Errors
-/// There is no topology, or it cannot be read.
+/// Returns an error if the topology does not exist or cannot be read.
 pub(super) fn count_hidden(sys_root: &Path) -> io::Result<usize> {
     let nodes = find_root(sys_root).join("topology/nodes");
     let is_hidden = |folder: &PathBuf| {
@@ -72,7 +72,7 @@ pub(super) fn read_generation(root: &Path) -> Option<u64> {
 }
 
 impl Node {
-    /// Reads a node; `None` if it is a CPU, or is not readable.
+    /// Reads a node. Returns `None` if it is a CPU or cannot be read.
     fn read(nodes: &Path, number: u32) -> Option<Self> {
         let folder = nodes.join(number.to_string());
         let gpu_id = Attributes::new(&folder)
@@ -83,7 +83,7 @@ impl Node {
         Some(Self::parse(number, gpu_id, &text, folder))
     }
 
-    /// Parses the properties of a node whose other files are in `folder`.
+    /// Parses the properties of a node. The node's other files are in `folder`.
     pub(super) fn parse(number: u32, gpu_id: u32, text: &str, folder: PathBuf) -> Self {
         let properties = parse_properties(text);
         Self {
@@ -98,7 +98,7 @@ impl Node {
         self.properties.get(name).copied()
     }
 
-    /// Returns the PCI bus ID of the package, as in `00000000:3B:00.0`.
+    /// Returns the PCI bus ID of the package, for example `00000000:3B:00.0`.
     pub(super) fn bus_id(&self) -> Option<String> {
         let location = self.get_property("location_id")?;
         let domain = self.get_property("domain").unwrap_or(0);
@@ -106,20 +106,19 @@ impl Node {
         Some(format!("{domain:08X}:{bus:02X}:{device:02X}.0"))
     }
 
-    /// Returns the number of the partition. The driver adds it to the place of the package: in the
-    /// three bits of the function, or in the four highest bits.
+    /// Returns the number of the partition. The driver stores it in the package's location ID: in
+    /// the three bits of the PCI function, or in the four highest bits.
     pub(super) fn partition(&self) -> u32 {
         let location = self.get_property("location_id").unwrap_or(0);
         let number = (location >> 28 & 0xf).max(location & 0x7);
         u32::try_from(number).unwrap_or(0)
     }
 
-    /// Returns the minor number of the node's file in `/dev/dri`.
+    /// Returns the minor number of the node's render node in `/dev/dri`.
     pub(super) fn render_minor(&self) -> Option<u32> {
         u32::try_from(self.get_property("drm_render_minor")?).ok()
     }
 
-    /// Returns the number of compute units.
     pub(super) fn compute_units(&self) -> Option<u32> {
         let (units, in_each) = (
             self.get_property("simd_count")?,
@@ -130,8 +129,8 @@ impl Node {
             .filter(|units| *units > 0)
     }
 
-    /// Returns the target of compilers, such as `gfx942`. The last two digits of the version are
-    /// one hexadecimal digit each.
+    /// Returns the name of the compiler target, for example `gfx942`. The last two parts of the
+    /// version are single hexadecimal digits.
     pub(super) fn target(&self) -> Option<String> {
         let version = self
             .get_property("gfx_target_version")
@@ -140,7 +139,7 @@ impl Node {
         Some(format!("gfx{major}{minor:x}{step:x}"))
     }
 
-    /// Reads the memory of the node: its size, and the part in use.
+    /// Reads the total and the used memory of the node, in bytes.
     pub(super) fn memory(&self) -> (Result<u64, Absence>, Result<u64, Absence>) {
         let bank = Attributes::new(self.folder.join("mem_banks/0"));
         let properties = bounded::text(bank.folder().join("properties"), PROPERTIES);
@@ -154,7 +153,7 @@ impl Node {
         (total, bank.read_number("used_memory"))
     }
 
-    /// Returns the width of the bus to the memory, in bits.
+    /// Returns the width of the memory bus in bits.
     pub(super) fn memory_bus_bits(&self) -> Option<u32> {
         let text = bounded::text(self.folder.join("mem_banks/0/properties"), PROPERTIES).ok()?;
         u32::try_from(*parse_properties(&text).get("width")?)
@@ -162,7 +161,7 @@ impl Node {
             .filter(|bits| *bits > 0)
     }
 
-    /// Returns the numbers of the nodes that are linked to this one over XGMI.
+    /// Returns the numbers of the nodes that are linked to this one by XGMI.
     pub(super) fn xgmi_peers(&self) -> Vec<u32> {
         let folder = self.folder.join("io_links");
         let peer = |link: u32| {
@@ -175,12 +174,12 @@ impl Node {
     }
 }
 
-/// Returns the PIDs of the processes that compute.
+/// Returns the PIDs of the compute processes.
 pub(super) fn list_processes(root: &Path) -> Vec<u32> {
     list_numbers(&root.join("proc"))
 }
 
-/// Returns the files of a process that computes.
+/// Returns the files of a compute process.
 pub(super) fn process_files(root: &Path, pid: u32) -> Attributes {
     Attributes::new(root.join("proc").join(pid.to_string()))
 }
@@ -192,7 +191,7 @@ pub(super) fn has_queue(process: &Attributes, gpu_id: u32) -> bool {
     numbers.any(|number| process.read_number(&format!("queues/{number}/gpuid")) == Ok(gpu_id))
 }
 
-/// Parses lines of a name and a decimal number.
+/// Parses lines that consist of a name and a decimal number.
 pub(super) fn parse_properties(text: &str) -> HashMap<String, u64> {
     let pairs = text.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;
@@ -207,7 +206,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Writes a recorded topology, in which each file follows a line with its path, into `/sys`.
+    /// Writes a recorded topology to `sys_root`. In a recording, each file follows a line with its
+    /// path. Returns `false` if there is no recording with this name.
     pub(in crate::vendor::amd) fn write_recorded(sys_root: &Path, name: &str) -> bool {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/dumps/kfd");
         let Ok(text) = fs::read_to_string(folder.join(name)) else {
@@ -218,7 +218,7 @@ pub(super) mod tests {
             let file = sys_root.join("class/kfd/kfd/topology").join(path.trim());
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             let content = content.trim_end().to_owned() + "\n";
-            // One recording lacks the IDs.
+            // One of the recordings lacks the IDs.
             let id = file.with_file_name("gpu_id");
             if path.trim().split('/').count() == 3
                 && path.trim().ends_with("/properties")

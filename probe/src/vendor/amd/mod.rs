@@ -1,9 +1,9 @@
-//! AMD's GPUs, through the files of the kernel's drivers `amdgpu` and KFD.
+//! AMD GPUs, read from the files of the kernel drivers `amdgpu` and KFD.
 //!
-//! Neither `ROCm` nor a call into a driver is needed: everything is in sysfs and procfs. Nothing
-//! here opens `/dev/dri`, which would wake a sleeping card.
+//! `ROCm` is not needed: all data comes from sysfs and procfs. Nothing in this module opens
+//! `/dev/dri`, because that would wake a sleeping card.
 
-// The driver's numbers can be anything.
+// Numbers from the driver can have any value, so that arithmetic must not overflow.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod board;

@@ -1,4 +1,4 @@
-//! Partitions of MI300 and later: parts of a package that compute as GPUs of their own.
+//! Partitions of MI300 and later GPUs. Each partition computes like a GPU of its own.
 
 use super::{
     kfd::Node,
@@ -13,8 +13,8 @@ use crate::model::{
 pub(super) struct Partitions(Vec<Node>);
 
 impl Partitions {
-    /// Returns the partitions among these nodes; none if the package is not divided. A container
-    /// may see only one of several.
+    /// Returns the partitions among these nodes, or none if the package is not divided. A container
+    /// may see only some of the partitions.
     pub(super) fn find(nodes: &[Node], bus_id: &str, is_divided: bool) -> Self {
         let is_own = |node: &&Node| node.bus_id().as_deref() == Some(bus_id);
         let mut own: Vec<_> = nodes.iter().filter(is_own).cloned().collect();
@@ -26,7 +26,7 @@ impl Partitions {
         Self(own)
     }
 
-    /// Returns the identities, with a profile such as `CPX/NPS1`.
+    /// Returns the identities of the partitions. The profile is, for example, `CPX/NPS1`.
     pub(super) fn identities(&self, package: &str, profile: &Reading<String>) -> Vec<MigDevice> {
         let identity = |node: &Node| MigDevice {
             index: node.partition(),
@@ -61,7 +61,7 @@ impl Partitions {
         self.0.iter().map(sample).collect()
     }
 
-    /// Returns the partition whose node in `/dev/dri` has this minor number.
+    /// Returns the partition with this minor number in `/dev/dri`.
     pub(super) fn of_minor(&self, minor: u32) -> Option<MigInstance> {
         let node = self
             .0
@@ -70,7 +70,7 @@ impl Partitions {
         Some(make_instance(node.partition()))
     }
 
-    /// Returns the partition with this ID of KFD.
+    /// Returns the partition with this KFD ID.
     pub(super) fn of_gpu_id(&self, gpu_id: u32) -> Option<MigInstance> {
         let node = self.0.iter().find(|node| node.gpu_id == gpu_id)?;
         Some(make_instance(node.partition()))
@@ -84,7 +84,8 @@ fn make_instance(partition: u32) -> MigInstance {
     }
 }
 
-/// All partitions have the unique ID of their package.
+/// Returns the UUID of a partition. The number is added because all partitions have the unique ID
+/// of their package.
 fn uuid(package: &str, node: &Node) -> String {
     format!("{package}.{}", node.partition())
 }
@@ -109,7 +110,7 @@ fn mean_activity(metrics: &Metrics, place: usize, visible: usize) -> Option<f64>
     let own = if metrics.partition_blocks() > 1 {
         metrics.of_partition(place, Field::DieActivity)
     } else {
-        // A container may not see all partitions.
+        // A container may see only some of the partitions.
         let partitions = metrics
             .get_raw(Field::Partitions)
             .map_or(visible, |all| all as usize);

@@ -1,4 +1,4 @@
-//! Processes: those of the kernel's graphics driver, with those of its compute driver.
+//! The processes on a GPU, combined from the kernel's graphics driver and its compute driver.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     vendor::drm::{Client, Names, Usage},
 };
 
-/// The names in amdgpu's `fdinfo`. An APU has its buffers in the memory of the machine.
+/// The names in amdgpu's `fdinfo` files. Buffers of an APU are in the machine's memory (GTT).
 pub(super) static NAMES: Names = Names {
     memory: &["vram"],
     shared_memory: &["gtt"],
@@ -18,8 +18,8 @@ pub(super) static NAMES: Names = Names {
     decoders: &["dec"],
 };
 
-/// Returns the processes on one card, by PID. A process that uses several partitions is listed for
-/// each of them.
+/// Returns the processes on one card, sorted by PID. A process that uses several partitions is
+/// listed for each of them.
 pub(super) fn list(
     usage: &Usage,
     clients: &[&Client],
@@ -44,7 +44,7 @@ pub(super) fn list(
     for own in compute {
         let mig = partitions.of_gpu_id(own.gpu_id);
         let known = all.remove(&(own.pid, mig));
-        // A process opens all GPUs, also those that it does not use.
+        // A process opens all GPUs, even those that it does not use.
         if known.is_none() && !own.is_used() {
             continue;
         }
@@ -59,8 +59,8 @@ pub(super) fn list(
     all.into_values().collect()
 }
 
-/// Returns a process with the readings of the compute driver. The graphics driver does not see the
-/// work that a program submits to the GPU by itself, as `ROCm` does.
+/// Adds the compute driver's readings to a process. The graphics driver does not see work that a
+/// program submits to the GPU directly, as `ROCm` does.
 fn with_compute(
     known: Option<Process>,
     own: &ComputeProcess,
@@ -70,7 +70,7 @@ fn with_compute(
     let occupancy = own.occupied_units.zip(units.filter(|units| *units > 0));
     let occupancy =
         occupancy.map(|(occupied, units)| (occupied / f64::from(units) * 100.0).min(100.0));
-    // On an APU, the compute driver does not count the memory of the machine.
+    // The compute driver does not count an APU's memory.
     let memory = if is_unified {
         Reading::Absent(Absence::NoPermission)
     } else {

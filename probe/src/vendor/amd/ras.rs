@@ -1,4 +1,4 @@
-//! Errors of memory and engines, which the driver counts by block (RAS).
+//! Memory and engine errors, which the driver counts for each block (RAS).
 
 use std::{
     collections::BTreeMap,
@@ -11,23 +11,24 @@ use crate::{
     vendor::drm::Attributes,
 };
 
-/// Reading the counters makes the driver collect them from the hardware.
+/// The interval at which the counters are read. Reading them makes the driver collect them from the
+/// hardware.
 const EVERY: Duration = Duration::from_mins(1);
 
-/// The end of the name of a block's file.
+/// The suffix of the files of blocks.
 const SUFFIX: &str = "_err_count";
 
-/// The counters of a GPU's blocks: corrected errors, and others.
+/// The error counters of a GPU's blocks.
 #[derive(Debug, Default)]
 pub(super) struct RasCounters {
     read_at: Option<Instant>,
-    /// The last known counts of each block. A block that does not answer keeps them, so that the
-    /// sums never fall.
+    /// The last known counts of each block: corrected and uncorrected errors. If a block cannot be
+    /// read, its counts are kept, so that the sums never decrease.
     blocks: BTreeMap<String, (u64, u64)>,
 }
 
 impl RasCounters {
-    /// Returns the errors of all blocks of a PCI device, which are read once a minute.
+    /// Returns the errors of all blocks of a PCI device. They are read at most once a minute.
     pub(super) fn read(&mut self, device: &Attributes) -> Ecc {
         if self.read_at.is_none_or(|at| at.elapsed() >= EVERY) {
             self.read_at = Some(Instant::now());
@@ -63,7 +64,8 @@ fn list_blocks(device: &Attributes) -> Vec<String> {
         .collect()
 }
 
-/// Parses the lines `ue: 0` and `ce: 3`: errors that were corrected, and others.
+/// Parses lines such as `ue: 0` and `ce: 3`, and returns the numbers of corrected and uncorrected
+/// errors.
 fn parse_counts(text: &str) -> Option<(u64, u64)> {
     let count = |key: &str| {
         let mut lines = text.lines();

@@ -1,4 +1,4 @@
-//! Readings that need two tables of the firmware, and those of XGMI.
+//! Readings that are computed from two firmware tables, and the state of XGMI links.
 
 use std::time::Instant;
 
@@ -10,21 +10,21 @@ use crate::model::{
     Absence, Absent, Activity, GpuDetails, GpuSample, NvLink, NvLinkRemote, Reading, ThrottleReason,
 };
 
-/// The last table, and the sums over all tables.
+/// The previous firmware table, and sums over all tables.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     pub(super) earlier: Option<Earlier>,
     throttled: ThrottledSeconds,
 }
 
-/// A table and its time.
+/// A firmware table and its time.
 #[derive(Debug)]
 pub(super) struct Earlier {
     pub(super) at: Instant,
     pub(super) metrics: Metrics,
 }
 
-/// The time in which clocks were reduced, in seconds.
+/// The total time in which clocks were reduced, in seconds.
 #[derive(Debug, Default, Clone, Copy)]
 struct ThrottledSeconds {
     is_counted: bool,
@@ -33,8 +33,7 @@ struct ThrottledSeconds {
 }
 
 impl Rates {
-    /// Fills in the readings that need two tables: activity, causes of reduced clocks and XGMI
-    /// rates.
+    /// Fills in the readings that need two tables: activity, throttle reasons and XGMI rates.
     pub(super) fn fill(&mut self, metrics: Option<&Metrics>, at: Instant, sample: &mut GpuSample) {
         let Some(now) = metrics else {
             sample.activity = Reading::NOT_SUPPORTED;
@@ -77,7 +76,8 @@ impl Rates {
         }
         let margin = sample.temperature.margin_celsius.value().copied();
         let reasons = throttle::find_reasons(now, shares.as_ref(), margin);
-        // The counters stand still, or all of them count each sample.
+        // With two tables, the reasons are unknown if the counters did not change, or if every
+        // counter counted every sample.
         let reason_of_absence = match (now.get_raw(Field::Samples), before) {
             (None, _) => Absence::NotSupported,
             (Some(_), None) => Absence::WarmingUp,
@@ -86,7 +86,7 @@ impl Rates {
         sample.throttle_reasons = reasons.ok_or(reason_of_absence).into();
     }
 
-    /// Fills in the time in which clocks were reduced.
+    /// Fills in the total time in which clocks were reduced.
     pub(super) fn fill_throttled(&self, details: &mut GpuDetails) {
         if self.throttled.is_counted {
             details.throttled.power_seconds_total = Reading::Now(self.throttled.power);
@@ -95,7 +95,7 @@ impl Rates {
     }
 }
 
-/// Returns the highest of the elements of a field, of the package or of its partitions.
+/// Returns the highest element of a field, for the package and all partitions.
 pub(super) fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
     let metrics = metrics.ok_or(Absence::NotSupported)?;
     let partitions = 0..metrics.partition_blocks();
@@ -108,11 +108,11 @@ pub(super) fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f6
 fn mean_activity(before: &Metrics, now: &Metrics) -> Option<f64> {
     let growth = |field| counter_growth(before.get_raw(field)?, now.get_raw(field)?);
     let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
-    // The sum grows by at most 1 with each sample.
+    // The sum grows by at most 1 per sample.
     Some((growth(Field::GfxActivitySum)? / samples * 100.0).clamp(0.0, 100.0))
 }
 
-/// Returns the rate over all links, in bytes per second.
+/// Returns the rate of all links together, in bytes per second.
 fn xgmi_rate(
     before: Option<&Metrics>,
     now: &Metrics,
@@ -135,7 +135,7 @@ fn xgmi_rate(
     }
 }
 
-/// Returns the XGMI links, with their counters.
+/// Returns the XGMI links with their counters.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn read_links(metrics: &Metrics) -> Option<Vec<NvLink>> {
     let (read, written) = (

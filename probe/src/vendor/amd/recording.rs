@@ -1,4 +1,4 @@
-//! Copies of the files of AMD's drivers, for reports of errors.
+//! Copies of the AMD drivers' files, for bug reports.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::vendor::{
     drm::{Card, PowerState, Recorder},
 };
 
-/// Files that the driver gives without waking the card.
+/// Files that can be read without waking the card.
 const ALWAYS: [&str; 4] = [
     "product_name",
     "product_number",
@@ -15,8 +15,8 @@ const ALWAYS: [&str; 4] = [
     "mem_info_*",
 ];
 
-/// Files for which the card must be awake. `pcie_bw` takes a second, and `xgmi_error` clears its
-/// counter, so that neither is read.
+/// Files that can only be read while the card is awake. They do not include `pcie_bw`, which takes
+/// a second to read, and `xgmi_error`, whose counter is cleared by reading.
 const AWAKE: [&str; 10] = [
     "gpu_busy_percent",
     "mem_busy_percent",
@@ -30,16 +30,15 @@ const AWAKE: [&str; 10] = [
     "ras/features",
 ];
 
-/// The end of the names of files with errors of a block.
+/// The suffix of files with a block's errors.
 const ERRORS: &str = "_err_count";
 
 const TOPOLOGY: &str = "class/kfd/kfd/topology";
 const PROCESSES: &str = "class/kfd/kfd/proc";
 
-/// The properties of a node that identify a GPU, or all GPUs that are linked.
+/// The properties of a node that identify a GPU, or a group of linked GPUs.
 const IDS: [&str; 2] = ["unique_id", "hive_id"];
 
-/// Copies the files of a card.
 pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
     let device = &recorder.copy_card(card).device;
     recorder.copy(device, &ALWAYS);
@@ -57,8 +56,7 @@ pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
     }
 }
 
-/// Copies the files of the drivers themselves: the version, the topology and the processes that
-/// compute.
+/// Copies the drivers' own files: the version, the topology and the compute processes.
 pub(in crate::vendor) fn record_driver(recorder: &Recorder<'_>) {
     recorder.copy(Path::new("module/amdgpu"), &["version"]);
     let topology = Path::new(TOPOLOGY);
@@ -95,7 +93,7 @@ fn make_id(text: &str) -> FilePart {
     FilePart::Id(text.to_ascii_lowercase())
 }
 
-/// Splits the content of a file with one value; zeros and an empty file mean none.
+/// Splits the content of a file with one value. An empty file or zeros mean that there is no value.
 fn split_value(content: &[u8], identify: &dyn Fn(&str) -> FilePart) -> Vec<FilePart> {
     let text = String::from_utf8_lossy(content);
     let value = text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0');
@@ -105,7 +103,7 @@ fn split_value(content: &[u8], identify: &dyn Fn(&str) -> FilePart) -> Vec<FileP
     vec![identify(value), FilePart::Plain(b"\n".to_vec())]
 }
 
-/// Splits the properties of a node, which has IDs as decimal numbers.
+/// Splits the properties of a node, in which IDs are decimal numbers.
 fn split_properties(content: &[u8]) -> Vec<FilePart> {
     let text = String::from_utf8_lossy(content);
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! The source behind `--source amd`.
+//! The source of `--source amd`.
 
 use std::{
     path::Path,
@@ -25,10 +25,10 @@ use crate::{
     },
 };
 
-/// The name of the kernel driver. Cards before 2012 have another, `radeon`, which reports little.
+/// The name of the kernel driver. Cards before 2012 use `radeon`, which reports little.
 pub(super) const DRIVER: &str = "amdgpu";
 
-/// The GPUs of the kernel driver `amdgpu`, by their PCI address.
+/// The GPUs of the kernel driver `amdgpu`, sorted by PCI address.
 pub struct AmdSource {
     machine: Arc<Machine>,
     cards: Vec<FoundCard>,
@@ -40,10 +40,10 @@ struct FoundCard {
 }
 
 impl AmdSource {
-    /// Finds the cards.
+    /// Finds the cards of the driver.
     ///
     /// # Errors
-    /// The driver is not loaded, or has no card.
+    /// Returns an error if the driver is not loaded or has no card.
     pub fn open(roots: &Roots) -> Result<Self, SourceError> {
         let cards = find_cards(&roots.sys);
         if cards.is_empty() {
@@ -51,7 +51,7 @@ impl AmdSource {
         }
         let kfd_root = kfd::find_root(&roots.sys);
         let known = cards.clone();
-        // Clients of other vendors' cards are not read, since that can wake them.
+        // Clients of other vendors' cards are skipped, because reading them can wake the cards.
         let may_read = move |minor| {
             let mut cards = known.iter();
             let own = cards.find(|card| card.minors.contains(&minor));
@@ -79,7 +79,7 @@ impl AmdSource {
     }
 }
 
-/// Returns the reason why there is no card.
+/// Returns the error for a machine without cards.
 fn explain_missing(sys_root: &Path) -> SourceError {
     if sys_root.join("module").join(DRIVER).exists() {
         SourceError::NoDevice(
@@ -95,7 +95,7 @@ fn explain_missing(sys_root: &Path) -> SourceError {
     }
 }
 
-/// Takes in the errors before gpumon was started.
+/// Reads the fatal errors from before gpumon was started.
 fn follow_past(fatal_errors: &Arc<FatalErrors>, log: &Path) {
     let mut errors = AmdErrors::new(Arc::clone(fatal_errors));
     for message in kernel_log::past_messages(log).unwrap_or_default() {
@@ -105,7 +105,8 @@ fn follow_past(fatal_errors: &Arc<FatalErrors>, log: &Path) {
 
 impl Source for AmdSource {
     fn platform(&self) -> Platform {
-        // AMD's own packages have a version. The driver of the kernel has the kernel's version.
+        // The drivers in AMD's packages have their own version. The driver in the kernel has the
+        // kernel's version.
         let version = bounded::text(
             self.machine.sys_root.join("module/amdgpu/version"),
             bounded::VALUE,
@@ -173,7 +174,7 @@ impl Source for AmdSource {
         log.into_iter().map(|log| Box::new(log) as _).collect()
     }
 
-    /// Returns the pairs that are linked over XGMI. Each pair has one link.
+    /// Returns the pairs of GPUs that are linked by XGMI. Each pair has one link.
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
         let nodes = kfd::find_nodes(&self.machine.kfd_root);
         let index_of = |bus_id: &str| {

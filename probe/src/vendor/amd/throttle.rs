@@ -1,4 +1,4 @@
-//! The causes of reduced clocks.
+//! The reasons for reduced clocks.
 
 use super::metrics::{Field, Metrics};
 use crate::model::ThrottleReason::{
@@ -6,7 +6,7 @@ use crate::model::ThrottleReason::{
     ThermalLimit,
 };
 
-/// The bits of `indep_throttle_status` (`amdgpu_smu.h`), first and last, with their reason.
+/// The first and the last bit in `indep_throttle_status` (`amdgpu_smu.h`) of each reason.
 const BITS: [(u32, u32, ThrottleReason); 10] = [
     (0, 7, PowerLimit),
     (16, 23, CurrentLimit),
@@ -20,14 +20,14 @@ const BITS: [(u32, u32, ThrottleReason); 10] = [
     (56, 57, OtherLimit),
 ];
 
-/// The bit of the hottest place of the chip.
+/// The bit for the hottest spot of the chip.
 const HOTSPOT: u64 = 1 << 36;
 
-/// RDNA 3 sets the bit of the hottest place permanently. It counts only as near to the limit as
-/// this, in °C.
+/// The distance to the temperature limit within which the hotspot bit counts, in °C. On RDNA 3, the
+/// bit is always set.
 const HOTSPOT_MARGIN: f64 = 10.0;
 
-/// The bits of `throttle_status` of MI300 up to table 1.5.
+/// The bits of `throttle_status` on MI300 up to table version 1.5.
 const MI300_BITS: [ThrottleReason; 5] = [
     Prochot,
     PowerLimit,
@@ -36,7 +36,7 @@ const MI300_BITS: [ThrottleReason; 5] = [
     MemoryThermalLimit,
 ];
 
-/// The counters of tables since 1.6, and the reason that each counts.
+/// The counters in tables since version 1.6, with the reason that each counts.
 const COUNTERS: [(Field, ThrottleReason); 5] = [
     (Field::ProchotSamples, Prochot),
     (Field::PowerSamples, PowerLimit),
@@ -45,15 +45,17 @@ const COUNTERS: [(Field, ThrottleReason); 5] = [
     (Field::MemoryThermalSamples, MemoryThermalLimit),
 ];
 
-/// The share of samples above which a counted reason holds. Less is noise of the controller.
+/// The minimum share of samples for a reason to be reported. Smaller shares are noise of the
+/// firmware's control loop.
 const LEAST_SHARE: f64 = 0.01;
 
-/// The shares of the firmware's samples in which clocks were reduced, between two tables.
+/// The share of the firmware's samples with reduced clocks between two tables, by reason.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shares(Vec<(ThrottleReason, f64)>);
 
 impl Shares {
-    /// Compares two tables; `None` if they have no counters or show the same moment.
+    /// Compares two tables. Returns `None` if the tables have no counters or are from the same
+    /// moment.
     pub(super) fn compare(earlier: &Metrics, later: &Metrics) -> Option<Self> {
         let growth = |field| counter_growth(earlier.get_raw(field)?, later.get_raw(field)?);
         let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
@@ -61,7 +63,7 @@ impl Shares {
             .iter()
             .filter_map(|(field, reason)| Some((*reason, growth(*field)? / samples)))
             .collect();
-        // One firmware counts all of them with every sample, also when it is idle.
+        // One firmware version counts every sample for all reasons, even on an idle GPU.
         let always = counted
             .iter()
             .filter(|(_, share)| (share - 1.0).abs() < 1e-9)
@@ -72,7 +74,7 @@ impl Shares {
         Some(Self(counted))
     }
 
-    /// Returns the share of a reason.
+    /// Returns the share of samples with this reason.
     pub(super) fn get_share(&self, reason: ThrottleReason) -> f64 {
         self.0
             .iter()
@@ -86,13 +88,13 @@ impl Shares {
     }
 }
 
-/// Returns by how much a counter has grown; `None` if it was reset. Counters of 32 bits wrap.
+/// Returns the growth of a counter, or `None` if it was reset. A counter of 32 bits can wrap.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
     const WRAP: u64 = 1 << 32;
     let growth = match later.checked_sub(earlier) {
         Some(growth) => growth,
-        // A wrapped counter was near its end.
+        // A counter only wraps if it was close to its maximum.
         None if earlier < WRAP && earlier > WRAP / 4 * 3 && later < WRAP / 4 => {
             later.saturating_add(WRAP).saturating_sub(earlier)
         }
@@ -101,8 +103,8 @@ pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
     Some(growth as f64)
 }
 
-/// Returns the causes of reduced clocks, the first only once; `None` if the hardware does not give
-/// them. `margin_celsius` is how far the hottest place of the chip is below its limit.
+/// Returns the reasons for reduced clocks, each once. Returns `None` if the hardware does not
+/// report them. `margin_celsius` is the distance of the hottest spot from its limit.
 pub(super) fn find_reasons(
     metrics: &Metrics,
     shares: Option<&Shares>,

@@ -1,4 +1,4 @@
-//! Values in the files of a folder of sysfs.
+//! Access to sysfs folders that have one value in each file.
 
 use std::{
     fs,
@@ -16,16 +16,16 @@ use rustix::{
 
 use crate::{bounded, model::Absence};
 
-/// A folder of sysfs with one value in each file.
+/// A sysfs folder with one value in each file.
 #[derive(Debug, Clone)]
 pub(in crate::vendor) struct Attributes {
     folder: PathBuf,
-    /// The open folder, from which its files are opened faster.
+    /// The open folder. Opening files relative to it is faster.
     opened: Option<Arc<OwnedFd>>,
 }
 
 impl Attributes {
-    /// Returns the attributes in `folder`, which need not exist.
+    /// Creates a reader of `folder`, which need not exist.
     pub(in crate::vendor) fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -33,8 +33,8 @@ impl Attributes {
         }
     }
 
-    /// Returns the attributes in `folder`, whose files are read often. They are those of the folder
-    /// that exists now, and not of one that takes its place later.
+    /// Opens `folder` for frequent reading. If the folder is replaced later, reads still refer to
+    /// the original one.
     pub(in crate::vendor) fn open(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -45,19 +45,19 @@ impl Attributes {
         }
     }
 
-    /// Returns the folder.
     pub(in crate::vendor) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Reads a text without the space around it.
+    /// Reads a text and trims whitespace.
     ///
     /// # Errors
-    /// The reason why there is none. An empty file means that the hardware lacks the value.
+    /// Returns the reason why there is no text. An empty file means that the hardware lacks the
+    /// value.
     pub(in crate::vendor) fn read_text(&self, name: &str) -> Result<String, Absence> {
         let text = self.read_bytes(name)?;
         let text = String::from_utf8_lossy(&text);
-        // Some drivers end a value with a NUL.
+        // Some drivers terminate values with a NUL character.
         let text = text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0');
         if text.is_empty() {
             return Err(Absence::NotSupported);
@@ -68,7 +68,7 @@ impl Attributes {
     /// Reads a decimal number.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// Returns the reason why there is no number.
     pub(in crate::vendor) fn read_number<T: FromStr>(&self, name: &str) -> Result<T, Absence> {
         self.read_text(name)?.parse().map_err(|_| Absence::Unknown)
     }
@@ -76,17 +76,17 @@ impl Attributes {
     /// Reads a hexadecimal number, with or without `0x`.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// Returns the reason why there is no number.
     pub(in crate::vendor) fn read_hex(&self, name: &str) -> Result<u64, Absence> {
         let text = self.read_text(name)?;
         let digits = text.strip_prefix("0x").unwrap_or(&text);
         u64::from_str_radix(digits, 16).map_err(|_| Absence::Unknown)
     }
 
-    /// Reads all bytes, at most a page.
+    /// Reads all bytes of a file, up to one page.
     ///
     /// # Errors
-    /// The reason why there are none.
+    /// Returns the reason why the file cannot be read.
     pub(in crate::vendor) fn read_bytes(&self, name: &str) -> Result<Vec<u8>, Absence> {
         let read = || match &self.opened {
             Some(folder) => {
@@ -100,10 +100,10 @@ impl Attributes {
     }
 }
 
-/// Returns the reason why a file of sysfs has no value.
+/// Returns the reason why a sysfs file has no value.
 fn absence_of(error: &io::Error) -> Absence {
-    // The drivers refuse to read a card that sleeps or is being reset: amdgpu with EPERM, or with
-    // EBUSY since 2026. A user who may not open a file gets EACCES.
+    // The drivers refuse reads of a card that is asleep or being reset: amdgpu with EPERM, and
+    // since 2026 with EBUSY. A user without permission to open the file gets EACCES.
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::ACCESS) => Absence::NoPermission,
         Some(Errno::PERM | Errno::BUSY | Errno::AGAIN | Errno::TIMEDOUT) => Absence::NoAnswer,
@@ -116,7 +116,7 @@ fn absence_of(error: &io::Error) -> Absence {
     }
 }
 
-/// Returns the entries of a folder whose names are numbers.
+/// Returns the numbers among a folder's file names.
 pub(in crate::vendor) fn list_numbers(folder: &Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();

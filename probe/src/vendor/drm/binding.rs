@@ -1,4 +1,4 @@
-//! The kernel drivers of the GPUs on the PCI bus.
+//! Checks whether GPUs on the PCI bus have a suitable kernel driver.
 
 use std::{
     fs,
@@ -11,27 +11,27 @@ use crate::{
     vendor::{DriverFinding, log_advice},
 };
 
-/// The GPUs of a vendor and their kernel drivers.
+/// The kernel drivers of a vendor's GPUs, and how to recognize the GPUs.
 pub(in crate::vendor) struct Binding {
     pub(in crate::vendor) vendor: Vendor,
-    /// The PCI ID of the vendor, as in `0x1002`.
+    /// The vendor's PCI ID, for example `0x1002`.
     pub(in crate::vendor) vendor_id: &'static str,
-    /// The beginnings of the PCI classes of GPUs.
+    /// The prefixes of the PCI classes that GPUs have.
     pub(in crate::vendor) classes: &'static [&'static str],
-    /// The drivers that gpumon reads, the usual one first.
+    /// The drivers that gpumon supports. The most common one comes first.
     pub(in crate::vendor) drivers: &'static [&'static str],
-    /// A driver that gpumon does not read, and the cure.
+    /// An old driver that gpumon does not support, and the suggested fix.
     pub(in crate::vendor) old_driver: Option<(&'static str, &'static str)>,
-    /// The end of the address of a GPU that is a part of the processor.
+    /// The end of the PCI address of a GPU that is integrated into the processor.
     pub(in crate::vendor) integrated: Option<&'static str>,
 }
 
-/// The driver that hands devices to virtual machines.
+/// The driver that passes devices through to virtual machines.
 const PASSED_TO_GUEST: &str = "vfio-pci";
 
 impl Binding {
-    /// Returns the vendor's GPUs that no driver of it has made a card of. `cards` are those that
-    /// have one.
+    /// Returns a finding for each of the vendor's GPUs that has no card, because no supported
+    /// driver has started it. `cards` are the existing cards.
     pub(in crate::vendor) fn check(&self, sys_root: &Path, cards: &[Card]) -> Vec<DriverFinding> {
         let Ok(entries) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
             return Vec::new();
@@ -48,8 +48,7 @@ impl Binding {
         unread.collect()
     }
 
-    /// Returns `true` if a device is a GPU of the vendor, and not a part of one for virtual
-    /// machines.
+    /// Returns `true` if a device is a GPU of this vendor and not one of its virtual functions.
     fn is_gpu(&self, folder: &Path) -> bool {
         let device = Attributes::new(folder);
         let is_of_vendor = device
@@ -112,7 +111,7 @@ impl Binding {
     }
 }
 
-/// Returns the name of the driver of a PCI device.
+/// Returns the name of a PCI device's driver.
 fn driver_of(folder: &Path) -> Option<String> {
     let link: PathBuf = fs::read_link(folder.join("driver")).ok()?;
     Some(link.file_name()?.to_str()?.to_owned())

@@ -1,4 +1,4 @@
-//! Cards: the GPUs that a kernel driver has claimed.
+//! Cards, which are GPUs with a DRM driver.
 
 use std::{
     fs,
@@ -14,43 +14,42 @@ use crate::{
     model::{Absence, Vendor, normal_bus_id},
 };
 
-/// A GPU with a driver of the direct rendering manager.
+/// A GPU with a driver of the kernel's Direct Rendering Manager (DRM).
 #[derive(Debug, Clone)]
 pub(in crate::vendor) struct Card {
-    /// The name of the kernel driver, such as `amdgpu`.
+    /// The name of the kernel driver, for example `amdgpu`.
     pub(in crate::vendor) driver: String,
-    /// The PCI bus ID, as in `00000000:3B:00.0`.
+    /// The PCI bus ID, for example `00000000:3B:00.0`.
     pub(in crate::vendor) bus_id: String,
-    /// The files of the PCI device, at a path without links, which is followed faster.
+    /// The folder of the PCI device, at a path without links, which is faster to open.
     pub(in crate::vendor) device: Attributes,
-    /// The folder of the card, which is gone when the driver has lost the card.
+    /// The folder of the card. It disappears when the driver loses the card.
     folder: PathBuf,
-    /// The minor numbers of its nodes in `/dev/dri`: `cardN` and `renderD128`.
+    /// The minor numbers of the card's nodes in `/dev/dri`, such as `card0` and `renderD128`.
     pub(in crate::vendor) minors: Vec<u32>,
-    /// The PCI IDs of vendor and device.
+    /// The PCI IDs of the vendor and the device.
     pub(in crate::vendor) pci_id: Option<(u16, u16)>,
     sleep: Arc<Mutex<Sleep>>,
 }
 
-/// The last sleep of a card.
+/// Records about when a card slept.
 #[derive(Debug, Default)]
 struct Sleep {
-    /// The last time at which the card was asleep.
+    /// The last time at which the card was seen asleep.
     last: Option<Instant>,
-    /// The time for which the card has slept in all, in milliseconds.
+    /// The total time that the card has slept, in milliseconds.
     total_ms: Option<u64>,
 }
 
-/// The state of a card's power supply, which can be read without waking the card.
+/// The power state of a card. It can be read without waking the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::vendor) enum PowerState {
-    /// The card is on.
     Active,
-    /// The card is switched off, or is being switched off or on.
+    /// The card is suspended, or is being suspended or resumed.
     Asleep,
 }
 
-/// Returns the cards of these kernel drivers, by their PCI bus ID. `sys_root` is `/sys` except in
+/// Returns the cards of these kernel drivers, sorted by PCI bus ID. `sys_root` is `/sys` except in
 /// tests.
 pub(in crate::vendor) fn find_cards(sys_root: &Path, drivers: &[&str]) -> Vec<Card> {
     let Ok(entries) = fs::read_dir(sys_root.join("class/drm")) else {
@@ -67,8 +66,8 @@ pub(in crate::vendor) fn find_cards(sys_root: &Path, drivers: &[&str]) -> Vec<Ca
 }
 
 impl Card {
-    /// Reads a card that is at this place; `None` if it is a connector, such as `card0-DP-1`, or
-    /// has no PCI device.
+    /// Reads the card in this folder. Returns `None` for connectors, such as `card0-DP-1`, and for
+    /// cards without a PCI device.
     fn read(folder: &Path) -> Option<Self> {
         let number = folder
             .file_name()?
@@ -101,7 +100,7 @@ impl Card {
         })
     }
 
-    /// Reads whether the card is on. A card without power management always is.
+    /// Reads the power state. A card without power management is always active.
     pub(in crate::vendor) fn power_state(&self) -> PowerState {
         match self.device.read_text("power/runtime_status") {
             Ok(status) if status != "active" && status != "unsupported" => {
@@ -113,8 +112,8 @@ impl Card {
         }
     }
 
-    /// Returns `true` if the card has been asleep within this time. A sleep that nobody has seen
-    /// counts from the first call after it.
+    /// Returns `true` if the card slept within this time before now. If a sleep was not observed
+    /// directly, the first call after it counts as its end.
     pub(in crate::vendor) fn has_slept_within(&self, time: Duration) -> bool {
         let total_ms = self.device.read_number("power/runtime_suspended_time").ok();
         let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,12 +124,12 @@ impl Card {
         sleep.last.is_some_and(|last| last.elapsed() < time)
     }
 
-    /// Returns `true` if the system still has the card.
+    /// Returns `true` if the card still exists in sysfs.
     pub(in crate::vendor) fn exists(&self) -> bool {
         self.folder.join("device").exists()
     }
 
-    /// Returns the card for frequent readings, as long as its folder is the same.
+    /// Returns a copy of the card for frequent reading, which stays bound to the current folder.
     pub(in crate::vendor) fn open(&self) -> Self {
         Self {
             device: Attributes::open(self.device.folder()),
@@ -138,21 +137,22 @@ impl Card {
         }
     }
 
-    /// Returns the identity of the card's folder, which another driver or card would not have.
+    /// Returns the device and inode number of the card's folder. They change if the driver creates
+    /// the card again.
     pub(in crate::vendor) fn folder_id(&self) -> Option<(u64, u64)> {
         let folder = fs::metadata(&self.folder).ok()?;
         Some((folder.dev(), folder.ino()))
     }
 
-    /// Returns `true` if the system may switch the card off when it is idle.
+    /// Returns `true` if the system may suspend the idle card.
     pub(in crate::vendor) fn may_sleep(&self) -> bool {
         self.device
             .read_text("power/control")
             .is_ok_and(|control| control == "auto")
     }
 
-    /// Returns for how long the card is to be left alone after a reading, so that it can fall
-    /// asleep; `None` if it never does. Each reading starts the driver's delay again.
+    /// Returns how long to leave the card alone after a reading, so that it can be suspended, or
+    /// `None` if it never is. Each reading restarts the driver's suspend delay.
     pub(in crate::vendor) fn rest_after_reading(&self) -> Option<Duration> {
         let may_sleep = self.may_sleep();
         let delay_ms: i64 = self.device.read_number("power/autosuspend_delay_ms").ok()?;
@@ -160,23 +160,22 @@ impl Card {
         Some(Duration::from_millis(delay_ms.saturating_mul(2)))
     }
 
-    /// Returns the minor numbers of its render nodes, through which programs compute.
+    /// Returns the minor numbers of the render nodes, which programs use for computing.
     pub(in crate::vendor) fn render_minors(&self) -> Vec<u32> {
         find_render_minors(self.device.folder())
     }
 
-    /// Returns the folder of the card.
     pub(in crate::vendor) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns an identifier that never changes while the card stays in its slot.
+    /// Returns an identifier that stays the same as long as the card stays in its slot.
     pub(in crate::vendor) fn slot_id(&self) -> String {
         format!("PCI-{}", self.pci_address())
     }
 
-    /// Returns the product's name from the system's list of PCI IDs, or else the IDs, behind the
-    /// vendor's name.
+    /// Returns the vendor's name followed by the product's name in the system's list of PCI IDs, or
+    /// by the IDs if they are not listed.
     pub(in crate::vendor) fn name_by_id(&self, vendor: Vendor) -> Option<String> {
         let (vendor_id, device_id) = self.pci_id?;
         let listed = PCI_NAMES
@@ -191,7 +190,7 @@ impl Card {
         })
     }
 
-    /// Returns the PCI address as the kernel writes it, such as `0000:3b:00.0`.
+    /// Returns the PCI address in the kernel's format, for example `0000:3b:00.0`.
     pub(in crate::vendor) fn pci_address(&self) -> String {
         let short = self.bus_id.strip_prefix("0000").unwrap_or(&self.bus_id);
         short.to_ascii_lowercase()
@@ -199,13 +198,13 @@ impl Card {
 
     /// Reads the NUMA node that is nearest to the card.
     pub(in crate::vendor) fn numa_node(&self) -> Result<u32, Absence> {
-        // The kernel gives -1 for none.
+        // The kernel reports -1 if there is no NUMA node.
         let node: i64 = self.device.read_number("numa_node")?;
         u32::try_from(node).map_err(|_| Absence::NotSupported)
     }
 }
 
-/// Returns the minor numbers of the render nodes below a PCI device.
+/// Returns the minor numbers of a PCI device's render nodes.
 fn find_render_minors(device: &Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(device.join("drm")) else {
         return Vec::new();
@@ -216,14 +215,14 @@ fn find_render_minors(device: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// The system's lists of the names of PCI devices.
+/// The system's lists of PCI device names.
 const PCI_NAMES: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"];
 
-/// The largest list of PCI IDs.
+/// The maximum size of a list of PCI IDs, in bytes.
 const PCI_IDS: usize = 8 << 20;
 
-/// Finds a device in a list in the format of `pci.ids(5)`. A name in brackets is the product's, and
-/// the one before it the chip's: `Navi 31 [Radeon RX 7900 XTX]`.
+/// Finds the name of a device in a list in the format of `pci.ids(5)`. If the name has a part in
+/// brackets, that is the product's name, which follows the chip's: `Navi 31 [Radeon RX 7900 XTX]`.
 fn find_pci_name(list: &Path, vendor: u16, device: u16) -> Option<String> {
     let text = bounded::text(list, PCI_IDS).ok()?;
     let (vendor, device) = (format!("{vendor:04x}  "), format!("\t{device:04x}  "));
@@ -245,7 +244,7 @@ fn find_pci_name(list: &Path, vendor: u16, device: u16) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Makes the folder of a card with these lines in its `uevent`.
+    /// Creates the folder of a card with these lines in its `uevent`.
     fn add_card(root: &Path, name: &str, event: &str) {
         let device = root.join("class/drm").join(name).join("device");
         fs::create_dir_all(device.join("drm/renderD128")).unwrap();

@@ -1,8 +1,8 @@
-//! The processes that have a card open, found in procfs by a thread of its own.
+//! A scan of the processes that have a card open. A background thread reads them from procfs.
 //!
-//! Reading the use of a client can wait for the client's own work on its page tables, and a machine
-//! can have thousands of processes, so the threads that read the cards only look at the newest
-//! result. A process that hangs is left out, and another thread continues with the others.
+//! Reading a client's usage can block on the client's own page table updates, and a machine can
+//! have thousands of processes. The threads that read the cards therefore only use the latest
+//! result. A process that hangs is skipped, and another thread continues with the rest.
 
 use std::{
     cell::Cell,
@@ -15,19 +15,20 @@ use std::{
 
 use super::scanner::{Scan, Scanner, Snapshot};
 
-/// An older scan is not shown.
+/// The maximum age of a scan that is used.
 const OLDEST: Duration = Duration::from_secs(10);
 
-/// A process hangs if reading its use of a card takes longer.
+/// A process counts as hanging if reading its usage takes longer than this.
 const HANGING_AFTER: Duration = Duration::from_secs(2);
 
-/// The largest number of threads that wait for processes that hang.
+/// The maximum number of threads that wait for hanging processes.
 const MOST_HANGING: usize = 8;
 
-/// Returns whether the client behind a node may be read now: reading can wake a sleeping card.
+/// Returns `true` if the clients of a node, given by its minor number, may be read now. Reading can
+/// wake a sleeping card.
 type MayRead = dyn Fn(u32) -> bool + Send + Sync;
 
-/// The clients of all cards.
+/// The clients of all cards, scanned in the background.
 pub(in crate::vendor) struct Clients {
     proc_root: PathBuf,
     may_read: Box<MayRead>,
@@ -38,17 +39,18 @@ pub(in crate::vendor) struct Clients {
 #[derive(Default)]
 struct State {
     latest: Option<(Instant, Arc<Snapshot>)>,
-    /// Whether somebody waits for a scan, which may have been started.
+    /// Whether a reader waits for a scan, which may be running already.
     is_wanted: bool,
-    /// The number of the thread that scans, from 1. Earlier ones wait for processes that hang.
+    /// The number of the current scan thread, starting at 1. Earlier threads wait for hanging
+    /// processes.
     thread: u64,
-    /// The process whose use of a card is being read, and since when.
+    /// The PID of the process that is being read, and when its read started.
     reading: Option<(u32, Instant)>,
     hanging: HashSet<u32>,
 }
 
 impl Clients {
-    /// Returns the clients of the processes in `proc_root`, which is `/proc` except in tests.
+    /// Creates a scanner of the processes in `proc_root`, which is `/proc` except in tests.
     pub(in crate::vendor) fn new(
         proc_root: PathBuf,
         may_read: impl Fn(u32) -> bool + Send + Sync + 'static,
@@ -61,8 +63,8 @@ impl Clients {
         })
     }
 
-    /// Returns a scan that is at most `age` old, or else the newest after waiting for `patience`.
-    /// `None` if there is none.
+    /// Returns a scan that is at most `age` old. If there is none after waiting for `patience`,
+    /// returns the latest scan, or `None` if that is too old.
     pub(in crate::vendor) fn get(
         self: &Arc<Self>,
         age: Duration,
@@ -97,8 +99,8 @@ impl Clients {
         usable.map(Arc::clone)
     }
 
-    /// Starts a thread that scans from now on. Without one, processes are not listed; all other
-    /// readings are.
+    /// Starts a new scan thread. If that fails, only the processes are missing: all other readings
+    /// still work.
     fn start_thread(self: &Arc<Self>, state: &mut State) {
         state.thread = state.thread.saturating_add(1);
         state.reading = None;
@@ -107,7 +109,7 @@ impl Clients {
         let _ = builder.spawn(move || own.run(number));
     }
 
-    /// Scans whenever somebody wants it, until another thread does.
+    /// Scans whenever a scan is wanted, until another thread takes over.
     fn run(&self, number: u64) {
         let mut scanner = Scanner::default();
         let last_read = Cell::new(0);
@@ -135,7 +137,8 @@ impl Clients {
             });
             let mut state = self.lock();
             if state.thread != number {
-                // The process for which this thread has waited can be read again.
+                // The process that blocked this thread responds again, so that scans can include
+                // it.
                 state.hanging.remove(&last_read.get());
                 return;
             }

@@ -1,4 +1,4 @@
-//! Errors in the messages of drivers that have no codes for them.
+//! Classification of driver messages for errors that have no codes.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::{
 /// A kind of error.
 #[derive(Clone, Copy)]
 pub(in crate::vendor) struct ErrorKind {
-    /// Texts that all occur in a message of this kind, in this order.
+    /// Texts that must all occur in the message, in this order.
     patterns: &'static [&'static str],
     pub(in crate::vendor) info: ErrorInfo,
 }
 
 impl ErrorKind {
-    /// Returns a kind of error that the hardware or the driver has made.
+    /// Creates a kind of error that is caused by the hardware or the driver.
     pub(in crate::vendor) const fn new(
         patterns: &'static [&'static str],
         severity: Severity,
@@ -36,7 +36,7 @@ impl ErrorKind {
         Self { patterns, info }
     }
 
-    /// Returns the same kind as an error that a program has made.
+    /// Marks the error as caused by a program.
     pub(in crate::vendor) const fn by_program(self) -> Self {
         Self {
             info: ErrorInfo {
@@ -47,7 +47,7 @@ impl ErrorKind {
         }
     }
 
-    /// Returns the same kind as an error after which the GPU does not work before a reset.
+    /// Marks the error as one after which the GPU needs a reset.
     pub(in crate::vendor) const fn needing_reset(self) -> Self {
         Self {
             info: ErrorInfo {
@@ -67,34 +67,34 @@ impl ErrorKind {
     }
 }
 
-/// The kinds of errors of a vendor, and the number of the first. The numbers of all vendors differ,
-/// and none is an Xid.
+/// The kinds of errors of a vendor, and the code of the first kind. Codes differ between vendors,
+/// and from Xids.
 pub(in crate::vendor) struct ErrorTable {
     pub(in crate::vendor) first: u32,
     pub(in crate::vendor) kinds: &'static [ErrorKind],
 }
 
 impl ErrorTable {
-    /// Returns the numbers of the errors.
+    /// Returns the range of error codes.
     pub(in crate::vendor) const fn codes(&self) -> Range<u32> {
         self.first..self.first.saturating_add(self.kinds.len() as u32)
     }
 
-    /// Returns what an error is; `None` if it is not of this table.
+    /// Returns the explanation of an error code, or `None` if the code is not in this table.
     pub(in crate::vendor) fn describe(&self, code: u32) -> Option<ErrorInfo> {
         let place = code.checked_sub(self.first)? as usize;
         self.kinds.get(place).map(|kind| kind.info)
     }
 
-    /// Finds the first kind of a message, with its number.
+    /// Returns the first kind that matches a message, with its code.
     pub(in crate::vendor) fn find(&self, message: &str) -> Option<(u32, &'static ErrorKind)> {
         let mut kinds = self.codes().zip(self.kinds);
         kinds.find(|(_, kind)| kind.is_in(message))
     }
 }
 
-/// Splits a message of a driver into the PCI bus ID and the text:
-/// `amdgpu 0000:03:00.0: amdgpu: GPU reset begin!`.
+/// Splits a driver's message into the PCI bus ID and the text, for example `amdgpu 0000:03:00.0:
+/// amdgpu: GPU reset begin!`.
 pub(in crate::vendor) fn split_message<'a>(
     text: &'a str,
     driver: &str,

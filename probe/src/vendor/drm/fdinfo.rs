@@ -1,18 +1,18 @@
-//! `/proc/PID/fdinfo/FD` of an open card: what the client uses
+//! A parser for `/proc/PID/fdinfo/FD` of an open card, which describes a client's usage
 //! (`Documentation/gpu/drm-usage-stats.rst`).
 
 use crate::model::normal_bus_id;
 
-/// The use of a card by a client: a process, or several that share a descriptor.
+/// A client's usage of a card. A client is one process, or several that share a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct ClientInfo {
     /// The name of the kernel driver.
     pub(in crate::vendor) driver: String,
-    /// The PCI bus ID of the card, as in `00000000:3B:00.0`.
+    /// The PCI bus ID of the card, for example `00000000:3B:00.0`.
     pub(in crate::vendor) bus_id: String,
-    /// The number of the client, which is unique for a card.
+    /// The client's ID, which is unique for a card.
     pub(in crate::vendor) client: u64,
-    /// The memory of each kind that the client uses.
+    /// The client's memory, by kind.
     pub(in crate::vendor) regions: Vec<Region>,
     /// The engines that the client has used.
     pub(in crate::vendor) engines: Vec<Engine>,
@@ -21,40 +21,39 @@ pub(in crate::vendor) struct ClientInfo {
 /// A client's memory of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Region {
-    /// The driver's name for the kind, such as `vram`.
+    /// The driver's name of this kind of memory, for example `vram`.
     pub(in crate::vendor) name: String,
-    /// The part that is in this memory now, in bytes.
+    /// The amount that currently resides in this kind of memory, in bytes.
     pub(in crate::vendor) resident_bytes: Option<u64>,
-    /// The same by its older name, in bytes.
+    /// The same value under its older name, in bytes.
     memory_bytes: Option<u64>,
 }
 
-/// A client's use of an engine. Counters, since the client opened the card.
+/// A client's usage of an engine. The counters start when the client opens the card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Engine {
-    /// The driver's name for the engine, such as `gfx`.
+    /// The driver's name of the engine, for example `gfx`.
     pub(in crate::vendor) name: String,
-    /// Time in which the engine worked for the client, in nanoseconds.
+    /// The time that the engine worked for the client, in nanoseconds.
     pub(in crate::vendor) busy_ns: Option<u64>,
-    /// Clock cycles in which the engine worked for the client.
+    /// The clock cycles that the engine worked for the client.
     pub(in crate::vendor) cycles: Option<u64>,
     /// All clock cycles of the engine.
     pub(in crate::vendor) total_cycles: Option<u64>,
-    /// The number of engines of this name.
+    /// The number of engines with this name.
     pub(in crate::vendor) capacity: u32,
 }
 
 impl Region {
-    /// Returns the memory that the client uses, in bytes. Buffers that several clients share count
-    /// for each of them.
+    /// Returns the memory that the client uses, in bytes. A buffer that several clients share
+    /// counts for each of them.
     pub(in crate::vendor) fn bytes(&self) -> u64 {
         self.resident_bytes.or(self.memory_bytes).unwrap_or(0)
     }
 }
 
 impl ClientInfo {
-    /// Parses the content of a file; `None` if it describes no client of a card, or only a part of
-    /// one.
+    /// Parses the content of a file. Returns `None` if required lines are missing.
     pub(in crate::vendor) fn parse(text: &str) -> Option<Self> {
         let (mut driver, mut bus_id, mut client) = (None, None, None);
         let (mut regions, mut engines) = (Vec::new(), Vec::new());
@@ -82,7 +81,7 @@ impl ClientInfo {
         })
     }
 
-    /// Returns the bytes in all kinds of memory whose name starts with `prefix`.
+    /// Returns the sum of all kinds of memory whose names start with `prefix`, in bytes.
     pub(in crate::vendor) fn bytes_in(&self, prefix: &str) -> u64 {
         let regions = self
             .regions
@@ -142,8 +141,8 @@ fn first_number(value: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
-/// Parses an amount of memory. A number without a unit is in bytes, and the unit can differ from
-/// line to line.
+/// Parses an amount of memory. The unit can differ from line to line, and a number without a unit
+/// is in bytes.
 fn parse_bytes(value: &str) -> Option<u64> {
     let mut words = value.split_whitespace();
     let number: u64 = words.next()?.parse().ok()?;

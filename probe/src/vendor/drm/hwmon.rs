@@ -1,4 +1,4 @@
-//! Sensors of a card, as the kernel's hardware monitoring shows them
+//! The sensors of a card, which the kernel's hardware monitoring (hwmon) provides
 //! (`Documentation/hwmon/sysfs-interface.rst`).
 
 use std::{
@@ -18,21 +18,21 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(in crate::vendor) struct Hwmon {
     files: Attributes,
-    /// The names of all files, which never change.
+    /// The names of all files. They never change.
     names: HashSet<String>,
-    /// The label of each sensor that has one, and the beginning of its files' names: `temp1`.
+    /// The labels of the sensors, each with the prefix of the sensor's files, for example `temp1`.
     labels: Vec<(String, String)>,
 }
 
 impl Hwmon {
-    /// Finds the sensors of a PCI device. Labels never change, and the drivers give them without
-    /// waking the card.
+    /// Finds the sensors of a PCI device. Their labels are read only here, because labels never
+    /// change. Reading them does not wake the card.
     pub(in crate::vendor) fn find(device: &Path, driver: &str) -> Option<Self> {
         let folders = fs::read_dir(device.join("hwmon")).ok()?;
         let mut folders: Vec<_> = folders.flatten().map(|entry| entry.path()).collect();
         folders.sort();
         folders.retain(|folder| folder.join("name").exists());
-        // `i915` has another folder for each of its engines.
+        // The `i915` driver creates one more folder for each engine.
         let is_of_driver = |folder: &PathBuf| {
             let name = Attributes::new(folder).read_text("name");
             name.is_ok_and(|name| name == driver)
@@ -56,7 +56,7 @@ impl Hwmon {
         })
     }
 
-    /// Reads a number. A file that the card does not have is not looked for.
+    /// Reads a number. Files that did not exist at first are not opened.
     fn read<T: FromStr>(&self, file: &str) -> Result<T, Absence> {
         if !self.names.contains(file) {
             return Err(Absence::NotSupported);
@@ -64,7 +64,7 @@ impl Hwmon {
         self.files.read_number(file)
     }
 
-    /// Returns the beginning of the names of a sensor's files. The numbers differ between boards.
+    /// Returns the prefix of a sensor's files, such as `temp1`. The numbers differ between boards.
     fn find_sensor(&self, kind: &str, label: &str) -> Option<&str> {
         let mut labels = self.labels.iter();
         labels.find_map(|(own, sensor)| {
@@ -77,10 +77,10 @@ impl Hwmon {
         self.find_sensor(kind, label).is_some()
     }
 
-    /// Reads a temperature in °C: `suffix` is `input`, `crit` or `emergency`.
+    /// Reads a temperature in °C. `suffix` is `input`, `crit` or `emergency`.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// Returns the reason why there is no value.
     pub(in crate::vendor) fn read_celsius(
         &self,
         label: &str,
@@ -93,20 +93,21 @@ impl Hwmon {
         Ok(f64::from(millidegrees) / 1e3)
     }
 
-    /// Reads a file in millionths of its unit, such as `power1_average`.
+    /// Reads a number in millionths of its unit, for example from `power1_average`, and returns it
+    /// in the unit itself.
     ///
     /// # Errors
-    /// The reason why there is no number.
+    /// Returns the reason why there is no value.
     pub(in crate::vendor) fn read_micro(&self, file: &str) -> Result<f64, Absence> {
-        // Double precision has the exact number up to 9,000 MJ.
+        // Conversion to double precision is exact up to 9,000 MJ.
         #[allow(clippy::cast_precision_loss)]
         self.read::<u64>(file).map(|micro| micro as f64 / 1e6)
     }
 
-    /// Reads a number from a file.
+    /// Reads a whole number.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// Returns the reason why there is no value.
     pub(in crate::vendor) fn read_number(&self, file: &str) -> Result<u64, Absence> {
         self.read(file)
     }
@@ -114,7 +115,7 @@ impl Hwmon {
     /// Reads a clock in MHz.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// Returns the reason why there is no value.
     pub(in crate::vendor) fn read_megahertz(&self, label: &str) -> Result<u32, Absence> {
         let sensor = self
             .find_sensor("freq", label)
@@ -124,7 +125,7 @@ impl Hwmon {
     }
 }
 
-/// Returns a finding if a card that is awake has no sensors.
+/// Returns a finding if an awake card has no sensors.
 pub(in crate::vendor) fn check_sensors(card: &Card, cure: &str) -> Option<DriverFinding> {
     let is_missing = Hwmon::find(card.device.folder(), &card.driver).is_none();
     let address = card.pci_address();

@@ -1,5 +1,5 @@
-//! The GPUs of all vendors as Linux' direct rendering manager (DRM) shows them: cards in sysfs, and
-//! the processes that use them in procfs.
+//! Readings of the kernel's Direct Rendering Manager (DRM), shared by all vendors: cards in sysfs,
+//! and the processes that use them in procfs.
 
 mod attributes;
 mod binding;

@@ -1,18 +1,18 @@
-//! PCI Express links, as sysfs shows them.
+//! PCI Express links in sysfs.
 
 use std::path::{Path, PathBuf};
 
 use super::Attributes;
 use crate::model::Absence;
 
-/// A link: its generation and the number of its lanes.
+/// The generation and the number of lanes of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Link {
     pub(in crate::vendor) generation: Result<u32, Absence>,
     pub(in crate::vendor) width: Result<u32, Absence>,
 }
 
-/// The device whose link is that of the slot.
+/// The PCI device whose link connects the card to its slot.
 #[derive(Debug, Clone)]
 pub(in crate::vendor) struct Port(Attributes);
 
@@ -22,12 +22,12 @@ impl Port {
         Self(Attributes::new(slot_side(device)))
     }
 
-    /// Reads the link as it is now.
+    /// Reads the current link.
     pub(in crate::vendor) fn read_link(&self) -> Link {
         self.read("current_link_speed", "current_link_width")
     }
 
-    /// Reads the best link that the card and its slot are capable of.
+    /// Reads the best link that the card and its slot support.
     pub(in crate::vendor) fn read_max_link(&self) -> Link {
         self.read("max_link_speed", "max_link_width")
     }
@@ -37,7 +37,7 @@ impl Port {
             .0
             .read_text(speed)
             .and_then(|speed| pcie_generation(&speed).ok_or(Absence::Unknown));
-        // A port without a link has 0 or 255 lanes.
+        // Ports without a link report 0 or 255 lanes.
         let width = self.0.read_number(width).and_then(|width| match width {
             1..=32 => Ok(width),
             _ => Err(Absence::Unknown),
@@ -46,12 +46,12 @@ impl Port {
     }
 }
 
-/// Returns the generation of a speed as the kernel writes it: `32.0 GT/s PCIe`.
+/// Returns the PCIe generation of a speed in the kernel's format, for example `32.0 GT/s PCIe`.
 pub(in crate::vendor) fn pcie_generation(speed: &str) -> Option<u32> {
     generation_of(speed.split_once(" GT/s")?.0.trim().parse().ok()?)
 }
 
-/// Returns the generation with this speed of each lane, in GT/s.
+/// Returns the PCIe generation with this speed per lane, in GT/s.
 pub(in crate::vendor) fn generation_of(gigatransfers: f64) -> Option<u32> {
     let generations = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
     let mut known = (1..).zip(generations);
@@ -60,9 +60,9 @@ pub(in crate::vendor) fn generation_of(gigatransfers: f64) -> Option<u32> {
     })
 }
 
-/// Returns the device whose link is that of the slot. A card can have a switch of its own: then the
-/// GPU's link is one inside the card, and the switch's upstream port, two levels above, is in the
-/// slot.
+/// Returns the device whose link connects the card to its slot. A card can have a switch: then the
+/// GPU's own link is inside the card, and the switch's upstream port, two levels above the GPU, is
+/// in the slot.
 fn slot_side(device: &Path) -> PathBuf {
     let Ok(place) = device.canonicalize() else {
         return device.to_owned();

@@ -1,4 +1,4 @@
-//! Copies of a card's files.
+//! Copies of a card's files, for bug reports.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use crate::{
     vendor::{FileContent, FilePart, SystemFile},
 };
 
-/// The largest file that is copied.
+/// The maximum size of a copied file, in bytes.
 const LARGEST: usize = 64 << 10;
 
-/// Files of a PCI device that the kernel knows without waking it.
+/// Files of a PCI device that the kernel can read without waking the device.
 const IDENTITY: [&str; 8] = [
     "uevent",
     "vendor",
@@ -26,7 +26,7 @@ const IDENTITY: [&str; 8] = [
     "numa_node",
 ];
 
-/// The link of a PCI device, for which newer kernels wake it.
+/// Files about a PCI device's link. Newer kernels wake the device to read them.
 const LINK: [&str; 4] = [
     "current_link_speed",
     "current_link_width",
@@ -36,21 +36,21 @@ const LINK: [&str; 4] = [
 
 const POWER: [&str; 3] = ["runtime_status", "control", "autosuspend_delay_ms"];
 
-/// The sensors: the beginnings of the names of their files.
+/// The files of sensors, as names and prefixes.
 const SENSORS: [&str; 9] = [
     "name", "temp*", "power*", "freq*", "fan*", "pwm*", "in*", "energy*", "curr*",
 ];
 
-/// Copies files below a root.
+/// A recorder that copies files below a root.
 pub(in crate::vendor) struct Recorder<'a> {
     root: PathBuf,
-    /// The folder of the copies.
+    /// The name of the folder for the copies.
     prefix: &'static str,
     send: &'a dyn Fn(SystemFile),
 }
 
 impl<'a> Recorder<'a> {
-    /// Returns a recorder of files below `root`, which are sent as files below `prefix`.
+    /// Creates a recorder of files below `root`. The copies are sent with paths below `prefix`.
     pub(in crate::vendor) fn new(
         root: &Path,
         prefix: &'static str,
@@ -63,15 +63,15 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Copies files of a folder, which is relative to the root, as far as they are there. A name
-    /// can end with `*`.
+    /// Copies existing files of a folder. The folder is relative to the root, and names can end
+    /// with `*`.
     pub(in crate::vendor) fn copy(&self, folder: &Path, names: &[&str]) {
         self.copy_parts(folder, names, |content| {
             vec![FilePart::Plain(content.to_vec())]
         });
     }
 
-    /// Copies files with the parts that `split` makes of their content.
+    /// Copies files after `split` has divided their content into parts.
     pub(in crate::vendor) fn copy_parts(
         &self,
         folder: &Path,
@@ -90,7 +90,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Adds a link. Its place is relative to the root.
+    /// Adds a link at `place`, which is relative to the root.
     pub(in crate::vendor) fn add_link(&self, place: &Path, target: PathBuf) {
         self.add(place, FileContent::Link(target));
     }
@@ -100,7 +100,7 @@ impl<'a> Recorder<'a> {
         (self.send)(SystemFile { path, content });
     }
 
-    /// Returns the names of files in a folder, for names and patterns.
+    /// Returns the file names in a folder that match the names and patterns.
     fn find_names(&self, folder: &Path, names: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         for name in names {
@@ -115,7 +115,7 @@ impl<'a> Recorder<'a> {
         found
     }
 
-    /// Returns the names in a folder, in order.
+    /// Returns the sorted names of a folder's entries.
     pub(in crate::vendor) fn list(&self, folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten();
         let names = entries.flatten().map(|entry| entry.file_name());
@@ -124,8 +124,8 @@ impl<'a> Recorder<'a> {
         names
     }
 
-    /// Copies the files of a card that all drivers have, and its sensors if it is awake. Returns
-    /// the folders of the card.
+    /// Copies the files of a card that all drivers provide, and the sensor files if the card is
+    /// awake. Returns the card's folders.
     pub(in crate::vendor) fn copy_card(&self, card: &Card) -> CardFolders {
         let folders = self.find_folders(card);
         let device = &folders.device;
@@ -133,7 +133,8 @@ impl<'a> Recorder<'a> {
         self.copy_pci_device(device, is_awake);
         self.copy(&device.join("power"), &POWER);
         for minor in card.render_minors() {
-            // Readers look for the folder alone.
+            // Only the existence of this folder matters to readers, so that one small file in it is
+            // enough.
             let content = format!("226:{minor}\n").into_bytes();
             let place = device.join(format!("drm/renderD{minor}/dev"));
             self.add(&place, FileContent::Parts(vec![FilePart::Plain(content)]));
@@ -159,7 +160,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Finds the folders of a card below the root. The card's link to its PCI device is copied too.
+    /// Returns a card's folders relative to the root, and copies the card's link to its PCI device.
     fn find_folders(&self, card: &Card) -> CardFolders {
         let name = card.folder().file_name().unwrap_or_default();
         let place = Path::new("class/drm").join(name);
@@ -184,13 +185,13 @@ impl<'a> Recorder<'a> {
 
 /// The folders of a card, relative to the root.
 pub(in crate::vendor) struct CardFolders {
-    /// `class/drm/cardN`.
+    /// The path `class/drm/cardN`.
     pub(in crate::vendor) card: PathBuf,
     /// The folder of the PCI device.
     pub(in crate::vendor) device: PathBuf,
 }
 
-/// Returns the path from a folder to a target; both are relative to the same root.
+/// Returns the relative path from a folder to a target. Both are relative to the same root.
 fn relative_to(folder: &Path, target: &Path) -> PathBuf {
     let up = folder.components().map(|_| Component::ParentDir);
     up.collect::<PathBuf>().join(target)

@@ -1,6 +1,6 @@
-//! Finds the processes that have a card open, and remembers the descriptors that they use.
+//! A scanner that finds the processes that have a card open, and remembers their descriptors.
 //!
-//! Processes that are known to have no card open are examined again in turns.
+//! Processes without an open card are examined again only from time to time.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,57 +17,56 @@ use crate::{
     vendor::FilePart,
 };
 
-/// The largest description of a client that is read.
+/// The maximum size of an `fdinfo` file that is read, in bytes.
 const INFO: usize = 16 << 10;
 
-/// The largest number of descriptors that are copied.
+/// The maximum number of descriptors that are copied.
 const MOST_RECORDED: usize = 512;
 
-/// A new process is examined in every scan for this long: many load their libraries first.
+/// The time for which a new process is examined in every scan. Many programs load libraries before
+/// they open a card.
 const NEW_FOR: Duration = Duration::from_secs(30);
 
-/// Every process has a turn once in this time.
+/// The interval between a process's turns to be examined.
 const EXAMINED_EVERY: Duration = Duration::from_secs(20);
 
-/// A process whose number of open files has not changed is examined at every third turn.
+/// A process is examined only at every third turn if its number of open files has not changed.
 const EXAMINED_TURNS: u32 = 3;
 
 /// A client of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Client {
-    /// The process; of several that share the client, the one with the lowest PID.
+    /// The client's process. If several processes share the client, this is the lowest PID.
     pub(in crate::vendor) pid: u32,
     /// The minor number of the node in `/dev/dri` that the process has opened.
     pub(in crate::vendor) minor: u32,
-    /// The use of the card.
+    /// The client's usage of the card.
     pub(in crate::vendor) info: ClientInfo,
 }
 
-/// The result of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Snapshot {
-    /// The time of the scan.
+    /// The start time of the scan.
     pub(in crate::vendor) at: Instant,
-    /// The clients of all cards.
     pub(in crate::vendor) clients: Vec<Client>,
-    /// Whether the descriptors of some processes could not be read. Those of other users are
-    /// readable for root alone.
+    /// Whether the descriptors of some processes could not be read. Only root can read those of
+    /// other users.
     pub(in crate::vendor) is_incomplete: bool,
 }
 
-/// The conditions of a scan.
+/// The parameters of a scan.
 pub(super) struct Scan<'a> {
     pub(super) proc_root: &'a Path,
-    /// Returns whether the client behind a node with this minor number may be read.
+    /// Returns `true` if the clients of the node with this minor number may be read.
     pub(super) may_read: &'a dyn Fn(u32) -> bool,
-    /// Processes that are left out.
+    /// The hanging processes, which are skipped.
     pub(super) hanging: &'a HashSet<u32>,
-    /// Is called with a process before its use of a card is read, and without one after that. The
-    /// scan ends when it returns `false`.
+    /// A callback that receives the PID before a client's usage is read, and `None` after that. If
+    /// it returns `false`, the scan ends.
     pub(super) on_read: &'a dyn Fn(Option<u32>) -> bool,
 }
 
-/// Finds the processes that have a card open, and remembers the descriptors that they use.
+/// A scanner of the processes that have a card open.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     known: HashMap<u32, KnownProcess>,
@@ -78,21 +77,22 @@ pub(super) struct Scanner {
 struct KnownProcess {
     new_until: Instant,
     examined: Instant,
-    /// The descriptors of cards, and the minor number of each card's node.
+    /// The descriptors of card nodes, each with the node's minor number.
     descriptors: Vec<(u32, u32)>,
-    /// The size of the folder of descriptors. Since Linux 6.2 it is their number.
+    /// The size of the `fd` folder. Since Linux 6.2, this is the number of open descriptors.
     files: u64,
-    /// The number of turns since the process was examined.
+    /// The number of turns since the process was last examined.
     turns: u32,
     is_unreadable: bool,
 }
 
 impl Scanner {
-    /// Returns the clients, or `None` if the scan was to end.
+    /// Scans all processes. Returns `None` if `on_read` ended the scan.
     pub(super) fn scan(&mut self, scan: &Scan<'_>) -> Option<Snapshot> {
         let at = Instant::now();
         let mut pids = list_numbers(scan.proc_root);
-        // The oldest process usually has the lowest PID, and is the one that opened the card.
+        // If processes share a client, the one with the lowest PID is usually the oldest one, which
+        // has opened the card.
         pids.sort_unstable();
         self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
         let ages = Ages::new(scan.proc_root, self.has_scanned);
@@ -156,8 +156,8 @@ impl Scanner {
 /// The ages of processes that are seen for the first time.
 struct Ages<'a> {
     proc_root: &'a Path,
-    /// The boot time, in milliseconds since 1970, for the ages of processes; `None` after the first
-    /// scan, because processes that were not in it are new.
+    /// The boot time in milliseconds since 1970, from which ages are computed. `None` after the
+    /// first scan, because all processes that appear later are new.
     booted_ms: Option<u64>,
 }
 
@@ -197,7 +197,7 @@ impl KnownProcess {
         process
     }
 
-    /// Returns `true` if it is this process's turn. PIDs spread the turns over the period.
+    /// Returns `true` if it is this process's turn. The PID spreads the turns over time.
     fn is_due(&self, now: Instant, pid: u32) -> bool {
         let spread = Duration::from_millis(u64::from(pid % 16) * 250);
         let age = now.saturating_duration_since(self.examined);
@@ -207,7 +207,8 @@ impl KnownProcess {
                 || age >= EXAMINED_EVERY + spread)
     }
 
-    /// Examines the process again, or only every third time if it has as many files as before.
+    /// Examines the process again. If its number of open files has not changed, only every third
+    /// turn does so.
     fn take_turn(&mut self, folder: &Path) {
         self.turns = self.turns.saturating_add(1);
         let files = fs::metadata(folder.join("fd")).map_or(0, |fd| fd.len());
@@ -219,7 +220,7 @@ impl KnownProcess {
         }
     }
 
-    /// Finds the descriptors of cards anew.
+    /// Searches the process's descriptors for cards again.
     fn examine_again(&mut self, folder: &Path) {
         (self.examined, self.turns) = (Instant::now(), 0);
         self.descriptors.clear();
@@ -246,7 +247,8 @@ impl KnownProcess {
     }
 }
 
-/// Copies the descriptors of cards that processes have open, with the links to find them.
+/// Copies the `fdinfo` files of the card descriptors that processes have open, and the links in
+/// `fd`.
 pub(in crate::vendor) fn record_clients(
     recorder: &Recorder<'_>,
     proc_root: &Path,
@@ -274,7 +276,8 @@ pub(in crate::vendor) fn record_clients(
     }
 }
 
-/// Keeps the lines about the card. A program can give its client a name of its own.
+/// Keeps only the lines about the card. The client's name is dropped, because programs choose it
+/// themselves.
 fn keep_use(info: &[u8]) -> Vec<FilePart> {
     let text = String::from_utf8_lossy(info);
     let is_use = |line: &&str| line.starts_with("drm-") && !line.starts_with("drm-client-name");
@@ -308,7 +311,7 @@ mod tests {
         scanner.scan(&scan).unwrap()
     }
 
-    /// Makes a process that has these descriptors open.
+    /// Creates a process that has these descriptors open.
     fn process(root: &Path, pid: u32, descriptors: &[(u32, &str, u64)]) {
         let folder = root.join(pid.to_string());
         fs::create_dir_all(folder.join("fd")).unwrap();

@@ -1,4 +1,4 @@
-//! Functions that the tests of vendors share.
+//! Functions for the tests of AMD and Intel GPUs.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use crate::{
     vendor::{Device, DeviceError, ReadDepth, Roots},
 };
 
-/// Returns the places of a machine's files.
+/// Returns the file locations of a simulated machine.
 pub(in crate::vendor) fn roots_of(tree: &Tree) -> Roots {
     Roots {
         nvml_lib: None,
@@ -21,22 +21,21 @@ pub(in crate::vendor) fn roots_of(tree: &Tree) -> Roots {
     }
 }
 
-/// Reads a sample, whose time is 1 ms.
+/// Reads a sample at time 1 ms.
 pub(in crate::vendor) fn read(device: &mut dyn Device) -> Result<GpuSample, DeviceError> {
     let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::NoAnswer);
     device.read(&mut sample, ReadDepth::Full)?;
     Ok(sample)
 }
 
-/// Reads the details.
 pub(in crate::vendor) fn read_details(device: &mut dyn Device) -> GpuDetails {
     let mut details = GpuDetails::absent(0, None, 1, &Absence::NoAnswer);
     device.details(&mut details).unwrap();
     details
 }
 
-/// Returns the recorded cards of a vendor, which are not part of the repository: the name of each
-/// board, and its folder.
+/// Returns the name and the folder of each recorded card of a vendor. The recordings are not part
+/// of the repository.
 pub(in crate::vendor) fn recorded_cards(vendor: &str) -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/sysfs");
     let Ok(boards) = fs::read_dir(root.join(vendor)) else {

@@ -1,4 +1,4 @@
-//! The use of one card by each process, from two scans of its clients.
+//! The usage of one card by each process, computed from two scans.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,32 +8,31 @@ use std::{
 use super::{Client, Engine, Snapshot};
 use crate::model::{Absence, Process, ProcessKind, Reading};
 
-/// How a vendor's drivers name what [`Usage`] sums up.
+/// The names that a vendor's drivers use for memory and engines.
 #[derive(Debug)]
 pub(in crate::vendor) struct Names {
-    /// The beginnings of the names of the GPU's own memory.
+    /// The name prefixes of the GPU's own memory.
     pub(in crate::vendor) memory: &'static [&'static str],
-    /// The beginnings of the names of the machine's memory, which is the memory of a GPU that has
-    /// none of its own.
+    /// The name prefixes of the machine's memory, which also serves GPUs without their own memory.
     pub(in crate::vendor) shared_memory: &'static [&'static str],
-    /// Engines that draw.
+    /// The engines for graphics.
     pub(in crate::vendor) graphics: &'static [&'static str],
-    /// Engines that compute.
+    /// The engines for computing.
     pub(in crate::vendor) compute: &'static [&'static str],
-    /// Engines that encode video.
+    /// The engines that encode video.
     pub(in crate::vendor) encoders: &'static [&'static str],
-    /// Engines that decode video.
+    /// The engines that decode video.
     pub(in crate::vendor) decoders: &'static [&'static str],
 }
 
-/// Remembers the counters of a card's clients between two scans.
+/// The counters of a card's clients at the last scan, and the shares computed from them.
 #[derive(Debug)]
 pub(in crate::vendor) struct Usage {
     names: &'static Names,
     at: Option<Instant>,
     /// The engines of each client at the last scan.
     counters: HashMap<u64, Vec<Engine>>,
-    /// The share of the time in which each engine worked for a client, in percent.
+    /// The share of time that each engine worked for a client, in percent.
     shares: HashMap<u64, BTreeMap<String, f64>>,
 }
 
@@ -47,7 +46,8 @@ impl Usage {
         }
     }
 
-    /// Takes in the clients of a scan. The same scan again changes nothing.
+    /// Updates the shares with the clients of a new scan. A scan that was already processed has no
+    /// effect.
     pub(in crate::vendor) fn update(&mut self, at: Instant, clients: &[&Client]) {
         if self.at.is_some_and(|last| at <= last) {
             return;
@@ -70,8 +70,8 @@ impl Usage {
         self.at = Some(at);
     }
 
-    /// Returns the share of the time in which these engines worked for a client, in percent; `None`
-    /// if the client was not in two scans.
+    /// Returns the share of time that these engines worked for a client, in percent. Returns `None`
+    /// if the client was not in the last two scans.
     fn percent(&self, client: u64, engines: &[&str]) -> Option<f64> {
         let shares = self.shares.get(&client)?;
         let own = shares
@@ -80,7 +80,8 @@ impl Usage {
         Some(own.map(|(_, share)| share).sum())
     }
 
-    /// Returns the processes of these clients, by PID. Their names and owners are absent.
+    /// Returns the processes of these clients, sorted by PID. The processes' names and owners are
+    /// absent.
     pub(in crate::vendor) fn processes(
         &self,
         clients: &[&Client],
@@ -96,7 +97,7 @@ impl Usage {
             .collect()
     }
 
-    /// Returns a process; `None` if it only has the card open.
+    /// Returns a process, or `None` if the process has the card open but does not use it.
     fn process(&self, pid: u32, clients: &[&Client], is_unified: bool) -> Option<Process> {
         let machine = if is_unified {
             self.names.shared_memory
@@ -135,7 +136,7 @@ impl Usage {
             (false, _) => ProcessKind::Compute,
         };
         let working = [self.names.graphics, self.names.compute].concat();
-        // Programs can submit work past the kernel, which then counts none of it.
+        // Programs can submit work without involving the kernel, which then counts nothing.
         let working = if draws || computes {
             share(&working)
         } else {
@@ -162,7 +163,7 @@ impl Engine {
 fn shares_of(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<String, f64> {
     let period_ns = elapsed.max(Duration::from_millis(1)).as_secs_f64() * 1e9;
     let growth = |earlier: Option<u64>, now: Option<u64>| {
-        // A counter is missing until the engine is used.
+        // The counter is missing until the client uses the engine.
         now?.checked_sub(earlier.unwrap_or(0))
             .map(|growth| growth as f64)
     };
@@ -173,7 +174,7 @@ fn shares_of(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<
         let all = growth(before.and_then(|own| own.total_cycles), engine.total_cycles);
         let share = match (busy, cycles, all) {
             (Some(busy), ..) => busy / period_ns,
-            // The cycles of a client's first appearance are not those of this period.
+            // In a client's first scan, the counted cycles are not limited to this period.
             (None, Some(cycles), Some(all)) if before.is_some() && all > 0.0 => cycles / all,
             _ => return None,
         };

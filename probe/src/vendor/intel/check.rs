@@ -1,4 +1,4 @@
-//! Checks of Intel's drivers, for `gpumon doctor`.
+//! Checks of Intel's drivers for `gpumon doctor`.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// The GPUs of Intel. Accelerators of another class are no GPUs.
+/// The kernel drivers of Intel's GPUs. Intel's accelerators of other PCI classes are not GPUs.
 pub(in crate::vendor) static BINDING: Binding = Binding {
     vendor: Vendor::Intel,
     vendor_id: "0x8086",
@@ -21,15 +21,15 @@ pub(in crate::vendor) static BINDING: Binding = Binding {
     integrated: Some(":00:02.0"),
 };
 
-/// Returns the cards of Intel's drivers. Virtual functions, which are parts of a card for virtual
-/// machines, are left out.
+/// Returns the cards of Intel's drivers, without virtual functions, which are parts of a card for
+/// virtual machines.
 pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
     let mut cards = drm::find_cards(sys_root, &DRIVERS);
     cards.retain(|card| !card.device.folder().join("physfn").exists());
     cards
 }
 
-/// Checks the sensors of a card. An integrated GPU has none.
+/// Checks the sensors of a card, unless the GPU is integrated, because such GPUs have none.
 pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
     let missing = (!is_integrated(card)).then(|| check_sensors(card, "update the kernel"));
     missing.flatten().into_iter().collect()

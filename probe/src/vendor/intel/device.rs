@@ -1,4 +1,4 @@
-//! One GPU.
+//! Reading of a single Intel GPU.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,18 +23,20 @@ use crate::{
     },
 };
 
-/// The age of a scan of processes that is new enough, and the longest wait for one.
+/// The maximum age of a process scan, and the maximum times to wait for a scan and for the first
+/// scan.
 const SCAN_AGE: Duration = Duration::from_millis(400);
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
 const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Reading a card keeps it awake, so a smaller share of awake time is no use of it.
+/// The share of awake time up to which a GPU counts as idle. Reading the card alone keeps it awake
+/// for some time.
 const IDLE_PERCENT: f64 = 20.0;
 
-/// The address of a GPU that is a part of the processor.
+/// The PCI bus ID of a GPU that is integrated into the processor.
 const INTEGRATED: &str = "00000000:00:02.0";
 
-/// The names in the `fdinfo` of both drivers.
+/// The names in the `fdinfo` files of both drivers.
 static NAMES: Names = Names {
     memory: &["vram", "local"],
     shared_memory: &["system", "gtt", "stolen"],
@@ -44,7 +46,7 @@ static NAMES: Names = Names {
     decoders: &["video", "vcs"],
 };
 
-/// The causes of reduced clocks, by the ends of the names of their files.
+/// The reasons for reduced clocks, by the suffixes of their file names.
 const REASONS: [(&str, ThrottleReason); 11] = [
     ("prochot", Prochot),
     ("pl1", PowerLimit),
@@ -59,7 +61,7 @@ const REASONS: [(&str, ThrottleReason); 11] = [
     ("iccmax", CurrentLimit),
 ];
 
-/// One GPU: the files of its card, and what was read before.
+/// One GPU: the files of its card, and the state between readings.
 pub(super) struct IntelDevice {
     card: Card,
     identity: Gpu,
@@ -71,20 +73,21 @@ pub(super) struct IntelDevice {
     clients: Arc<Clients>,
     usage: Usage,
     earlier: Option<Counters>,
-    /// The last sample and its time. It is shown again while the card is left alone to fall asleep.
+    /// The last sample and its time. It is returned again while the card is left alone, so that the
+    /// system can suspend it.
     last: Option<(Instant, GpuSample)>,
     /// Whether the last reading left the card alone.
     is_resting: bool,
-    /// The last details, for a card that is left alone.
+    /// The last details, which are returned again while the card is left alone.
     last_details: Option<GpuDetails>,
-    /// The file with the energy: the card's is 0 on some boards.
+    /// The file with the energy. It can be the package's, because the card's is 0 on some boards.
     energy_file: Option<&'static str>,
 }
 
-/// The files of the graphics engine, whose names differ between the drivers.
+/// The files of the graphics engine. Their names differ between the drivers.
 struct EngineFiles {
     clock: Attributes,
-    /// The names of the files with the current clock and the highest clock.
+    /// The names of the files with the current and the maximum clock.
     clock_names: [&'static str; 2],
     idle: Attributes,
     idle_name: &'static str,
@@ -92,7 +95,7 @@ struct EngineFiles {
     throttle_prefix: &'static str,
 }
 
-/// Counters at one moment.
+/// The values of counters at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Counters {
     at: Instant,
@@ -126,7 +129,7 @@ impl EngineFiles {
     }
 
     fn read_reasons(&self) -> Result<Vec<ThrottleReason>, Absence> {
-        // Newer drivers have all reasons of one moment in one line.
+        // Newer drivers list all reasons of one moment in one line.
         if let Ok(names) = self.throttle.read_text("reasons") {
             return Ok(parse_reasons(&names));
         }
@@ -145,7 +148,7 @@ impl EngineFiles {
         };
         let set = REASONS.iter().filter(|(name, _)| is_set(name));
         let reasons = remove_duplicates(set.map(|(_, reason)| *reason));
-        // The status is set also for a reason that is not known here.
+        // The status is also set for reasons that gpumon does not know.
         Ok(if reasons.is_empty() {
             vec![OtherLimit]
         } else {
@@ -154,7 +157,7 @@ impl EngineFiles {
     }
 }
 
-/// Parses the names of reasons, such as `pl1 thermal`; `none` is none.
+/// Parses the names of reasons, such as `pl1 thermal`. `none` means that there is no reason.
 fn parse_reasons(names: &str) -> Vec<ThrottleReason> {
     let names = names.split(|letter: char| letter.is_whitespace() || letter == ',');
     let names = names.filter(|name| !name.is_empty() && *name != "none");
@@ -174,12 +177,12 @@ fn remove_duplicates(reasons: impl Iterator<Item = ThrottleReason>) -> Vec<Throt
     all
 }
 
-/// Returns `true` if a card is a part of the processor.
+/// Returns `true` if the GPU is integrated into the processor.
 pub(super) fn is_integrated(card: &Card) -> bool {
     card.bus_id == INTEGRATED
 }
 
-/// Identifies a card by files that do not wake it. `reason` is why the rest is absent.
+/// Identifies a card by files that do not wake it. All other fields are absent with this reason.
 pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
     let name = card.name_by_id(Vendor::Intel);
     Gpu {
@@ -193,10 +196,10 @@ pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
 }
 
 impl IntelDevice {
-    /// Opens a GPU, which reads what never changes. Nothing keeps the card awake.
+    /// Opens a GPU and reads its constant data. An open GPU can still be suspended.
     ///
     /// # Errors
-    /// The card is gone, or asleep.
+    /// Returns an error if the card is gone or asleep.
     pub(super) fn open(
         card: &Card,
         index: u32,
@@ -227,7 +230,7 @@ impl IntelDevice {
         Ok(device)
     }
 
-    /// Checks that the card is there and awake.
+    /// Returns an error if the card is gone or asleep.
     fn check(&self) -> Result<(), DeviceError> {
         if !self.card.exists() {
             return Err(DeviceError::Lost);
@@ -252,7 +255,7 @@ impl IntelDevice {
             Reading::from(self.read_sensor(|hwmon| hwmon.read_celsius(label, limit)))
         };
         let absent = Board::absent(&Absence::NotSupported);
-        // The link of an integrated GPU and that inside a card mean nothing.
+        // The links of integrated GPUs are meaningless.
         let has_link = !self.is_integrated;
         let keep = |reading| {
             if has_link {
@@ -288,8 +291,8 @@ impl IntelDevice {
         self.read_first(&["power1_rated_max", "power2_rated_max"])
     }
 
-    /// Reads the first of these files that is not 0, in millionths of its unit. The card's file is
-    /// 0 on some boards, and the package's is right.
+    /// Returns the first value that is not 0. The files are in millionths of the value's unit. On
+    /// some boards, the card's file is 0, and the package's file has the value.
     fn read_first(&self, files: &[&str]) -> Result<f64, Absence> {
         let mut reason = Absence::NotSupported;
         for file in files {
@@ -302,7 +305,7 @@ impl IntelDevice {
         Err(reason)
     }
 
-    /// Finds the file with the energy. That of the card is 0 on some boards.
+    /// Finds the file with the energy. The card's is 0 on some boards.
     fn find_energy_file(&mut self) {
         let files = ["energy1_input", "energy2_input"];
         let mut counting = files.into_iter();
@@ -327,8 +330,8 @@ impl IntelDevice {
         self.read_sensor(|hwmon| hwmon.read_micro(file)).ok()
     }
 
-    /// Fills in the readings that need two readings of a counter: power, and the share of the time
-    /// in which the GPU was awake.
+    /// Fills in the values that need two readings of a counter: the power, and the utilization,
+    /// which is the share of time that the GPU was awake.
     fn read_rates(&mut self, sample: &mut GpuSample) {
         let now = self.read_counters();
         let earlier = self.earlier.replace(now);
@@ -358,7 +361,7 @@ impl IntelDevice {
 
     fn read_sensors(&self, sample: &mut GpuSample) {
         let celsius = |label: &str| self.read_sensor(|hwmon| hwmon.read_celsius(label, "input"));
-        // The only sensor of `i915` has no label.
+        // The only sensor of the `i915` driver has no label.
         let unlabeled = || {
             let read = self.read_sensor(|hwmon| hwmon.read_number("temp1_input"));
             #[allow(clippy::cast_precision_loss)]
@@ -380,8 +383,8 @@ impl IntelDevice {
         }
     }
 
-    /// Reads the processes, and the memory that they use. Nothing else reports it, so that it is
-    /// known only if all processes are visible.
+    /// Reads the processes and the memory that they use. There is no other source for used memory,
+    /// so that it is only known if all processes are visible.
     fn read_memory(&mut self, sample: &mut GpuSample) {
         let sees_all = self.read_processes(sample);
         if self.is_integrated {
@@ -412,7 +415,7 @@ impl IntelDevice {
         !scan.is_incomplete && is_first_pid_namespace(&self.proc_root) != Some(false)
     }
 
-    /// Returns the last sample if the card was idle and is to be left alone.
+    /// Returns the last sample if the card was idle and should be left alone.
     fn rested_sample(&self) -> Option<&GpuSample> {
         let (at, sample) = self.last.as_ref()?;
         let awake = sample.utilization.gpu_percent.value();
@@ -459,7 +462,7 @@ impl Device for IntelDevice {
         }
         let turns = ["fan1_input", "fan2_input", "fan3_input"]
             .map(|file| self.read_sensor(|hwmon| hwmon.read_number(file)).ok());
-        // Places without a fan stay 0.
+        // Unused fan positions always report 0.
         let turning = turns.into_iter().flatten().filter(|rpm| *rpm > 0);
         let fans: Vec<_> = turning
             .filter_map(|rpm| {

@@ -1,4 +1,4 @@
-//! Errors of the drivers, from the kernel's log.
+//! Driver errors in the kernel log.
 
 use crate::{
     model::Severity::{Critical, Warning},
@@ -9,16 +9,15 @@ use crate::{
     },
 };
 
-/// The names of the drivers.
 pub(super) const DRIVERS: [&str; 2] = ["i915", "xe"];
 
-/// The errors of `i915` and `xe`.
+/// The errors of the `i915` and `xe` drivers.
 pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
     first: 200_000,
     kinds: &KINDS,
 };
 
-/// Every kind, the more specific before the more general.
+/// All kinds of errors. Specific kinds come before general ones.
 static KINDS: [ErrorKind; 8] = [
     ErrorKind::new(
         &["wedged"],
@@ -82,11 +81,11 @@ static KINDS: [ErrorKind; 8] = [
     ),
 ];
 
-/// Finds the errors of both drivers in the kernel's log.
+/// A parser that finds errors of both drivers in the kernel log.
 #[derive(Debug)]
 pub(super) struct IntelErrors;
 
-/// Returns a parser of the drivers' messages.
+/// Returns a parser for the drivers' messages.
 pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
     Box::new(IntelErrors)
 }
@@ -109,7 +108,7 @@ impl LogParser for IntelErrors {
     }
 }
 
-/// Finds the PID in `in NAME [1234]`, which ends a message of `i915`.
+/// Finds the PID in `in NAME [1234]` at the end of a message of `i915`.
 fn pid_in(message: &str) -> Option<u32> {
     let (_, pid) = message.trim_end().strip_suffix(']')?.rsplit_once('[')?;
     pid.parse().ok().filter(|pid| *pid > 0)

@@ -1,8 +1,9 @@
-//! Intel's GPUs, through the files of the kernel's drivers `i915` and `xe`.
+//! Intel GPUs, read from the files of the kernel drivers `i915` and `xe`.
 //!
-//! Both drivers wake a sleeping card for nearly every reading, so its state is read first.
+//! Both drivers wake a sleeping card for almost every reading, so that the power state is read
+//! first.
 
-// The driver's numbers can be anything.
+// Numbers from the driver can have any value, so that arithmetic must not overflow.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod check;

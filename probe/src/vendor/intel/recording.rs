@@ -1,8 +1,8 @@
-//! Copies of the files of Intel's drivers, for reports of errors.
+//! Copies of the Intel drivers' files, for bug reports.
 
 use crate::vendor::drm::{Card, PowerState, Recorder};
 
-/// Files of an engine of `xe`, by their folders. All wake the card.
+/// The folders and files of an engine with the `xe` driver. Reading them wakes the card.
 const XE: [(&str, &[&str]); 3] = [
     (
         "freq0",
@@ -14,10 +14,9 @@ const XE: [(&str, &[&str]); 3] = [
     ("gtidle", &["name", "idle_status", "idle_residency_ms"]),
 ];
 
-/// Files of an engine of `i915`. All wake the card.
+/// The files of an engine with the `i915` driver. Reading them wakes the card.
 const I915: [&str; 3] = ["rps_*", "rc6_*", "throttle_reason_*"];
 
-/// Copies the files of a card.
 pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
     let folders = recorder.copy_card(card);
     if card.power_state() != PowerState::Active {

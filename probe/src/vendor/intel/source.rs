@@ -1,4 +1,4 @@
-//! The source behind `--source intel`.
+//! The source of `--source intel`.
 
 use std::{path::Path, path::PathBuf, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// The GPUs of the kernel drivers `i915` and `xe`, by their PCI address.
+/// The GPUs of the kernel drivers `i915` and `xe`, sorted by PCI address.
 pub struct IntelSource {
     cards: Vec<Card>,
     clients: Arc<Clients>,
@@ -24,10 +24,10 @@ pub struct IntelSource {
 }
 
 impl IntelSource {
-    /// Finds the cards.
+    /// Finds the cards of the drivers.
     ///
     /// # Errors
-    /// Neither driver is loaded, or has a card.
+    /// Returns an error if neither driver is loaded, or if they have no card.
     pub fn open(roots: &Roots) -> Result<Self, SourceError> {
         let cards = find_cards(&roots.sys);
         if cards.is_empty() {
@@ -38,7 +38,7 @@ impl IntelSource {
             ));
         }
         let nodes = cards.clone();
-        // Reading the use of a client of `xe` wakes its card.
+        // With the `xe` driver, reading a client's usage wakes the card.
         let may_read = move |minor| {
             let mut nodes = nodes.iter();
             nodes
@@ -59,7 +59,7 @@ impl IntelSource {
 
 impl Source for IntelSource {
     fn platform(&self) -> Platform {
-        // The drivers have no version but the kernel's.
+        // The drivers have the kernel's version.
         let version = rustix::system::uname()
             .release()
             .to_string_lossy()

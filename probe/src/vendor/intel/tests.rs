@@ -1,4 +1,4 @@
-//! Whole cards, from recorded files and from files of our own.
+//! Tests of whole cards, with recorded and with simulated files.
 
 use std::{collections::BTreeSet, fs, path::Path, thread, time::Duration};
 

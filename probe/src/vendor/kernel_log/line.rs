@@ -1,9 +1,10 @@
-//! One line of the kernel's log.
+//! Parsing of single lines of the kernel log.
 
-/// The longest message of a driver that is kept: each one is sent to every client.
+/// The maximum length of a driver message in characters. Every message is sent to all clients, so
+/// that longer ones are cut.
 const LONGEST_MESSAGE: usize = 512;
 
-/// The beginnings of the drivers' messages.
+/// The prefixes of the drivers' messages.
 const DRIVERS: [&str; 8] = [
     "NVRM: ",
     "nvidia",
@@ -15,7 +16,7 @@ const DRIVERS: [&str; 8] = [
     "[drm:xe",
 ];
 
-/// Returns a driver's message, with its time in microseconds since the start of the kernel.
+/// Returns the message if it is a driver's, with its time in microseconds since the kernel started.
 pub(super) fn message(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
     let (time, text) = split_prefix(line.trim_end())?;
@@ -23,22 +24,23 @@ pub(super) fn message(line: &[u8]) -> Option<String> {
     is_of_driver.then(|| time.map_or_else(|| text.to_owned(), |time| format!("{time} {text}")))
 }
 
-/// Returns the text of a line that the kernel has written.
+/// Returns the text of a line, if the kernel wrote it.
 pub(in crate::vendor) fn text(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
     split_prefix(line.trim_end()).map(|(_, text)| text.to_owned())
 }
 
-/// Returns a message as it may be sent to clients: without control characters, and not too long.
+/// Returns a message without control characters and limited in length, for clients.
 pub(in crate::vendor) fn printable(message: &str) -> String {
     let letters = message.trim().chars().filter(|letter| !letter.is_control());
     letters.take(LONGEST_MESSAGE).collect()
 }
 
-/// Splits a line of `/dev/kmsg` into its time and its text. The prefix has priority, number, time
-/// and flags: `4,1234,567890,-;text`.
+/// Splits a line of `/dev/kmsg` into its time and its text. The prefix consists of priority,
+/// number, time and flags: `4,1234,567890,-;text`.
 ///
-/// Lines of programs are left out: the facility in their priority is not the kernel's 0.
+/// Returns `None` for lines that programs wrote: the facility in their priority is not 0, the
+/// kernel's.
 fn split_prefix(line: &str) -> Option<(Option<u64>, &str)> {
     let Some((prefix, text)) = line.split_once(';') else {
         return Some((None, line));

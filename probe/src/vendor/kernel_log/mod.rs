@@ -1,4 +1,4 @@
-//! The kernel's log, in which the drivers report errors.
+//! The kernel log, to which drivers write their errors.
 
 use std::{
     collections::VecDeque,
@@ -21,41 +21,41 @@ pub(super) use line::printable;
 #[cfg(test)]
 pub(super) use line::text;
 
-/// Finds a driver's errors in the messages of the kernel.
+/// A parser that finds a driver's errors in kernel messages.
 pub(super) trait LogParser: Send {
-    /// Returns the errors that are complete with this message. Some take several messages.
+    /// Returns the errors that this message completes. Some errors consist of several messages.
     fn parse(&mut self, text: &str) -> Vec<LoggedError>;
 }
 
-/// The kernel hands out one record per read, and refuses to where the buffer is too small; none is
-/// larger.
+/// The size of the read buffer. Each read of the kernel log returns one record, and fails if the
+/// record does not fit. No record is larger than this.
 const RECORD_BYTES: usize = 8 * 1024;
 
-/// Some containers have `/dev/null` or a terminal in its place, and would be taken for a log that
-/// is silent: the log is character device 1:11.
+/// The device number of the kernel log, 1:11. Some containers have `/dev/null` or a terminal in its
+/// place, which would look like a log without messages.
 const KERNEL_LOG_DEVICE: u64 = 0x010b;
 
-/// An ordinary file has an end, where the kernel's log waits; it is looked at again after this
-/// long.
+/// The interval at which an ordinary file is read again at its end. The real kernel log blocks
+/// instead.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// The kernel's log from now on, or a file or named pipe that looks like it.
+/// A reader of future messages in the kernel log, or in a file or named pipe with the same format.
 pub(super) struct KernelLog {
     file: File,
     parser: Box<dyn LogParser>,
-    /// Errors that were found and not returned yet.
+    /// The errors that have been found but not returned.
     found: VecDeque<LoggedError>,
-    /// The beginning of a line whose end has not come yet.
+    /// The start of a line that is not complete yet.
     begun: Vec<u8>,
-    /// Whether what comes is the rest of a line that is too long to be one of the driver's.
+    /// Whether the current line is being skipped, because it is too long for a driver message.
     too_long: bool,
 }
 
 impl KernelLog {
-    /// Opens the log behind its last message.
+    /// Opens the log at its end. Opening a named pipe does not wait for a writer.
     ///
     /// # Errors
-    /// The log cannot be opened. This does not wait for the writer of a named pipe.
+    /// Returns an error if the log cannot be opened.
     pub(super) fn open(path: &Path, parser: impl LogParser + 'static) -> io::Result<Self> {
         Ok(Self::read_from(open_at_end(path)?, parser))
     }
@@ -70,10 +70,10 @@ impl KernelLog {
         }
     }
 
-    /// Waits until a driver has logged an error.
+    /// Waits until a driver logs an error.
     ///
     /// # Errors
-    /// The log can no longer be read.
+    /// Returns an error if the log can no longer be read.
     fn wait(&mut self) -> io::Result<LoggedError> {
         loop {
             if let Some(error) = self.found.pop_front() {
@@ -90,7 +90,7 @@ impl KernelLog {
         }
     }
 
-    /// Whether there may be more to read at once.
+    /// Reads into the buffer. Returns `true` if there may be more to read immediately.
     fn read_more(&mut self) -> io::Result<bool> {
         let mut buffer = [0; RECORD_BYTES];
         let read = self.file.read(&mut buffer);
@@ -101,8 +101,8 @@ impl KernelLog {
         match read {
             Ok([]) => return Ok(false),
             Ok(bytes) => self.begun.extend_from_slice(bytes),
-            // EPIPE: records were overwritten before they were read. The next read goes on behind
-            // the gap.
+            // EPIPE means that records were overwritten before they could be read. The next read
+            // continues after the gap.
             Err(error)
                 if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -111,7 +111,7 @@ impl KernelLog {
         Ok(true)
     }
 
-    /// The next whole line; none where its end has not come yet.
+    /// Takes the next complete line, if there is one.
     fn take_line(&mut self) -> Option<Vec<u8>> {
         loop {
             let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') else {
@@ -129,19 +129,20 @@ impl KernelLog {
     }
 }
 
-/// What the driver has logged until now, each message behind its time in microseconds since the
-/// start of the kernel.
+/// Returns the GPU drivers' messages in the log so far, each after its time in microseconds since
+/// the kernel started.
 ///
 /// # Errors
-/// Where the log cannot be opened or read. What is no log is not found.
+/// Returns an error if the log cannot be opened or read, and `NotFound` if the device is not a
+/// kernel log.
 pub(super) fn messages(path: &Path) -> io::Result<Vec<String>> {
     read_past(path, line::message)
 }
 
-/// Returns the messages of the kernel until now. A named pipe has none.
+/// Returns the kernel's messages so far. A named pipe has none.
 ///
 /// # Errors
-/// The log cannot be opened or read.
+/// Returns an error if the log cannot be opened or read.
 pub(super) fn past_messages(path: &Path) -> io::Result<Vec<String>> {
     if path.metadata()?.file_type().is_fifo() {
         return Ok(Vec::new());
@@ -160,7 +161,7 @@ fn read_past(path: &Path, parse: impl Fn(&[u8]) -> Option<String>) -> io::Result
     Ok(messages)
 }
 
-/// Finds no errors.
+/// A parser that finds no errors.
 struct NoErrors;
 
 impl LogParser for NoErrors {
@@ -183,13 +184,13 @@ impl ErrorLog for KernelLog {
     }
 }
 
-/// Opens the log behind its last message.
+/// Opens the log at its end.
 ///
 /// # Errors
-/// The log cannot be opened.
+/// Returns an error if the log cannot be opened.
 pub(super) fn open_at_end(path: &Path) -> io::Result<File> {
     let mut file = open_file(path, OFlags::empty())?;
-    // A pipe cannot seek, and has no past.
+    // A pipe cannot seek, and has no old messages to skip.
     if let Err(error) = file.seek(SeekFrom::End(0))
         && error.kind() != ErrorKind::NotSeekable
     {
@@ -198,8 +199,8 @@ pub(super) fn open_at_end(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A named pipe is opened for writing too: so it waits neither for its writer nor ends when that
-/// one goes.
+/// Opens the log. A named pipe is also opened for writing, so that opening does not wait for a
+/// writer, and reading does not end when the last writer closes the pipe.
 fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
     let metadata = path.metadata()?;
     if metadata.file_type().is_char_device() && metadata.rdev() != KERNEL_LOG_DEVICE {

@@ -14,7 +14,7 @@ use crate::{
 const LOST: &str = "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n";
 const FAULT: &str = "4,3,4,-;NVRM: Xid (PCI:0000:0a:00): 31, pid=1234, name=python3, MMU Fault\n";
 
-/// Finds messages with a number and a bus ID: a driver's errors, as far as these tests need them.
+/// A simple parser for these tests that finds Xid messages.
 struct Numbers;
 
 impl LogParser for Numbers {
@@ -36,7 +36,7 @@ impl LogParser for Numbers {
     }
 }
 
-/// A folder that goes with the test.
+/// A temporary folder, which is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -66,7 +66,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a log that is opened now yields.
+/// Opens the log and returns its future errors.
 fn follow(path: &Path) -> Receiver<LoggedError> {
     let mut log = KernelLog::open(path, Numbers).unwrap();
     let (sender, receiver) = channel();
@@ -125,7 +125,7 @@ fn a_line_that_comes_in_parts_is_one_line() {
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
     writer.write_all(first.as_bytes()).unwrap();
     thread::sleep(Duration::from_millis(20));
-    // The writer goes and another comes, which must not end the log.
+    // The log must not end when one writer leaves and another opens the pipe.
     drop(writer);
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
     writer
@@ -147,7 +147,7 @@ fn hostile_bytes_and_endless_lines_are_passed_over() {
         .collect();
     let feed = thread::spawn(move || {
         writer.write_all(&noise).unwrap();
-        // The end of an endless line is no line of its own.
+        // The end of an overlong line must not count as a line.
         writer.write_all(format!("\n{LOST}").as_bytes()).unwrap();
         writer
     });
@@ -194,7 +194,7 @@ fn a_log_that_cannot_be_read_says_why() {
         Some(ErrorKind::NotFound),
         "as some containers have it"
     );
-    // A folder can be opened, but not read.
+    // A folder can be opened but not read.
     assert!(
         KernelLog::open(&folder.0, Numbers)
             .and_then(|mut log| log.wait())
@@ -205,7 +205,7 @@ fn a_log_that_cannot_be_read_says_why() {
         None,
         "and it does not wait for a writer"
     );
-    // Where this machine lets its log be read, it is taken for one.
+    // If this machine allows reading its kernel log, the log must be accepted.
     let real = Path::new(KERNEL_LOG);
     assert_eq!(
         refused(real).is_none(),

@@ -1,4 +1,5 @@
-//! The driver's last answers as readings: a value with its time, or the reason why there is none.
+//! The driver's latest answers, converted to readings: a value with its time, or the reason for its
+//! absence.
 
 use super::error::absence;
 use crate::{
@@ -11,8 +12,8 @@ use crate::{
 pub(super) struct Answers<'a> {
     cached: &'a CachedAnswers,
     mig: Option<u32>,
-    /// What was answered from then on is of this moment, and what was answered before it is of an
-    /// earlier one.
+    /// The start of the moment, in milliseconds since 1970. Older answers become readings with
+    /// their own time.
     since_ms: u64,
 }
 
@@ -25,7 +26,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Those about a MIG device.
+    /// Selects the answers about a MIG device.
     pub(super) const fn of_mig_device(self, index: u32) -> Self {
         Self {
             mig: Some(index),
@@ -33,7 +34,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// The same answers, however old, as of this moment: what does not change has no age.
+    /// Treats all answers as current, however old they are. This is for values that never change.
     pub(super) const fn ageless(self) -> Self {
         Self {
             since_ms: 0,
@@ -41,7 +42,8 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// What the driver gave; no answer where it has not been asked.
+    /// Returns the value that the driver returned. It is absent with `NoAnswer` if the query was
+    /// not asked.
     pub(super) fn value(self, query: Query) -> Reading<&'a Value> {
         let Some(cached) = self.cached.get(self.mig, query) else {
             return Reading::Absent(Absence::NoAnswer);
@@ -56,7 +58,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// The code with which the driver refused; `None` where it answered, or was not asked.
+    /// Returns the error code of the driver, or `None` if the query succeeded or was not asked.
     pub(super) fn refusal(self, query: Query) -> Option<Code> {
         self.cached
             .get(self.mig, query)?
@@ -66,12 +68,13 @@ impl<'a> Answers<'a> {
             .copied()
     }
 
-    /// When the query was asked last.
+    /// Returns the time of the last call, in milliseconds since 1970.
     pub(super) fn read_at_ms(self, query: Query) -> Option<u64> {
         self.cached.get(self.mig, query).map(|cached| cached.at_ms)
     }
 
-    /// The numbers of an answer that has so many, or more; unknown where it has fewer.
+    /// Returns the first `N` numbers of an answer. They are absent with `Unknown` if the answer has
+    /// fewer.
     pub(super) fn numbers<const N: usize>(self, query: Query) -> Reading<[i128; N]> {
         and_then(self.value(query), |value| {
             value
@@ -82,17 +85,17 @@ impl<'a> Answers<'a> {
         })
     }
 
-    /// The first number, whatever its type in the driver.
+    /// Returns the first number of an answer.
     pub(super) fn number(self, query: Query) -> Reading<i128> {
         self.numbers::<1>(query).map(|[number]| number)
     }
 
-    /// Returns the first number as this type; unknown if the type has no such number.
+    /// Returns the first number as a `T`. It is absent with `Unknown` if it is out of range.
     pub(super) fn whole<T: TryFrom<i128>>(self, query: Query) -> Reading<T> {
         and_then(self.number(query), whole)
     }
 
-    /// The first number as one that may have a fraction.
+    /// Returns the first number, which may have a fraction.
     pub(super) fn real(self, query: Query) -> Reading<f64> {
         and_then(self.value(query), |value| {
             value
@@ -101,12 +104,12 @@ impl<'a> Answers<'a> {
         })
     }
 
-    /// A number that is 0 or not.
+    /// Returns `true` if the first number is not 0.
     pub(super) fn flag(self, query: Query) -> Reading<bool> {
         self.number(query).map(|number| number != 0)
     }
 
-    /// A text.
+    /// Returns the text of an answer.
     pub(super) fn text(self, query: Query) -> Reading<String> {
         and_then(self.value(query), |value| {
             value
@@ -118,19 +121,20 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// Returns a number of the driver as this type; unknown if the type has no such number.
+/// Converts a number of the driver to a `T`. It is absent with `Unknown` if it is out of range.
 pub(super) fn whole<T: TryFrom<i128>>(number: i128) -> Reading<T> {
     T::try_from(number).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }
 
-/// Returns a quantity of the driver as a count; unknown if it is negative, infinite or no number.
+/// Converts a number of the driver to a count. It is absent with `Unknown` if it is negative,
+/// infinite or NaN.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "the range is checked"
 )]
 pub(super) fn count(real: f64) -> Reading<u64> {
-    // The largest value of a count.
+    // The largest number that is accepted as a count.
     const LARGEST: f64 = (1_u64 << 63) as f64;
     if (0.0..=LARGEST).contains(&real) {
         Reading::Now(real as u64)
@@ -139,7 +143,7 @@ pub(super) fn count(real: f64) -> Reading<u64> {
     }
 }
 
-/// A reading made of another, which may turn out to be none.
+/// Applies a function to the value of a reading. The function can return an absent reading.
 pub(super) fn and_then<T, U>(
     reading: Reading<T>,
     make: impl FnOnce(T) -> Reading<U>,

@@ -1,5 +1,5 @@
-//! The GPU of a Jetson module. NVML reports little about it. The kernel's devfreq has its load and
-//! clock, and a thermal zone its temperature.
+//! Readings of the GPU in Jetson modules that NVML lacks. Load and clock come from the kernel's
+//! devfreq folders, and the temperature from a thermal zone.
 
 use std::{
     fs,
@@ -11,13 +11,13 @@ use crate::{
     vendor::drm::Attributes,
 };
 
-/// The names of GPUs in the device tree: Pascal, Volta, Ampere, Blackwell and Maxwell.
+/// The GPU names in the device tree, for Pascal, Volta, Ampere, Blackwell and Maxwell.
 const DEVICE_TREE_NAMES: [&str; 5] = ["gp10b", "gv11b", "ga10b", "gb10b", "gpu"];
-/// The clock of Thor's GPU, which has no name in the device tree.
+/// The devfreq folder of Thor's GPU clock. Thor's GPU has no name in the device tree.
 const THOR: &str = "gpu-gpc-0";
 const THERMAL_ZONES: [&str; 2] = ["gpu-thermal", "GPU-therm"];
 
-/// The folders of a module's GPU.
+/// The sysfs folders of a module's GPU.
 #[derive(Debug, Default)]
 pub(super) struct Devfreq {
     clock: Option<Attributes>,
@@ -25,12 +25,12 @@ pub(super) struct Devfreq {
 }
 
 impl Devfreq {
-    /// Fills in the readings that NVML does not support. The driver of the GPU may be loaded later
-    /// than NVML's, so that its folders are looked up until they are found.
+    /// Fills in readings that NVML does not support. The kernel may load the GPU's driver after
+    /// NVML's, so that the folders are searched until they exist.
     pub(super) fn fill_in(&mut self, sys_root: &Path, sample: &mut GpuSample) {
         let clocks = &mut sample.clocks;
         let busy = &mut sample.utilization.gpu_percent;
-        // NVML of Thor reports a clock of 0.
+        // On Thor, NVML reports a clock of 0.
         let lacks_clock = matches!(clocks.sm_mhz, Reading::NOT_SUPPORTED | Reading::Now(0));
         if busy.is_not_supported() || lacks_clock {
             self.clock = self.clock.take().or_else(|| find_clock(sys_root));
@@ -40,7 +40,7 @@ impl Devfreq {
             let mhz = u32::try_from(hertz / 1_000_000).unwrap_or(u32::MAX);
             (clocks.graphics_mhz, clocks.sm_mhz) = (Reading::Now(mhz), Reading::Now(mhz));
         }
-        // The file has thousandths.
+        // The file contains the load in thousandths.
         if busy.is_not_supported()
             && let Some(load @ 0..=1000) = read("device/load")
         {
@@ -50,7 +50,7 @@ impl Devfreq {
         if celsius.is_not_supported() {
             self.thermal = self.thermal.take().or_else(|| find_thermal_zone(sys_root));
             let read = |zone: &Attributes| zone.read_number::<i64>("temp").ok();
-            // A GPU that is switched off has -256 degrees, or no answer.
+            // The sensor of a powered-down GPU reports -256 degrees, or cannot be read.
             if let Some(millidegrees @ 0..=200_000) = self.thermal.as_ref().and_then(read) {
                 *celsius = Reading::Now(millidegrees as f64 / 1e3);
             }

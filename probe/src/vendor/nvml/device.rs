@@ -1,4 +1,4 @@
-//! One GPU: its answers lane by lane, and what the model makes of them.
+//! A GPU that is read through NVML.
 
 use std::{
     path::PathBuf,
@@ -27,12 +27,12 @@ use crate::{
     vendor::{AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
 };
 
-/// One GPU, opened.
+/// An open NVIDIA GPU.
 pub(super) struct NvmlDevice {
     answers: Arc<dyn Backend>,
     querier: Querier,
     identity: Gpu,
-    /// Whether the identity has its board.
+    /// Whether the board has been read into the identity.
     board_is_read: bool,
     sys_root: PathBuf,
     gpm: GpmReader,
@@ -43,13 +43,13 @@ pub(super) struct NvmlDevice {
     traces: TraceReader,
     devfreq: Devfreq,
     need: Need,
-    /// Rates as they were read last, and when.
+    /// The latest rates, and the time when they were read.
     rates: Option<(u64, Rates)>,
 }
 
 impl NvmlDevice {
-    /// `nvmlDeviceGetHandleByIndex_v2`, which initializes the GPU when it is the first to ask for
-    /// it.
+    /// Opens the GPU with `nvmlDeviceGetHandleByIndex_v2`. The first call of any process
+    /// initializes the GPU.
     pub(super) fn open(answers: Arc<dyn Backend>, index: u32) -> Result<Self, DeviceError> {
         answers.open_gpu(index).map_err(device_error)?;
         let mut querier = Querier::new(Arc::clone(&answers), index);
@@ -93,8 +93,8 @@ impl NvmlDevice {
         }
     }
 
-    /// Returns how much is read. If asking costs nothing, that is everything, and the GPU and its
-    /// MIG devices are looked up each time.
+    /// Returns the depth of this reading. A backend that answers from memory is read completely,
+    /// after the GPU and its MIG devices have been looked up again.
     fn begin(&mut self, depth: ReadDepth) -> Result<ReadDepth, DeviceError> {
         if !self.querier.is_quick() {
             return Ok(depth);
@@ -104,7 +104,8 @@ impl NvmlDevice {
         Ok(ReadDepth::Full)
     }
 
-    /// Looks for MIG devices anew. What the GPU can tell changes with them.
+    /// Looks up the MIG devices again. If they changed, unsupported queries are asked again,
+    /// because the GPU may support other queries.
     fn look_for_mig_devices(&mut self) {
         if self.mig.look(&mut self.querier) {
             self.identity.mig_devices = self.mig.identities();
@@ -112,7 +113,7 @@ impl NvmlDevice {
         }
     }
 
-    /// GPM's rates; of a GPU without GPM, those of the links' own counters.
+    /// Returns GPM's rates, or those of the links' own counters if the GPU lacks GPM.
     fn read_nvlink(&mut self, counted: LinkRates) -> LinkRates {
         if counted.tx == Reading::Absent(Absence::NotSupported) {
             self.link_rates.read(&mut self.querier)
@@ -121,7 +122,7 @@ impl NvmlDevice {
         }
     }
 
-    /// GPM's rates; of a GPU without GPM, those that a thread of its own waits for.
+    /// Returns GPM's rates, or those that a separate thread measures if the GPU lacks GPM.
     fn read_pcie(&mut self, counted: LinkRates) -> LinkRates {
         if counted.tx != Reading::Absent(Absence::NotSupported) {
             self.pcie = None;
@@ -159,7 +160,8 @@ impl NvmlDevice {
 
 impl ProbeDevice for NvmlDevice {
     fn identity(&mut self) -> Gpu {
-        // A passing error while it was opened must not leave it nameless for good.
+        // Opening can fail to read the identity because of a temporary error, so that it is read
+        // again here.
         if self.identity.uuid.is_none() {
             self.querier.ask(None, &IDENTITY);
             let read =
@@ -217,17 +219,17 @@ impl ProbeDevice for NvmlDevice {
         match &self.rates {
             Some((_, rates)) if is_due => rates.clone().fill(sample),
             Some((at_ms, rates)) => rates.clone().with_time(*at_ms).fill(sample),
-            // One look reports no rates.
+            // A single reading has no rates.
             None => Rates::absent(&Absence::WarmingUp).fill(sample),
         }
         if to_model::has_no_links(Answers::new(&self.querier.cached(), begun_ms)) {
-            // GPM counts 0 there.
+            // GPM reports 0 for GPUs without links.
             sample.nvlink = Absent::absent(&Absence::NotSupported);
         }
         if sample.memory_kind == MemoryKind::Unified {
             sample.share_memory(self.answers.machine_memory(self.identity.index));
             self.devfreq.fill_in(&self.sys_root, sample);
-            // The driver answers generation 1 and one lane about a GPU that is on no PCIe link.
+            // For a GPU without a PCIe link, the driver reports generation 1 and one lane.
             sample.pcie = Absent::absent(&Absence::NotSupported);
         }
         let (samples, gone) = self.mig.read(&mut self.querier, depth);
@@ -285,7 +287,7 @@ impl ProbeDevice for NvmlDevice {
     }
 }
 
-/// Asks every query that a collector asks, from a backend that answers at no cost.
+/// Asks all queries that a collector asks. The backend answers from memory.
 fn ask_everything(backend: &dyn Backend, index: u32) -> VendorAnswers {
     let queries: Vec<_> = shared_queries().map(|(query, _)| query).collect();
     let answers = backend.ask_each(Subject::gpu(index), &queries);

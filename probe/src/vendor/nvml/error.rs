@@ -1,4 +1,4 @@
-//! NVML's return codes in the probe's words.
+//! Conversion of NVML return codes to errors and reasons for absence.
 
 use super::{
     return_code::{Explanation, explain},
@@ -20,8 +20,8 @@ pub(super) fn absence(code: Code) -> Absence {
     }
 }
 
-/// Whether the driver is no longer the one that the library was loaded for: it was unloaded or
-/// replaced.
+/// Returns `true` if the code means that the driver was unloaded or replaced after the library was
+/// loaded.
 pub(super) fn is_driver_replaced(code: Code) -> bool {
     matches!(
         code,
@@ -45,7 +45,7 @@ pub(super) fn device_error(code: Code) -> DeviceError {
     }
 }
 
-/// The driver was unloaded or replaced, as this `nvmlReturn_t` says.
+/// Returns the error for a driver that was unloaded or replaced.
 pub(super) fn driver_replaced(code: u32) -> DeviceError {
     DeviceError::DriverReplaced {
         code,

@@ -1,15 +1,15 @@
-//! Waiting for what the driver reports by itself.
+//! Events that the driver reports on its own.
 //!
-//! One set, and one thread, for all GPUs: `nvmlEventSetWait_v2` holds a lock of the library for as
-//! long as it waits, and every other function of event sets, waiting with another set included,
-//! stands still meanwhile (driver 580).
+//! All GPUs share one event set and one thread. `nvmlEventSetWait_v2` holds a lock of the library
+//! while it waits, which blocks every other function of event sets, even for other sets (driver
+//! 580).
 
 use std::{thread, time::Duration};
 
 use super::backend::raw;
 use crate::vendor::{Notice, Reporter, nvml::query::Code};
 
-/// A GPU that was opened meanwhile is added after this time at the latest. A wait costs 70 us.
+/// The maximum time of one wait, after which newly opened GPUs are added. A wait costs 70 µs.
 const WAIT: Duration = Duration::from_secs(1);
 
 pub(super) struct EventReporter {
@@ -25,13 +25,13 @@ impl EventReporter {
         })
     }
 
-    /// A GPU that was lost makes every wait fail, so the others go on in a new set.
+    /// Creates a new set, because a lost GPU makes every wait fail for the other GPUs too.
     fn renew(&mut self) {
         let Ok(mut set) = raw::EventSet::create(self.library) else {
             return;
         };
         for gpu in self.set.members() {
-            // One that cannot be registered is added again when it is opened again.
+            // A GPU that cannot be registered now is added again when it is opened again.
             let _ = set.add(gpu);
         }
         self.set = set;
@@ -40,7 +40,7 @@ impl EventReporter {
 
 impl Reporter for EventReporter {
     fn add(&mut self, gpu: u32) {
-        // A GPU without events has none; its samples are read all the same.
+        // If registering fails, the GPU has no events. Its samples are still read.
         let _ = self.set.add(gpu);
     }
 

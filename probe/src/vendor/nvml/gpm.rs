@@ -1,12 +1,12 @@
-//! GPU Performance Monitoring: the hardware's own counters, on Hopper and later, without a
-//! profiler.
+//! GPU Performance Monitoring (GPM): the hardware's performance counters on Hopper and later GPUs,
+//! which need no profiler.
 //!
-//! Two threads must not be in it at once, not even for two GPUs: driver 580 then crashes in
-//! `nvmlGpmMetricsGet`. So threads take turns, and one that hangs costs the others their activity
-//! and nothing else.
+//! Two threads must not call GPM at the same time, even for different GPUs, because driver 580 then
+//! crashes in `nvmlGpmMetricsGet`. Threads therefore take turns. If one hangs in GPM, the others
+//! continue without GPM's metrics.
 //!
-//! A metric is the difference of two samples, which must be at least 100 ms apart. A sample costs
-//! 28 us, the metrics of two of them about 2 ms.
+//! A metric is the difference between two samples, which must be at least 100 ms apart. A sample
+//! costs 28 µs, and computing the metrics of two samples about 2 ms.
 
 use nvml_wrapper::enums::gpm::GpmMetricId;
 
@@ -18,11 +18,11 @@ use crate::{
     vendor::nvml::query::Code,
 };
 
-/// The driver gives link rates in MiB per second, whatever its documentation says: 51,407 where
-/// 55.5 GB/s were copied.
+/// The driver reports link rates in MiB per second, contrary to its documentation: it reported
+/// 51,407 for a copy at 55.5 GB/s.
 const LINK_UNIT_BYTES: f64 = (1 << 20) as f64;
 
-/// The activity and the traffic of one window of time.
+/// The activity and the traffic during one period.
 #[derive(Debug, Clone)]
 pub(super) struct Rates {
     pub(super) activity: Reading<Activity>,
@@ -37,7 +37,7 @@ pub(super) struct GpmReader {
     latest: Option<(u64, Rates)>,
 }
 
-/// In the order in which they are asked for.
+/// The metrics, in the order in which their values are returned.
 const METRICS: [GpmMetricId; 16] = [
     GpmMetricId::GraphicsUtil,
     GpmMetricId::SmUtil,
@@ -58,10 +58,10 @@ const METRICS: [GpmMetricId; 16] = [
 ];
 
 impl GpmReader {
-    /// What happened since the call before. The first call has nothing to compare with; one that
-    /// follows too closely gives what the last one gave, with its time.
+    /// Returns the rates since the last call. The first call has no rates. If a call follows too
+    /// soon, it returns the last rates with their time.
     ///
-    /// `mig` is the index of a MIG device; `None` is the whole GPU.
+    /// `mig` is the index of a MIG device, or `None` for the whole GPU.
     pub(super) fn read(&mut self, querier: &mut Querier, mig: Option<u32>) -> Rates {
         let metrics = METRICS.map(|metric| metric.as_c());
         let readings = match querier.gpm(mig, &metrics) {

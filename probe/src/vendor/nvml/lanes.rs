@@ -1,6 +1,6 @@
-//! When a collector makes each call by itself.
+//! The schedule of the driver calls that a collector makes.
 //!
-//! A query without a lane is only asked if somebody needs the answer, such as nvidia-smi's output.
+//! Queries without a lane are asked only on demand, for example for nvidia-smi's output.
 
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
@@ -19,25 +19,27 @@ use crate::vendor::nvml::query::{Answer, Query as Q, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// With every sample, also with the only one of a single look.
+    /// The calls for every sample, including that of a one-shot command.
     Tick,
-    /// With samples, but no more often than this, and in no single look: it costs more than all of
-    /// the tick's together. While nobody watches, with the last sample of each step of history.
+    /// Calls for samples, at most once per this period, and never in one-shot commands. Such a call
+    /// costs more than all calls of a tick together. While nobody watches, it is made for the last
+    /// sample of each history step only.
     Paced(Duration),
-    /// Once for each opening of the GPU, with the first details.
+    /// Calls that are made once after the GPU is opened, with the first details.
     Once,
-    /// With the details. While nobody watches, what is dear no more often than [`UNWATCHED_EVERY`].
+    /// Calls for the details. While nobody watches, expensive calls are made at most once in 50
+    /// seconds.
     Slow,
-    /// With the details, but no more often than this, and more rarely by as much while nobody
-    /// watches.
+    /// Calls for the details, at most once per this period, and [`UNWATCHED_FACTOR`] times less
+    /// often while nobody watches.
     Slower(Duration),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// The model, and nvidia-smi's face.
+    /// The model and the output of `gpumon smi`.
     Model,
-    /// nvidia-smi's face alone, which asks a collector rather than the driver.
+    /// Only the output of `gpumon smi`, which asks a running collector first.
     Smi,
 }
 
@@ -46,7 +48,7 @@ pub(super) struct Call {
     pub(super) query: Q,
     pub(super) lane: Lane,
     pub(super) reader: Reader,
-    /// 0 where it depends on what there is.
+    /// The cost on an H200 in microseconds. 0 if it depends on the GPU.
     pub(super) cost_us: u32,
 }
 
@@ -60,7 +62,8 @@ impl Call {
         }
     }
 
-    /// The least time between two of it; none where it is made whenever its lane's turn comes.
+    /// Returns the minimum time between two such calls. It is zero if the call is made in every
+    /// turn of its lane.
     pub(super) fn period(&self, is_watched: bool) -> Duration {
         match (self.lane, is_watched) {
             (Lane::Paced(period) | Lane::Slower(period), true) => period,
@@ -76,19 +79,21 @@ pub(in crate::vendor) const POWER_INSTANT: Q = Q::Field(NVML_FI_DEV_POWER_INSTAN
 pub(in crate::vendor) const POWER_AVERAGE: Q = Q::Field(NVML_FI_DEV_POWER_AVERAGE, 0);
 pub(in crate::vendor) const RECOVERY_ACTION: Q = Q::Field(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0);
 
-/// The fields of a tick. All fields are one call: one that costs more would delay the others.
+/// The field IDs of a tick. All of them are read in one call, so that an expensive field would
+/// delay the others.
 const TICK_FIELDS: [u32; 3] = [
     NVML_FI_DEV_MEMORY_TEMP,
     NVML_FI_DEV_POWER_INSTANT,
     NVML_FI_DEV_POWER_AVERAGE,
 ];
 
-/// `NVML_FI_DEV_NVLINK_GET_SPEED` of a link, in MB per second.
+/// Returns the query for the speed of a link in MB per second (`NVML_FI_DEV_NVLINK_GET_SPEED`).
 pub(super) const fn link_speed(link: u32) -> Q {
     Q::Field(NVML_FI_DEV_NVLINK_GET_SPEED, link)
 }
 
-/// What a link sent and received, in KiB, and its errors by kind: 1.8 ms for each link.
+/// Returns the queries for the data that a link sent and received, in KiB, and for its errors by
+/// kind. They cost 1.8 ms per link.
 pub(super) const fn link_counters(link: u32) -> [Q; 5] {
     [
         Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, link),
@@ -99,47 +104,48 @@ pub(super) const fn link_counters(link: u32) -> [Q; 5] {
     ]
 }
 
-/// What all links together sent and received, in KiB. Not in the table: where there is GPM, nobody
-/// needs it.
+/// The queries for the data that all links together sent and received, in KiB. They are not in the
+/// table, because they are only needed for GPUs without GPM.
 pub(super) const ALL_LINKS: [Q; 2] = [
     Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, u32::MAX),
     Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, u32::MAX),
 ];
 
-/// The counter of energy moves every 100 ms, and asking costs 3 ms, more than all of a tick.
-/// The margin follows the chip's temperature, and asking costs 1.2 ms.
+/// The energy counter changes every 100 ms, and reading it costs 3 ms, more than all calls of a
+/// tick. The thermal margin changes with the chip's temperature, and reading it costs 1.2 ms.
 const PACED_EVERY: Duration = Duration::from_secs(5);
 
-/// The counters of 18 links cost 32 ms.
+/// Reading the counters of 18 links costs 32 ms.
 const LINK_COUNTERS_EVERY: Duration = Duration::from_mins(1);
 
-/// The details that cost as much or more take 12 ms together, all others 0.6 ms. No condition is
-/// found by the former.
+/// The cost from which a call counts as expensive, in microseconds. Expensive calls for details
+/// take 12 ms together, all others 0.6 ms. No condition depends on expensive calls alone.
 const DEAR_US: u32 = 100;
 
-/// Less than a minute, after which a reading counts as old: some of them tell what a condition is
-/// beside.
+/// The interval of expensive calls while nobody watches. It is less than a minute, because
+/// conditions ignore older readings, and some of these readings are additional information for
+/// conditions.
 const UNWATCHED_EVERY: Duration = Duration::from_secs(50);
 
-/// As many times more rarely as those.
+/// The factor by which [`Lane::Slower`] calls are made less often while nobody watches.
 const UNWATCHED_FACTOR: u32 = 5;
 
-/// No GPU has more links.
+/// The maximum number of links. No GPU has more.
 pub(super) const MOST_LINKS: u32 = NVML_NVLINK_MAX_LINKS;
 
-/// No board has more fans.
+/// The maximum number of fans. No board has more.
 pub(super) const MOST_FANS: u32 = 64;
 
-/// `nvmlMemoryLocation_t`.
+/// The values of `nvmlMemoryLocation_t`.
 pub(super) const MEMORY_LOCATIONS: std::ops::Range<u32> = 0..8;
 
-/// `NVML_POWER_SCOPE_MODULE`, `NVML_POWER_SCOPE_MEMORY`.
+/// The values of `NVML_POWER_SCOPE_MODULE` and `NVML_POWER_SCOPE_MEMORY`.
 const POWER_SCOPES: [u32; 2] = [1, 2];
 
-/// So many of the processes that the driver accounts for are asked about.
+/// The maximum number of accounted processes that are queried.
 pub(super) const ACCOUNTED: usize = 64;
 
-/// The lane and the reader of an attribute of the table.
+/// Returns the lane and the reader for an attribute of the table.
 macro_rules! lane {
     (tick) => {
         (Lane::Tick, Reader::Model)
@@ -168,7 +174,7 @@ macro_rules! read_table {
         $(: $($shape:ident $(<$of:ty>)? = $symbol:ident)|+)? $(=> $method:ident)?
         $(, $attribute:ident $($cost:literal)? $(for $each:expr)?)*;
     )*) => {
-        /// The calls that a collector makes by itself, by lane.
+        /// The calls that a collector makes on its own, with their lanes.
         pub(super) static CALLS: LazyLock<Vec<Call>> = LazyLock::new(|| {
             let mut calls = Vec::with_capacity(512);
             $(attributes! {
@@ -178,7 +184,7 @@ macro_rules! read_table {
             calls
         });
 
-        /// Returns `true` if the answer stays the same for as long as the process lives.
+        /// Returns `true` if the answer never changes while the process runs.
         pub(super) fn is_constant(query: Q) -> bool {
             match query {
                 $(Q::$query $(($(any!($argument)),+))? => [$(stringify!($attribute)),*]
@@ -220,7 +226,7 @@ macro_rules! attribute {
 
 crate::nvml_queries! { read_table }
 
-/// Returns each of the first with each of the others.
+/// Returns all pairs of a first and a second number.
 fn combine(
     firsts: impl IntoIterator<Item = u32>,
     others: impl IntoIterator<Item = u32> + Clone,
@@ -234,18 +240,20 @@ fn memory_errors() -> impl Iterator<Item = (u32, u32, u32)> {
     combine(0..2, 0..2).flat_map(places)
 }
 
-/// Whether a collector's answer serves other programs, too: what the table has. What an answer
-/// raised, such as the counters of links, may be older than a tool's user expects.
+/// Returns `true` if a collector's answer can be used for other programs. This is so for all
+/// queries in the table. Follow-up queries, such as those for link counters, may be older than a
+/// tool's user expects.
 pub(super) fn is_recorded(query: Q) -> bool {
     lane_of(query).is_some()
 }
 
-/// Whether the answer stays the same for as long as the GPU is open.
+/// Returns `true` if the answer never changes while the GPU is open.
 pub(super) fn is_lasting(query: Q) -> bool {
     lane_of(query) == Some(Lane::Once)
 }
 
-/// Every query that a collector's answers may be told of, with what asking costs on an H200 in us.
+/// Returns every query that a collector may answer for others, and its cost on an H200 in
+/// microseconds.
 pub fn shared_queries() -> impl Iterator<Item = (Q, u32)> {
     let others = IDENTITY
         .map(|query| (query, 5))
@@ -264,7 +272,7 @@ fn lane_of(query: Q) -> Option<Lane> {
         LazyLock::new(|| CALLS.iter().map(|call| (call.query, call.lane)).collect());
     match query {
         Q::Name | Q::Uuid | Q::BusId | Q::SupportedGraphicsClocks(_) => Some(Lane::Once),
-        // As GPM counts it, or a thread of its own has measured it: asking takes 20 ms.
+        // The rate comes from GPM or from a separate thread, because the call itself takes 20 ms.
         Q::PcieThroughput(_) => Some(Lane::Tick),
         query => LANES.get(&query).copied(),
     }
@@ -274,10 +282,11 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
     let call = |lane, reader, query| Call::new(query, (lane, reader), 0);
     let number = answer.as_ref().ok().and_then(|value| value.at(0));
     match (query, number) {
-        // Drivers before 510 have the older function alone.
+        // Drivers before 510 have only the older function.
         (Q::MemoryInfo, None) => vec![call(Lane::Tick, Reader::Model, Q::MemoryInfoV1)],
         (Q::AccountingMode, Some(1)) => vec![call(Lane::Slow, Reader::Model, Q::AccountingPids)],
-        // The driver lists the oldest first, remembers thousands, and each costs a call.
+        // The driver lists the oldest processes first and remembers thousands. Each one costs a
+        // call, so that only the newest are asked about.
         (Q::AccountingPids, Some(_)) => answer
             .iter()
             .flat_map(|pids| pids.numbers().iter().rev().take(ACCOUNTED))
@@ -291,7 +300,8 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
             .flat_map(|fan| [Q::FanSpeedOf(fan), Q::FanSpeedRpm(fan)])
             .map(|query| call(Lane::Slow, Reader::Model, query))
             .collect(),
-        // The links are counted by asking for one after the other.
+        // NVML does not report the number of links, so that they are queried one after the other
+        // until one does not exist.
         (Q::NvLinkState(link), Some(_)) => {
             let next = link.saturating_add(1);
             let next = (next < MOST_LINKS).then_some(call(
@@ -315,7 +325,7 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
                 .chain(next)
                 .collect()
         }
-        // The clocks that go with each memory clock.
+        // Each memory clock has its own list of graphics clocks.
         (Q::SupportedMemoryClocks, Some(_)) => answer
             .iter()
             .flat_map(Value::numbers)

@@ -1,11 +1,11 @@
-//! `NVLink` rates of GPUs without GPM: the growth of two counters over all links.
+//! `NVLink` rates of GPUs without GPM, computed from the growth of two counters over all links.
 
 use std::time::{Duration, Instant};
 
 use super::{cached::Answers, lanes, paced::Every, querier::Querier, to_model::DATA_UNIT_BYTES};
 use crate::model::{Absence, Absent, Reading, absent, now_ms};
 
-/// Asking for both costs 2.7 ms.
+/// The minimum time between readings of the two counters, which cost 2.7 ms together.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The traffic of a link in both directions, in bytes per second.
@@ -41,7 +41,7 @@ impl LinkRateReader {
         }
     }
 
-    /// What crossed the links between the last two readings, with its time.
+    /// Returns the rates between the last two readings of the counters, with their time.
     pub(super) fn read(&mut self, querier: &mut Querier) -> LinkRates {
         if self.every.is_due() {
             querier.ask(None, &lanes::ALL_LINKS);
@@ -66,7 +66,7 @@ impl LinkRateReader {
         };
         let (seconds, at_ms) = (at.duration_since(before_at).as_secs_f64(), now_ms());
         let [tx, rx] = [0, 1].map(|direction| match counters[direction] - before[direction] {
-            // The counters began anew, as after a reset.
+            // The counters restarted, for example after a reset.
             backwards if backwards < 0.0 => Reading::Absent(Absence::WarmingUp),
             data => Reading::Earlier {
                 value: (data * DATA_UNIT_BYTES / seconds).round(),

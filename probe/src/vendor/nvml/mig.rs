@@ -1,4 +1,4 @@
-//! The MIG devices of a GPU between two looks at which there are.
+//! The MIG devices of a GPU, and their readings.
 
 use super::{
     cached::Answers,
@@ -13,14 +13,14 @@ use crate::{
     vendor::nvml::query::Query as Q,
 };
 
-/// What is asked of a MIG device once.
+/// The queries that are asked once for each MIG device.
 const ONCE: [Q; 4] = [Q::Uuid, Q::Name, Q::MigInstance, Q::MigAttributes];
 
 pub(super) struct MigReader {
     devices: Reading<Vec<Part>>,
 }
 
-/// One MIG device, and what its activity is reckoned from.
+/// A MIG device and the reader of its activity.
 struct Part {
     identity: MigDevice,
     gpm: GpmReader,
@@ -33,8 +33,7 @@ impl MigReader {
         }
     }
 
-    /// Looks which devices there are; true where they are others than before. It costs 0.4 ms where
-    /// MIG is off.
+    /// Looks up the MIG devices. Returns `true` if they changed. If MIG is off, this costs 0.4 ms.
     pub(super) fn look(&mut self, querier: &mut Querier) -> bool {
         let known = self.identities();
         querier.ask(None, &[Q::MigMode]);
@@ -48,8 +47,8 @@ impl MigReader {
                     Ok(Vec::new())
                 } {
                     Err(reason) => self.devices = Reading::Absent(reason),
-                    // Devices that stay keep the sample from which their next activity is
-                    // calculated.
+                    // If the devices have not changed, they keep the GPM sample from which the next
+                    // activity is computed.
                     Ok(found) if self.devices.value().is_none() || found != known => {
                         let part = |identity| Part {
                             identity,
@@ -73,7 +72,8 @@ impl MigReader {
             .collect()
     }
 
-    /// Their readings, and whether one of them is gone, so that it is time for another look.
+    /// Reads the MIG devices. Also returns whether a device is gone, so that they must be looked up
+    /// again.
     pub(super) fn read(
         &mut self,
         querier: &mut Querier,
@@ -89,7 +89,7 @@ impl MigReader {
                 let index = part.identity.index;
                 querier.ask(Some(index), &[Q::MemoryInfo]);
                 let activity = match depth {
-                    // Nothing else tells what they do.
+                    // GPM is the only source of a MIG device's activity.
                     ReadDepth::Full | ReadDepth::Unwatched { .. } => {
                         part.gpm.read(querier, Some(index)).activity
                     }
@@ -109,8 +109,8 @@ impl MigReader {
     }
 }
 
-/// Returns the existing MIG devices. NVML reports how many there can be; slots without a device are
-/// left out.
+/// Returns the existing MIG devices. NVML reports the maximum number, and slots without a device
+/// are skipped.
 fn found(querier: &mut Querier) -> Result<Vec<MigDevice>, Absence> {
     querier.forget_mig_devices();
     querier.ask(None, &[Q::MigDevices]);

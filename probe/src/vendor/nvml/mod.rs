@@ -1,10 +1,10 @@
-//! NVIDIA's driver, through NVML.
+//! NVIDIA GPUs, read through NVML.
 //!
-//! The library is opened at run time, so that gpumon runs (and explains itself) where there is
-//! none. A process opens it once and never closes it: closing takes milliseconds, can hang with the
-//! driver, and the process ends soon anyway.
+//! The library is loaded at run time, so that gpumon also starts without it and can explain what is
+//! missing. A process opens the library once and never closes it: closing takes milliseconds and
+//! can hang with the driver, and the process ends soon anyway.
 
-// The driver's numbers can be anything.
+// Numbers from the driver can have any value, so that arithmetic must not overflow.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod backend;

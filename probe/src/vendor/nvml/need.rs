@@ -1,25 +1,27 @@
-//! Whether the counters of the hardware and of processes are read with a sample that nobody
+//! The decision whether hardware counters and process samples are read for a sample while nobody
 //! watches.
 
 use crate::{derive::could_hang, model::GpuSample, vendor::ReadDepth};
 
-/// So many readings behind a change: the first is of the time before it, too, and what a process
-/// did stands for two seconds.
+/// The number of readings after a change. The first reading also covers the time before the change,
+/// and a process sample remains valid for two seconds.
 const AFTER_CHANGE: u32 = 4;
 
-/// What a GPU did at the samples before.
+/// The recent activity of a GPU, which decides whether expensive values are read.
 #[derive(Debug, Default)]
 pub(super) struct Need {
     was_busy: bool,
-    /// For how many samples that has been so.
+    /// The number of samples since the GPU started or stopped working.
     samples: u32,
 }
 
 impl Need {
-    /// Whether they are read now, where `sample` has what is cheap: at the end of a step of
-    /// history; where the GPU has just begun or ceased to work, so that a condition begins when its
-    /// cause does; and at every sample of a GPU that may hang, which is found by counters that do
-    /// not move, or whose work nothing else tells of, as that of one with MIG.
+    /// Returns `true` if the counters are read with this sample, in which the inexpensive fields
+    /// are already set. While nobody watches, that is the case:
+    /// - at the end of a history step,
+    /// - after the GPU starts or stops working, so that conditions start when their cause does,
+    /// - if the GPU may hang, which only the counters can show,
+    /// - if the GPU has no utilization, as with MIG, so that only the counters show its work.
     pub(super) fn is_due(&mut self, sample: &GpuSample, depth: ReadDepth) -> bool {
         let busy = sample
             .utilization
@@ -53,8 +55,8 @@ mod tests {
 
     const UNWATCHED: ReadDepth = ReadDepth::Unwatched { closes_step: false };
 
-    /// At which of these samples, each of a utilization, of memory's and of a power draw out of 700
-    /// W, they are read.
+    /// Returns for each sample whether the counters are read. A sample consists of the GPU's and
+    /// the memory's utilization in percent, and the power draw in watts with a limit of 700 W.
     fn due(samples: &[(f64, f64, f64)], depth: ReadDepth) -> Vec<bool> {
         let mut need = Need::default();
         let read = |(gpu, memory, watts): &(f64, f64, f64)| {

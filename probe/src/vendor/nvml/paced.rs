@@ -1,8 +1,8 @@
-//! What is read less often than the rest, since it costs more.
+//! A timer for readings that are too expensive for every sample.
 
 use std::time::{Duration, Instant};
 
-/// A period that is due again and again.
+/// A timer with a fixed period.
 #[derive(Debug)]
 pub(super) struct Every {
     period: Duration,
@@ -14,13 +14,13 @@ impl Every {
         Self { period, last: None }
     }
 
-    /// Whether it is time, which it is at first. A beat that comes a little early is not left out,
-    /// since the next would be a whole beat late.
+    /// Returns `true` if the period has elapsed, or on the first call. A call that comes slightly
+    /// early also counts, because the next one would be almost a whole period late.
     pub(super) fn is_due(&mut self) -> bool {
         self.is_due_after(self.period)
     }
 
-    /// The same where the period is another now.
+    /// Like [`is_due`](Self::is_due), with a different period.
     pub(super) fn is_due_after(&mut self, period: Duration) -> bool {
         let due = self
             .last

@@ -1,8 +1,8 @@
 //! PCIe rates of GPUs without GPM.
 //!
-//! `nvmlDeviceGetPcieThroughput` watches the link for 20 ms per direction and blocks for as long,
-//! so that it has a thread of its own. The counters behind `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` would
-//! not block, but have 32 bits and wrap every 77 ms at full speed.
+//! `nvmlDeviceGetPcieThroughput` measures for 20 ms per direction and blocks during that time, so
+//! that it is called on a separate thread. The counters behind `NVML_FI_DEV_PCIE_COUNT_TX_BYTES`
+//! would not block, but they have only 32 bits and wrap every 77 ms at full speed.
 
 use std::{
     sync::{
@@ -18,21 +18,22 @@ use crate::{
     vendor::nvml::query::{Query, Subject},
 };
 
-/// `nvmlPcieUtilCounter_t`.
+/// The values of `nvmlPcieUtilCounter_t`.
 const TX: u32 = 0;
 const RX: u32 = 1;
 
-/// NVML's unit: KB.
+/// NVML's unit of PCIe rates, 1 KB.
 pub(super) const UNIT_BYTES: f64 = 1000.0;
 
-/// Asks on a thread of its own, and has the last answer at hand.
+/// A thread that measures PCIe rates, and its latest result.
 pub(super) struct PcieWatch {
     ask: SyncSender<()>,
     latest: Arc<Mutex<LinkRates>>,
 }
 
 impl PcieWatch {
-    /// Starts the thread; it ends with this.
+    /// Starts the thread, which ends when this value is dropped. Returns `None` if the thread
+    /// cannot be started.
     pub(super) fn start(answers: Arc<dyn Backend>, index: u32) -> Option<Self> {
         let (ask, asked) = mpsc::sync_channel::<()>(1);
         let latest = Arc::new(Mutex::new(LinkRates::absent(&Absence::WarmingUp)));
@@ -50,7 +51,8 @@ impl PcieWatch {
         Some(Self { ask, latest })
     }
 
-    /// What was read last, with its time. The next reading begins, unless one is still under way.
+    /// Returns the latest rates with their time, and starts the next measurement unless one is
+    /// still running.
     pub(super) fn latest(&self) -> LinkRates {
         let latest = self
             .latest
@@ -62,7 +64,7 @@ impl PcieWatch {
     }
 }
 
-/// Asks the driver, which takes 20 ms for each direction.
+/// Measures the rates, which takes 20 ms for each direction.
 pub(super) fn read(answers: &dyn Backend, index: u32) -> LinkRates {
     let rate = |counter| match answers.ask(Subject::gpu(index), Query::PcieThroughput(counter)) {
         Ok(kilobytes) => {

@@ -1,4 +1,4 @@
-//! What processes did lately, remembered between two reads.
+//! The processes on a GPU, and their recent activity.
 
 use std::time::{Duration, Instant};
 
@@ -12,21 +12,23 @@ use super::{
 };
 use crate::model::{Process, Reading, now_ms};
 
-/// A call for the samples costs 2 ms, and there is a new one once a second at most.
+/// The minimum time between two requests for process samples. A request costs 2 ms, and the driver
+/// makes new samples at most once a second.
 const SAMPLES_EVERY: Duration = Duration::from_secs(1);
 
-/// While nobody watches, it may take a thousandth of a core's time where processes share the GPU,
-/// so that history can tell whose its work was. The driver tells of its newest period alone.
+/// The reading of process samples for a GPU with several processes may use 1/1000 of a core's time
+/// while nobody watches. History needs the samples to attribute the GPU's work, and the driver only
+/// returns each process's latest period.
 const SHARE: u32 = 1000;
 const SHARED_AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct ProcessReader {
     every: Every,
-    /// What came of asking for samples last.
+    /// The result of the last request for process samples.
     sampled: Reading<()>,
     shares: Shares,
-    /// When that was, and how long it took.
+    /// The time of the last request in milliseconds since 1970, and its duration.
     asked_ms: u64,
     took: Duration,
 }
@@ -42,9 +44,9 @@ impl ProcessReader {
         }
     }
 
-    /// Every process on the GPU, by PID, of the lists as they were answered from `begun_ms` on;
-    /// `is_due`: whether what they did is to be read now. It is, more rarely, of several in any
-    /// case: nothing else tells them apart.
+    /// Returns all processes on the GPU by PID, from lists that were read at or after `begun_ms`.
+    /// `is_due` decides whether their activity is read. If several processes share the GPU, it is
+    /// also read otherwise, but less often, because nothing else shows which process works.
     pub(super) fn read(
         &mut self,
         querier: &mut Querier,

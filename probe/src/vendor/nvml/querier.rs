@@ -1,4 +1,4 @@
-//! Asking about one GPU, lane by lane, and not asking again what it does not have.
+//! Queries about one GPU, sent lane by lane. Unsupported queries are not repeated at every tick.
 
 use std::{
     collections::BTreeMap,
@@ -20,27 +20,27 @@ use crate::{
     vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
 };
 
-/// "Not supported" is no cheap answer (130 us for the fan of a board without one), and it can
-/// change with a driver setting, so it is asked again only this often.
+/// The time after which an unsupported query is asked again. "Not supported" is an expensive
+/// answer, for example 130 µs for the fan of a board without one, and it can change with the
+/// driver's settings.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
 
-/// Asks, keeps the answers, and notices when the GPU is lost.
+/// A sender of queries about one GPU, which caches the answers and notices when the GPU is lost.
 pub(super) struct Querier {
     answers: Arc<dyn Backend>,
     index: u32,
-    /// Shared with those who read answers while the driver is asked for others.
+    /// The latest answers, shared with threads that read them while the driver is being asked.
     cached: Arc<RwLock<CachedAnswers>>,
-    /// What it does not have, and since when that is known.
+    /// The unsupported calls, and when that was last determined.
     unsupported: HashMap<QueryKey, Instant>,
-    /// When what is asked more rarely is asked next.
+    /// The timers of calls that are made less often.
     paced: HashMap<Query, Every>,
     votes: Votes,
     silence: UnansweredTicks,
-    /// Whether somebody watches.
     pub(super) is_watched: bool,
 }
 
-/// What can be asked, about the GPU or the MIG device of an index.
+/// A kind of call about the GPU, or about the MIG device with this index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum QueryKey {
     About(Option<u32>, Query),
@@ -49,24 +49,23 @@ enum QueryKey {
     Samples(u32),
 }
 
-/// Counts of the calls since the last verdict: those that were answered, and those that failed, by
-/// code.
+/// The number of successful calls since the last verdict, and the number of failed calls by code.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Votes {
     answered: u32,
     failed: BTreeMap<u32, u32>,
 }
 
-/// The number of consecutive ticks in which no call was answered.
+/// The number of consecutive ticks in which every call failed.
 #[derive(Debug)]
 struct UnansweredTicks {
     ticks: u32,
-    /// The code that most calls of the latest of these ticks returned.
+    /// The most frequent return code in the latest of these ticks.
     code: Option<Code>,
 }
 
-/// After this many ticks without an answer, a GPU that answered before has failed. The driver may
-/// be busy for a moment.
+/// The number of consecutive ticks without a successful call after which a GPU counts as failed. A
+/// shorter time can mean that the driver is busy.
 const FAILED_AFTER: u32 = 3;
 
 impl Querier {
@@ -83,12 +82,12 @@ impl Querier {
         }
     }
 
-    /// The answers so far.
+    /// Returns the answers so far.
     pub(super) fn cached(&self) -> RwLockReadGuard<'_, CachedAnswers> {
         self.cached.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answers so far and those to come.
+    /// Returns the shared answers, which continue to be updated.
     pub(super) fn shared(&self) -> Arc<RwLock<CachedAnswers>> {
         Arc::clone(&self.cached)
     }
@@ -97,7 +96,8 @@ impl Querier {
         self.cached.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks these about the GPU or the MIG device of this index, but for what it does not have.
+    /// Asks these queries about the GPU, or about the MIG device with this index. Unsupported
+    /// queries are skipped.
     pub(super) fn ask(&mut self, mig: Option<u32>, queries: &[Query]) {
         let queries: Vec<_> = queries
             .iter()
@@ -118,12 +118,13 @@ impl Querier {
         }
     }
 
-    /// Keeps what was found out in another way.
+    /// Caches an answer that was obtained without a query.
     pub(super) fn keep(&mut self, query: Query, answer: Answer) {
         self.cached_mut().keep(None, query, now_ms(), answer);
     }
 
-    /// Asks what the table has for these lanes and this reader, and then what the answers raise.
+    /// Asks the queries of these lanes for this reader, and then the follow-up queries to the
+    /// answers.
     pub(super) fn ask_lanes(&mut self, reader: Reader, is_due: impl Fn(Lane) -> bool) {
         let begun_ms = now_ms();
         let is_due = |call: &Call| is_due(call.lane);
@@ -150,7 +151,7 @@ impl Querier {
         }
     }
 
-    /// Whether it is this call's time, whose lane it is.
+    /// Returns `true` if this call is due, given that its lane is.
     fn is_time(&mut self, call: &Call, begun_ms: u64) -> bool {
         let known_ms = self
             .cached()
@@ -164,7 +165,7 @@ impl Querier {
         if call.lane == Lane::Once {
             known_ms.is_none()
         } else if period.is_zero() {
-            // Two answers may raise the same query.
+            // Two answers can have the same follow-up query.
             known_ms.is_none_or(|at_ms| at_ms < begun_ms)
         } else {
             self.paced
@@ -174,25 +175,25 @@ impl Querier {
         }
     }
 
-    /// Returns `true` if asking costs nothing, so that no query needs to be rare.
+    /// Returns `true` if queries are answered from memory, so that none is too expensive.
     pub(super) fn is_quick(&self) -> bool {
         self.answers.is_quick()
     }
 
-    /// Opens the GPU anew.
+    /// Opens the GPU again.
     ///
     /// # Errors
-    /// [`DeviceError`] as the driver gives it.
+    /// Returns the driver's error as a [`DeviceError`].
     pub(super) fn open(&self) -> Result<(), DeviceError> {
         self.answers.open_gpu(self.index).map_err(device_error)
     }
 
-    /// Asks about the machine.
+    /// Asks a query about the machine.
     pub(super) fn system(&mut self, query: SystemQuery) -> Answer {
         self.answers.ask_system(query)
     }
 
-    /// What GPM counted since the last time, metric by metric.
+    /// Returns GPM's values since the last call, in the order of `metrics`.
     pub(super) fn gpm(&mut self, mig: Option<u32>, metrics: &[u32]) -> Result<Activity, Code> {
         let subject = Subject {
             gpu: self.index,
@@ -203,21 +204,22 @@ impl Querier {
         })
     }
 
-    /// What the driver sampled of processes since this time (us since the epoch, by its clock).
+    /// Returns the driver's process samples since this time, in microseconds since 1970 by the
+    /// driver's clock.
     pub(super) fn process_utilization(&mut self, since_us: u64) -> Answer {
         let subject = Subject::gpu(self.index);
         let query = Query::ProcessUtilization(since_us);
         match self.call(QueryKey::ProcessUtilization, |answers| {
             answers.ask(subject, query)
         }) {
-            // No process did anything since then.
+            // No process was active since then.
             Err(Code::NOT_FOUND) => Ok(Value::Numbers(Vec::new())),
             answer => answer,
         }
     }
 
-    /// What the driver keeps of this `nvmlSamplingType_t` from after this time on; `None` where
-    /// that is nothing.
+    /// Returns the driver's samples of this `nvmlSamplingType_t` after `since_us`, or `None` if
+    /// there are none.
     pub(super) fn samples(&mut self, kind: u32, since_us: u64) -> Option<Value> {
         let subject = Subject::gpu(self.index);
         self.call(QueryKey::Samples(kind), |answers| {
@@ -226,7 +228,7 @@ impl Querier {
         .ok()
     }
 
-    /// Makes another call, unless it is known that there is no such thing.
+    /// Makes a call, unless it is recorded as unsupported.
     fn call<T>(
         &mut self,
         asked: QueryKey,
@@ -256,14 +258,14 @@ impl Querier {
             }
             Err(_) => {}
         }
-        // Constant answers come from memory, not from the driver.
+        // Constant answers come from memory, so that they say nothing about the driver.
         if !matches!(asked, QueryKey::About(_, query) if is_constant(query)) {
             self.votes.count(answer.as_ref().err().copied());
         }
     }
 
-    /// Returns an error if a tick's calls show that the GPU or the driver is gone, or that the GPU
-    /// has failed.
+    /// Returns an error if the calls of a tick show that the GPU is lost or has failed, or that the
+    /// driver is gone.
     pub(super) fn verdict_of_tick(&mut self) -> Result<(), DeviceError> {
         let votes = std::mem::take(&mut self.votes);
         votes.is_gone()?;
@@ -275,7 +277,7 @@ impl Querier {
         std::mem::take(&mut self.votes).is_gone()
     }
 
-    /// Looks for the GPU's MIG devices anew, since others may stand at their places.
+    /// Forgets the MIG devices, because other devices may have their indices now.
     pub(super) fn forget_mig_devices(&mut self) {
         self.answers.forget_mig_devices(self.index);
         self.cached_mut().forget_mig_devices();
@@ -287,12 +289,13 @@ impl Querier {
         });
     }
 
-    /// Asks everything again: the GPU has been changed.
+    /// Forgets which queries are unsupported, because the GPU's configuration has changed.
     pub(super) fn forget_what_is_missing(&mut self) {
         self.unsupported.clear();
     }
 
-    /// Forgets the answers to these queries, also that there are none.
+    /// Forgets the answers to these queries. Those that were recently unsupported are not asked
+    /// again yet.
     pub(super) fn forget(&mut self, is_one: impl Fn(Query) -> bool) {
         self.unsupported.retain(|asked, since| match asked {
             QueryKey::About(_, query) => !is_one(*query) || since.elapsed() < ASK_AGAIN,
@@ -306,16 +309,16 @@ impl Votes {
     fn count(&mut self, error: Option<Code>) {
         let votes = match error {
             None => &mut self.answered,
-            // The library lacks the function, so the driver was not called.
+            // The library lacks this function, so that the driver was not called.
             Some(Code::FUNCTION_NOT_FOUND) => return,
             Some(code) => self.failed.entry(code.0).or_default(),
         };
         *votes = votes.saturating_add(1);
     }
 
-    /// Returns an error if most calls reported that the GPU or the driver is gone. A single
-    /// function that reports this is itself defective, and some functions are answered from memory
-    /// for a while.
+    /// Returns an error if most calls reported that the GPU or the driver is gone. A few such codes
+    /// prove nothing: a single function can be defective. Conversely, some functions succeed for a
+    /// while because they are answered from memory.
     fn is_gone(&self) -> Result<(), DeviceError> {
         let failed = self
             .failed
@@ -341,7 +344,7 @@ impl Votes {
         }
     }
 
-    /// Returns the code that most calls failed with.
+    /// Returns the most frequent error code.
     fn most_frequent(&self) -> Option<Code> {
         self.failed
             .iter()
@@ -350,8 +353,8 @@ impl Votes {
     }
 }
 
-/// A GPU that was just opened has failed with the first tick in which no call is answered.
-/// Otherwise, a failed GPU would seem to be well each time it is opened.
+/// The state of a newly opened GPU, which counts as failed after the first tick without a
+/// successful call. Otherwise, a failed GPU would look healthy each time it is opened again.
 impl Default for UnansweredTicks {
     fn default() -> Self {
         Self {
@@ -370,7 +373,7 @@ impl UnansweredTicks {
             };
             return Ok(());
         }
-        // Unsupported calls are not repeated at every tick.
+        // A tick can consist of no calls at all, because unsupported ones are not repeated.
         let Some(code) = votes.most_frequent().or(self.code) else {
             return Ok(());
         };
@@ -406,7 +409,7 @@ mod tests {
         assert_eq!(verdict(1, &[(15, 1), (18, 1)]), Ok(()));
     }
 
-    /// Returns the verdict of each of these ticks for a GPU that was just opened.
+    /// Returns the verdict of each tick for a newly opened GPU.
     fn verdicts(ticks: &[Votes]) -> Vec<Result<(), DeviceError>> {
         let mut silence = UnansweredTicks::default();
         ticks.iter().map(|votes| silence.update(votes)).collect()

@@ -1,7 +1,7 @@
-//! What a collector was answered, told to others without the driver.
+//! Answers for other programs from a collector's records, without asking the driver.
 //!
-//! What it was not asked is not answered at all: [`Recorded::about`] gives `None`, and whoever asks
-//! may ask the driver itself.
+//! Queries that the collector did not ask have no answer here, so that the caller can ask the
+//! driver.
 
 use std::{collections::HashMap, path::PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{
     vendor::{GpuAnswers, VendorAnswers},
 };
 
-/// The answers of one moment.
+/// The recorded answers of one moment.
 pub struct Recorded {
     platform: Platform,
     gpus: HashMap<u32, RecordedGpu>,
@@ -25,16 +25,16 @@ pub struct Recorded {
 struct RecordedGpu {
     health: Health,
     answers: CachedAnswers,
-    /// When the newest of them was given.
+    /// The time of the latest answer, in milliseconds since 1970.
     newest_ms: u64,
 }
 
-/// What may have changed since is asked anew where the answer is older than this; while somebody
-/// watches, none is.
+/// The maximum age of an answer that can change, relative to the latest answer. While somebody
+/// watches, no answer gets this old.
 const LONGEST_AGE_MS: u64 = 15_000;
 
 impl Recorded {
-    /// Puts the answers of one moment together.
+    /// Combines the recorded answers of all GPUs.
     pub fn new(platform: Platform, gpus: Vec<GpuAnswers>) -> Self {
         let gpus = gpus.into_iter().map(
             |GpuAnswers {
@@ -60,7 +60,7 @@ impl Recorded {
         }
     }
 
-    /// Answers a query about the machine, or does not know.
+    /// Answers a query about the machine. Returns `None` if the answer is not recorded.
     pub fn system(&self, query: SystemQuery) -> Option<Answer> {
         match query {
             SystemQuery::DriverVersion => Some(text(&self.driver()?.version)),
@@ -76,7 +76,8 @@ impl Recorded {
             }
             SystemQuery::DeviceCount => Some(Ok(Value::Numbers(vec![self.gpus.len() as i128]))),
             SystemQuery::ProcessName(pid) => Some(self.process_name(pid)),
-            // What only a driver that hosts virtual GPUs can do; others do not host any GPU's.
+            // Drivers that do not host virtual GPUs lack all of these capabilities. For other
+            // drivers, the answer is not recorded.
             SystemQuery::VgpuDriverCapability(_) => {
                 let mode = |own: &RecordedGpu| {
                     own.answers
@@ -96,12 +97,12 @@ impl Recorded {
         self.platform.find_driver(Vendor::Nvidia)
     }
 
-    /// Whether these GPUs are simulated.
+    /// Returns `true` if the GPUs are simulated.
     pub fn is_simulated(&self) -> bool {
         self.platform.is_simulated
     }
 
-    /// The GPUs whose driver does not return, by index.
+    /// Returns the indices of the GPUs for which driver calls hang.
     pub fn hung(&self) -> Vec<u32> {
         let hung = self
             .gpus
@@ -110,7 +111,7 @@ impl Recorded {
         hung.map(|(index, _)| *index).collect()
     }
 
-    /// Answers a query about a GPU, or does not know.
+    /// Answers a query about a GPU. Returns `None` if the answer is not recorded.
     pub fn about(&self, subject: Subject, query: Query) -> Option<Answer> {
         let gpu = self.gpus.get(&subject.gpu)?;
         let is_recent = |own: &&Cached| {
@@ -127,19 +128,20 @@ impl Recorded {
         let lasting = || cached().filter(|_| subject.mig.is_none() && is_lasting(query));
         match gpu.health {
             Health::Lost { .. } => Some(Err(Code::GPU_IS_LOST)),
-            // The last values are old, and the driver would not answer whoever asked it instead.
+            // The recorded values are outdated, and a call of the driver would hang.
             Health::Hung { .. } => Some(lasting().unwrap_or(Err(Code::TIMEOUT))),
-            // The driver wakes it for whoever asks, as nvidia-smi does.
+            // A call of the driver wakes the GPU, as a call by nvidia-smi does.
             Health::Asleep { .. } => lasting(),
-            // The last values are old. Ask the driver, which reports why it has no others.
+            // The recorded values are outdated. The caller must ask the driver, which reports why
+            // the GPU has failed.
             Health::Failed { .. } => None,
-            // Nobody answers it, so that nobody need be asked.
+            // No NVML function answers this query, so that asking the driver is pointless.
             _ if query == Query::GpuPartNumber => Some(Err(Code::FUNCTION_NOT_FOUND)),
             Health::Ok => cached().filter(|_| subject.mig.is_some() || is_recorded(query)),
         }
     }
 
-    /// The first word of the command line, as the driver's own function gives it.
+    /// Returns the first word of the command line, which is also what NVML's function returns.
     fn process_name(&self, pid: u32) -> Answer {
         let file = self.proc_root.join(pid.to_string()).join("cmdline");
         let line = bounded::read(file, bounded::COMMAND_LINE).map_err(|_| Code::NOT_FOUND)?;

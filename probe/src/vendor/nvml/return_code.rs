@@ -1,16 +1,16 @@
-//! The meaning of NVML's return codes when a whole GPU or the driver returns them, and what to do
-//! about it.
+//! Explanations of NVML return codes that concern a whole GPU or the driver, and the suggested
+//! fixes.
 
 use super::query::Code;
 use crate::{model::Absence, surroundings::Surroundings};
 
-/// The reason why a GPU or the driver cannot be used. Both texts are clauses, without a capital
+/// The reason why a GPU or the driver cannot be used. Both texts are clauses without a capital
 /// letter or a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Explanation {
-    /// The meaning of the code.
+    /// The meaning of the return code.
     pub meaning: &'static str,
-    /// The advice for users.
+    /// The suggested fix, as a clause.
     pub cure: &'static str,
 }
 
@@ -18,13 +18,12 @@ const LOGGED: &str = "see `dmesg | grep -i nvrm`";
 
 const RESET: &str = "end the programs on it, then `gpumon pause` and `nvidia-smi --gpu-reset`; if that does not help, reboot";
 
-/// The cause and cure are from the troubleshooting page of NVIDIA's Container Toolkit.
+/// The cause and the fix are from the troubleshooting page of the NVIDIA Container Toolkit.
 const ACCESS_REVOKED: &str = "restart the container: `systemctl daemon-reload` on the host takes the GPUs away from \
                               containers whose runtime uses the systemd cgroup driver; to prevent it, pass the GPUs by CDI, \
                               or run `nvidia-ctk system create-dev-char-symlinks --create-all` on the host at every boot";
 
-/// Explains a code that the start of the driver, or every call about a GPU, returns in these
-/// surroundings.
+/// Explains a code that initialization, or every call about a GPU, returns in these surroundings.
 pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     let in_container = surroundings.container().is_some();
     let (meaning, cure) = match (Code(code), in_container) {
@@ -91,7 +90,7 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     Explanation { meaning, cure }
 }
 
-/// Explains the reason that is shown for a GPU; `None` if the driver gave no code.
+/// Explains why a GPU's readings are absent. Returns `None` if the driver gave no code.
 pub fn explain_absence(reason: &Absence, surroundings: Surroundings) -> Option<Explanation> {
     let code = match *reason {
         Absence::NoPermission => Code::NO_PERMISSION.0,

@@ -1,5 +1,5 @@
-//! Laptops switch their GPU off while nobody uses it. Whether it sleeps is in sysfs, where looking
-//! wakes nobody.
+//! The power state of GPUs that the system can power down, as laptops do. It is read from sysfs,
+//! which does not wake the GPU.
 
 use std::{fs, path::Path};
 
@@ -7,12 +7,12 @@ use crate::bounded;
 
 const NVIDIA: &str = "0x10de";
 
-/// PCI class codes of display controllers begin so: 0300 with a display, 0302 without.
+/// The prefix of the PCI class codes of display controllers: 0300 with a display, 0302 without.
 const DISPLAY: &str = "0x03";
 
-/// Whether the NVIDIA GPU with this index sleeps. The driver counts GPUs in the order of their PCI
-/// addresses; where the system has another number of them than the driver (`count`), nobody can
-/// tell which is which, and none is taken to sleep.
+/// Returns `true` if the NVIDIA GPU with this index is powered down. The driver orders GPUs by PCI
+/// address. If the system does not have `count` GPUs, the number that the driver reports, the
+/// indices cannot be matched, and no GPU counts as asleep.
 pub(in crate::vendor::nvml) fn is_asleep(sys_root: &Path, index: u32, count: u32) -> bool {
     let Ok(devices) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
         return false;

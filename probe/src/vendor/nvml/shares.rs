@@ -1,5 +1,5 @@
-//! What processes did lately: the driver's samples of them, also of a driver whose clock is not the
-//! machine's.
+//! The shares of GPU time of each process, from the driver's samples. The driver's clock can differ
+//! from that of the machine.
 
 #![cfg_attr(
     not(test),
@@ -14,29 +14,31 @@ use std::collections::HashMap;
 
 use crate::vendor::nvml::query::Value;
 
-/// The driver makes a sample up to once a second, so a value stands for this long. After that, no
-/// sample means that nothing ran.
+/// The time for which a process sample is valid. The driver makes a sample at most once a second.
+/// If there is no newer sample after this time, the process did not run.
 const SAMPLE_LIFE_MS: u64 = 2_000;
 
-/// A sample from further ahead than this is no sample but a driver's odd answer; where all of them
-/// are, its clock is ahead.
+/// The maximum time by which a sample may be in the future. A sample further ahead is an erroneous
+/// answer. If all samples are further ahead, the driver's clock is ahead.
 const FUTURE_US: u64 = 2_000_000;
 
-/// What is new since a moment ago and yet older than this is of a clock that is behind.
+/// The maximum age of new samples. If they are older although the driver was asked a moment ago,
+/// the driver's clock is behind.
 const PAST_US: u64 = 10_000_000;
 
-/// Answers further apart than this do not tell how old the newest sample is.
+/// The maximum time between two answers for the second one to show how old the newest sample is.
 const TIMELY_MS: u64 = 3_000;
 
-/// Where nothing newer than a sample from the future has come for so long, the clock was set back.
+/// The time after which a sample from the future shows that the clock was set back, if no newer
+/// sample has arrived.
 const SILENCE_MS: u64 = 10_000;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DriverSample {
     pid: u32,
-    /// By the driver's clock.
+    /// The time by the driver's clock, in microseconds.
     at_us: u64,
-    // In percent, as the driver gave them, which is more than 100 at times.
+    // The shares in percent, unchecked: the driver sometimes reports more than 100.
     sm: u32,
     memory: u32,
     encoder: u32,
@@ -44,7 +46,8 @@ pub(super) struct DriverSample {
 }
 
 impl DriverSample {
-    /// Those of an answer: time, PID, SM, memory, encoder, decoder, JPEG, OFA of each.
+    /// Parses the samples of an answer. Each consists of time, PID, SM, memory, encoder, decoder,
+    /// JPEG and OFA.
     pub(super) fn all(answer: &Value) -> Vec<Self> {
         let rows = answer.numbers().as_chunks().0;
         let sample = |[at_us, pid, sm, memory, encoder, decoder, _jpeg, _ofa]: &[i128; 8]| {
@@ -64,13 +67,13 @@ impl DriverSample {
 
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// The driver's time of the newest sample; 0 before there is one.
+    /// The driver's time of the newest sample, or 0 before the first one.
     newest_us: u64,
-    /// Up to where samples were known when all were asked for anew.
+    /// The previous value of `newest_us`, from before all samples were requested again.
     known_us: u64,
-    /// How far the driver's clock is ahead.
+    /// The time by which the driver's clock is ahead of the machine's.
     ahead_us: i64,
-    /// When the driver answered last, and when it had something new.
+    /// The time of the driver's last answer, and the time of its last new sample (`heard_ms`).
     answered_ms: Option<u64>,
     heard_ms: u64,
     latest: HashMap<u32, Share>,
@@ -79,13 +82,13 @@ pub(super) struct Shares {
 /// The newest sample of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
-    /// By the machine's clock.
+    /// The time by the machine's clock, in milliseconds since 1970.
     pub(super) at_ms: u64,
-    /// In percent; `None` where the driver's numbers cannot be.
+    /// The shares, or `None` if the driver's numbers are impossible.
     pub(super) percent: Option<Percent>,
 }
 
-/// Shares of the time, in percent.
+/// Shares of the GPU's time, in percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Percent {
     pub(super) sm: u32,
@@ -95,12 +98,12 @@ pub(super) struct Percent {
 }
 
 impl Shares {
-    /// The driver's time from which on samples are to be asked for; 0 is all that it keeps.
+    /// Returns the driver's time after which samples should be requested. 0 requests all samples.
     pub(super) fn newest_us(&self) -> u64 {
         self.newest_us
     }
 
-    /// What a process did lately; `None` where nothing of it ran.
+    /// Returns the recent shares of a process, or `None` if it did not run.
     pub(super) fn of(&self, pid: u32, now_ms: u64) -> Option<Share> {
         self.latest
             .get(&pid)
@@ -112,7 +115,7 @@ impl Shares {
         self.latest.retain(|pid, _| is_there(*pid));
     }
 
-    /// Takes in what the driver has made since [`newest_us`](Self::newest_us).
+    /// Adds the samples that the driver made since [`newest_us`](Self::newest_us).
     pub(super) fn take_in(&mut self, samples: &[DriverSample], now_ms: u64) {
         let machine_us = now_ms.saturating_mul(1000);
         let latest_us = machine_us.saturating_add(FUTURE_US);
@@ -157,13 +160,14 @@ impl Shares {
             (self.known_us, self.newest_us, self.heard_ms) = (self.newest_us, 0, now_ms);
             self.latest.clear();
         } else if self.newest_us == 0 {
-            // It was the driver's clock, and nothing ran.
+            // The driver's clock really is ahead, because all samples were requested again, and no
+            // new one has arrived.
             self.newest_us = self.known_us;
         }
     }
 
-    /// Keeps a sample, if it is the newest of its process. Shares above 100 occur and mean nothing:
-    /// what was known before stands for as long as it can.
+    /// Stores a sample if it is the newest of its process. Shares above 100 occur and are
+    /// meaningless: the previous sample is kept as long as it is valid.
     fn keep(&mut self, sample: &DriverSample) {
         let at_ms = sample
             .at_us
@@ -244,7 +248,7 @@ mod tests {
                     &[sample(1, clock + second * 1000, 40)],
                     NOW_MS + second * 1000 + 20,
                 );
-                // One that is behind is known when something new is old.
+                // The first answer cannot show that the clock is behind. The second one does.
                 assert!(
                     second == 0 || sm(&shares, 1, NOW_MS + second * 1000 + 20) == Some(40),
                     "{clock} {second}"
@@ -275,7 +279,8 @@ mod tests {
             (Some(50), (NOW_MS + 900) * 1000)
         );
 
-        // An hour ahead, and idle: the last sample is no new one.
+        // The driver's clock is an hour ahead, and the GPU is idle, so that the last sample does
+        // not count as a new one.
         let mut shares = Shares::default();
         let last = sample(1, NOW_MS + 3_600_000, 40);
         shares.take_in(&[last], NOW_MS);

@@ -1,4 +1,4 @@
-//! The source behind `--source nvml`.
+//! The source of `--source nvml`.
 
 use std::{path::Path, sync::Arc};
 
@@ -18,14 +18,15 @@ use crate::{
     },
 };
 
-/// The GPUs of NVML, or of a simulation in its place.
+/// The GPUs of NVML, or of a simulation that answers the same queries.
 pub struct NvmlSource(Arc<dyn Backend>);
 
 impl NvmlSource {
     /// Loads the library of `roots`, or the `libnvidia-ml.so.1` that the loader finds.
     ///
     /// # Errors
-    /// [`SourceError`] tells a missing library, a missing driver and a mismatch of the two apart.
+    /// Returns a [`SourceError`] that distinguishes a missing library, a missing driver and
+    /// different versions of the two.
     pub fn open(roots: &Roots) -> Result<Self, SourceError> {
         let backend = NvmlBackend::open(roots.nvml_lib.clone())?;
         Ok(Self::new(backend.with_roots(roots)))
@@ -36,7 +37,7 @@ impl NvmlSource {
     }
 }
 
-/// No machine has more; each has a thread of its own.
+/// The maximum number of GPUs. No machine has more, and each GPU has its own thread.
 const MOST_GPUS: u32 = 1024;
 
 impl Source for NvmlSource {

@@ -1,4 +1,4 @@
-//! How the library is found, and why it cannot be started.
+//! Loading the library, and errors that prevent it from starting.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::{
     },
 };
 
-/// The name by which every NVIDIA driver installs its library.
+/// The file name of the library in every NVIDIA driver.
 pub(super) const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// What the loader has against it.
+/// Explains why the loader could not load the library.
 pub(super) fn not_loaded(library: &str, error: &libloading::Error) -> SourceError {
     let cause =
         std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -28,7 +28,7 @@ pub(super) fn not_loaded(library: &str, error: &libloading::Error) -> SourceErro
     )
 }
 
-/// A library without the functions that everything begins with.
+/// Returns the error for a library that lacks essential functions.
 pub(super) fn incomplete_library(library: &str) -> SourceError {
     no_library(
         library,
@@ -44,8 +44,8 @@ fn no_library(library: &str, cause: &str) -> SourceError {
     ))
 }
 
-/// Notes that the kernel driver runs. Without its library, it usually belongs to the host of a
-/// container.
+/// Returns a note on whether the kernel driver runs. If only the library is missing, the process is
+/// usually in a container.
 fn driver_hint() -> &'static str {
     if Path::new("/proc/driver/nvidia/version").exists() {
         " (the kernel driver runs)"
@@ -54,7 +54,7 @@ fn driver_hint() -> &'static str {
     }
 }
 
-/// Explains why there is no source if the driver as a whole returns this code.
+/// Explains an error code that the driver as a whole returns.
 pub(super) fn source_error(code: u32) -> SourceError {
     let Explanation { meaning, cure } = explain(code, Surroundings::detect());
     let message = format!("{meaning}; {cure}");

@@ -1,4 +1,4 @@
-//! How GPUs are linked.
+//! The links between GPUs.
 
 #![cfg_attr(
     not(test),
@@ -21,7 +21,7 @@ use crate::{
     vendor::nvml::query::{Query as Q, Subject},
 };
 
-/// `NVML_P2P_CAPS_INDEX_NVLINK`, and `NVML_P2P_STATUS_OK`.
+/// The values of `NVML_P2P_CAPS_INDEX_NVLINK` and `NVML_P2P_STATUS_OK`.
 const NVLINK: u32 = 2;
 const OK: i128 = 0;
 
@@ -91,8 +91,9 @@ fn path(answers: &dyn Backend, a: u32, b: u32) -> Reading<PciPath> {
     })
 }
 
-/// Links that go straight from one to the other; and where both are connected by switches and the
-/// driver says that they reach each other, as many as the one with fewer has.
+/// Returns the number of NVLinks between two GPUs. If none is direct, but both GPUs are connected
+/// to switches and the driver reports that they reach each other, this is the smaller number of
+/// switch links.
 fn count_nvlinks(answers: &dyn Backend, a: &End, b: &End) -> Reading<u32> {
     let straight = a
         .links

@@ -1,4 +1,4 @@
-//! The driver's own buffers, drained before they overflow.
+//! The driver's sample buffers, which are read before they overflow.
 
 #![cfg_attr(
     not(test),
@@ -27,11 +27,11 @@ struct Drain {
     metric: TraceMetric,
     buffer: nvmlSamplingType_t,
     every: Every,
-    /// Time between the driver's samples, as measured.
+    /// The measured interval between the driver's samples.
     spacing_us: u64,
-    /// The newest sample that was handed out.
+    /// The time of the newest sample that was returned.
     last_us: u64,
-    /// One of the driver's units.
+    /// The driver's unit, as a multiple of the metric's unit.
     unit: f64,
 }
 
@@ -40,8 +40,8 @@ pub(super) struct TraceReader {
 }
 
 impl TraceReader {
-    /// A call costs 0.7 ms for power, 2.8 ms for each utilization. The buffer of power holds 2.36
-    /// s, those of utilization 14 s.
+    /// Creates a reader of all buffers. A call costs 0.7 ms for power and 2.8 ms for each
+    /// utilization. The buffer of power covers 2.36 s, and those of utilization 14 s.
     pub(super) fn new() -> Self {
         let drain = |metric, buffer, seconds, spacing_us, unit| Drain {
             metric,
@@ -66,7 +66,7 @@ impl TraceReader {
         }
     }
 
-    /// What has come since the last call, of those buffers that are due.
+    /// Returns the samples since the last call, from the buffers that are due.
     pub(super) fn read(&mut self, querier: &mut Querier) -> Vec<Trace> {
         let due = self
             .drains
@@ -77,7 +77,8 @@ impl TraceReader {
     }
 }
 
-/// Times in us, and values in the driver's unit, of an answer that has them in turn.
+/// Parses an answer with alternating times and values. Times are in microseconds, values in the
+/// driver's unit.
 fn timed(answer: &Value) -> Vec<(u64, f64)> {
     match answer {
         Value::Reals(reals) => {
@@ -100,7 +101,7 @@ fn timed(answer: &Value) -> Vec<(u64, f64)> {
 
 impl Drain {
     fn take_in(&mut self, samples: Vec<(u64, f64)>) -> Option<Trace> {
-        // A clock that was set back leaves a time stamp ahead of all to come.
+        // If the clock was set back, the last time is ahead of all future samples.
         if self.last_us > now_ms().saturating_mul(1000).saturating_add(FUTURE_US) {
             self.last_us = 0;
         }
@@ -113,11 +114,11 @@ impl Drain {
         new.dedup_by_key(|(at_us, _)| *at_us);
         let (start_us, _) = *new.first()?;
         self.last_us = new.last()?.0;
-        // Samples further from the first than a 32-bit number of microseconds are of another day.
+        // Offsets have 32 bits. A sample whose offset does not fit has the wrong time.
         let offset_us = |at_us: u64| u32::try_from(at_us.saturating_sub(start_us)).ok();
         new.retain(|(at_us, _)| offset_us(*at_us).is_some());
         Some(Trace {
-            // The device knows them, and puts them in.
+            // The device fills in its index and UUID.
             index: 0,
             uuid: None,
             metric: self.metric,
@@ -133,7 +134,8 @@ impl Drain {
     }
 }
 
-/// A sample from further ahead than this is no sample but a clock that was set.
+/// The maximum time by which a sample may be in the future. If it is further ahead, the clock was
+/// set back.
 const FUTURE_US: u64 = 2_000_000;
 
 #[cfg(test)]
@@ -155,7 +157,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let first = drain.take_in(samples(0, 100)).unwrap();
-        // The driver may hand out again what it was told is known.
+        // The driver may return samples again that it has already returned.
         let second = drain.take_in(samples(90, 200)).unwrap();
         assert_eq!((first.values.len(), second.values.len()), (100, 100));
         assert_eq!(second.start_us, begun + 100 * 20_000);

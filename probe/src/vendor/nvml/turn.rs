@@ -1,17 +1,17 @@
-//! One thread at a time, and nobody waits for ever.
+//! A lock whose waiters give up after a time limit.
 
 use std::{
     sync::{Condvar, Mutex, PoisonError},
     time::Duration,
 };
 
-/// A lock that is given up on: the thread that holds it may be hanging in the driver.
+/// A lock with a time limit, because the thread that holds the lock may hang in the driver.
 pub(super) struct Turn {
     taken: Mutex<bool>,
     freed: Condvar,
 }
 
-/// Somebody's turn, which is over when this is dropped.
+/// A held lock, which is released when this value is dropped.
 pub(super) struct Guard<'a>(&'a Turn);
 
 impl Turn {
@@ -22,7 +22,7 @@ impl Turn {
         }
     }
 
-    /// Takes the turn; `None` where it did not become free within `patience`.
+    /// Acquires the lock. Returns `None` if it does not become free within `patience`.
     pub(super) fn take(&self, patience: Duration) -> Option<Guard<'_>> {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self

@@ -1,8 +1,8 @@
-//! What an Xid means and what to do about it.
+//! Explanations of Xids, and the recommended actions.
 //!
-//! An Xid is the number that NVIDIA's driver gives to what went wrong on a GPU. The numbers are
-//! NVIDIA's public catalogue of Xid errors; those that newer catalogues list as unused are
-//! described as older drivers meant them.
+//! An Xid is the number of an error that NVIDIA's driver reports about a GPU. The numbers are from
+//! NVIDIA's public catalog of Xid errors. Numbers that newer catalogs list as unused have the
+//! meaning that older drivers gave them.
 
 use self::Cause::{Broken, Fault, Program};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     vendor::ErrorInfo,
 };
 
-/// What `code` means; `UNKNOWN` where NVIDIA does not document it.
+/// Returns the explanation of an Xid. For codes that NVIDIA does not document, this is `UNKNOWN`.
 pub fn describe(code: u32) -> ErrorInfo {
     TABLE
         .iter()
@@ -29,11 +29,11 @@ const UNKNOWN: ErrorInfo = ErrorInfo {
 };
 
 enum Cause {
-    /// A program did it.
+    /// An error that a program caused.
     Program(Severity),
-    /// The GPU, the driver or the machine did it, and work goes on.
+    /// An error of the GPU, the driver or the machine, after which work can continue.
     Fault(Severity),
-    /// The GPU is of no use before it was reset.
+    /// An error after which the GPU must be reset.
     Broken,
 }
 
@@ -81,8 +81,8 @@ const REPLACE: &str =
     "End what runs there, then reset the GPU; if it comes back, have the board replaced.";
 const RESET_OR_REBOOT: &str = "End what runs there, then reset the GPU or reboot; if it comes back, update driver and firmware.";
 
-/// A row has the codes that mean the same, their cause, what happened, and what to do about it. A
-/// common error has both again for terminals: in a few words and in a clause.
+/// Builds the table. Each row has the codes with the same meaning, their cause, the meaning and the
+/// advice. Rows of common errors also have a label of a few words and a clause, both for terminals.
 macro_rules! table {
     ($(
         [$($code:literal),+] $cause:expr, $meaning:literal, $advice:expr;
@@ -93,7 +93,7 @@ macro_rules! table {
 }
 
 static TABLE: &[(&[u32], ErrorInfo)] = table! {
-    // What a program did.
+    // Errors that programs cause.
     [1, 2, 3, 6, 7, 11, 25] Program(Warning), "The GPU was sent commands that make no sense.",
         "Start the program again; if it comes back, suspect the program or the driver, then the PCIe link.";
     [8] Program(Warning), "The GPU stopped working on a program's commands.", AGAIN;
@@ -121,7 +121,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [141] Program(Warning), "The short way from CUDA to the GPU failed for a program.",
         "Start the program again; if it comes back, update the driver.";
 
-    // The engines beside the multiprocessors: copy, video, pictures, display.
+    // Errors of other engines than the multiprocessors: copy, video, JPEG and display.
     [39, 40, 41, 70, 71, 72, 75, 76, 77, 85, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135] Program(Warning),
         "A copy engine failed while it moved a program's data.",
         AGAIN;
@@ -142,7 +142,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [78] Fault(Warning), "A virtual GPU could not be started.",
         "Check that the driver versions of host and guest fit each other, and update them.";
 
-    // Memory errors, and what is done about bad cells.
+    // Errors of the memory, and the handling of defective cells.
     [26] Fault(Warning), "Device memory did not answer in time.",
         "Test the GPU's memory; if the error stays, the board is faulty.";
     [48] Broken, "A memory error could not be corrected, and what was computed with it is wrong.", DIAGNOSE;
@@ -185,7 +185,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [172] Broken, "An error in the memory on the chip could not be corrected.", DIAGNOSE;
         => "memory error", "a memory error could not be corrected – reset the GPU";
 
-    // What joins the GPU to others: PCI Express, NVLink, the link to a Grace CPU.
+    // Errors of connections: PCI Express, NVLink and the link to a Grace CPU.
     [18] Fault(Warning), "The GPU was forbidden to read host memory by itself.",
         "Reboot the machine; if it comes back, check its firmware settings.";
     [32] Fault(Warning), "Commands for the GPU were damaged on their way over PCIe.",
@@ -214,7 +214,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [167] Broken, "The machine did not answer the GPU over PCIe in time.",
         "Look for PCIe errors in the kernel's log, then reboot; if it comes back, check seating and the slot.";
 
-    // The driver, the firmware of the GPU, and power.
+    // Errors of the driver, the GPU's firmware and the power supply.
     [4, 24, 30] Fault(Warning), "Programs that waited for each other on the GPU waited too long.", UPDATE;
     [9, 12, 66, 67, 111] Fault(Warning), "The driver used the GPU wrongly.", UPDATE;
     [37, 38] Fault(Warning), "The firmware that switches between programs reported an error.", UPDATE;
@@ -266,7 +266,7 @@ mod tests {
             *times.entry(*code).or_insert(0) += 1;
         }
         assert!(times.values().all(|times| *times == 1), "{times:?}");
-        // Those that NVIDIA has reserved and never given a meaning.
+        // NVIDIA has reserved these codes without giving them a meaning.
         let unused = [5, 10, 15, 17, 23, 49, 50, 51, 52, 53, 55, 87, 90, 91];
         for code in 1..=172 {
             assert_eq!(times.contains_key(&code), !unused.contains(&code), "{code}");

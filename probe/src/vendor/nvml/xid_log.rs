@@ -1,5 +1,5 @@
-//! Xids in the kernel's log, which also has those that NVML's events leave out. Each has the
-//! driver's own message.
+//! Xids in the kernel log. They include those that NVML's events omit, and each has the driver's
+//! own message.
 
 use crate::{
     model::normal_bus_id,
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// Finds the Xids of NVIDIA's driver.
+/// A parser for the Xids of NVIDIA's driver.
 #[derive(Debug)]
 pub(super) struct XidLog;
 
@@ -21,7 +21,7 @@ impl LogParser for XidLog {
 
 fn parse(text: &str) -> Option<LoggedError> {
     let (gpu, rest) = text.strip_prefix("NVRM: Xid (")?.split_once("):")?;
-    // The bus ID of a MIG device is followed by its instance: `PCI:0000:3b:00 GPU-I:05`.
+    // For a MIG device, the instance follows the bus ID: `PCI:0000:3b:00 GPU-I:05`.
     let bus_id = gpu.strip_prefix("PCI:").unwrap_or(gpu).split(' ').next()?;
     let (code, message) = rest
         .trim_start()
@@ -39,8 +39,8 @@ fn parse(text: &str) -> Option<LoggedError> {
     })
 }
 
-/// The driver writes `pid=1234` first, or `pid='<unknown>'`. Further on, a program's name could
-/// pretend to be one.
+/// Returns the PID in a message. The driver writes `pid=1234` or `pid='<unknown>'` first. Later
+/// parts of the message are ignored, because a program's name could contain such text.
 fn pid_of(message: &str) -> Option<u32> {
     let digits = message.strip_prefix("pid=")?;
     digits.split(',').next()?.trim().parse().ok()
@@ -109,7 +109,7 @@ mod tests {
             "NVRM: Xid (): 79, x",
             "usb 1-1: Product: NVRM: Xid (PCI:0000:3b:00): 79, x",
             "NVRM: loading NVIDIA UNIX x86_64 Kernel Module; Xid",
-            // A program's own line, with the facility of user programs.
+            // This line was written by a program: its facility is not the kernel's.
             "12,1234,567890,-;NVRM: Xid (PCI:0000:3b:00): 79, x",
             " SUBSYSTEM=pci",
         ] {

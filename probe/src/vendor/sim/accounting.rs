@@ -1,4 +1,4 @@
-//! Processes as the driver accounts for them.
+//! The accounting of simulated processes by the driver.
 
 use crate::model::{Absence, AccountedProcess, Reading};
 
@@ -27,7 +27,7 @@ pub(super) fn of_earlier(
     accounted.iter().map(account).collect()
 }
 
-/// Those that run now.
+/// Returns the accounts of processes that are running now.
 pub(super) fn of_states(processes: &[ProcessState], timeline: &Timeline) -> Vec<AccountedProcess> {
     let account = |process: &ProcessState| AccountedProcess {
         pid: process.pid,
@@ -41,7 +41,7 @@ pub(super) fn of_states(processes: &[ProcessState], timeline: &Timeline) -> Vec<
     processes.iter().map(account).collect()
 }
 
-/// Those that have begun, the oldest first.
+/// Returns the accounts of the scenario's processes that have started, the oldest first.
 pub(super) fn of_scenario(
     processes: &[ProcessSettings],
     seconds: f64,

@@ -1,6 +1,6 @@
-//! NVML's answers about a simulated GPU.
+//! The answers of simulated GPUs to NVML queries.
 //!
-//! Each number is in the unit and at the place that the documentation of its [query](Q) gives.
+//! The documentation of each [query](Q) states the units and the order of the numbers.
 
 #![allow(
     clippy::unnecessary_wraps,
@@ -28,19 +28,19 @@ use crate::{
     },
 };
 
-/// How many processes the driver accounts for.
+/// The maximum number of processes that the driver accounts for.
 const ACCOUNTED: usize = 4_000;
 
-/// The period over which the driver averages the video engines.
+/// The period over which the driver averages the utilization of video engines, in microseconds.
 const VIDEO_PERIOD_US: u32 = 166_666;
 
-/// The size of a page of memory that the driver retires.
+/// The size of a retired memory page, in bytes.
 const PAGE_BYTES: u64 = 4_096;
 
-/// The scope of a field that stands for all links together.
+/// The scope of a field that refers to all links together.
 const ALL_LINKS: u32 = u32::MAX;
 
-/// NVML's unit of link rates.
+/// The unit of NVML's link rates, in bytes.
 const MIB: f64 = (1 << 20) as f64;
 
 /// A simulated GPU or MIG device at one moment.
@@ -48,27 +48,28 @@ pub trait SimulatedGpu {
     /// The machine that the GPU is part of.
     fn machine(&self) -> &Machine;
 
-    /// The GPU's index in the scenario.
+    /// Returns the instance of the MIG device, or `None` for the whole GPU.
     fn index(&self) -> u32;
 
     /// The MIG device; `None` for the whole GPU.
     fn instance(&self) -> Option<MigInstance>;
 
-    /// The moment, in milliseconds after the start of the timeline.
+    /// Returns the moment, in milliseconds since the start of the timeline.
     fn elapsed_ms(&self) -> u64;
 
-    /// Returns the GPU's state at the moment.
+    /// Returns the GPU's state at this moment.
     fn state(&self) -> Arc<GpuState> {
         self.machine().state(self.index(), self.elapsed_ms())
     }
 
-    /// Returns the GPU's counters at the moment.
+    /// Returns the GPU's counters at this moment.
     fn totals(&self) -> Totals {
         self.machine().totals(self.index(), self.elapsed_ms())
     }
 }
 
-/// Returns NVML's answer to a query about a GPU or a MIG device; `None` if the simulation has none.
+/// Answers an NVML query about a GPU or a MIG device. Returns `None` if the simulation has no
+/// answer.
 pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
     let (machine, index) = (gpu.machine(), gpu.index());
     let identity = machine.world.identity(index);
@@ -96,8 +97,8 @@ pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
     }
 }
 
-/// Returns what is different about a GPU that shares the machine's memory, as a GB10 does. The
-/// driver reports one PCIe lane for it, though no PCIe link leads to it.
+/// Answers queries whose answers differ for GPUs that share the machine's memory, such as a GB10.
+/// The driver reports one PCIe lane for them, although they have no PCIe link.
 fn answer_about_unified_memory(identity: &GpuIdentity, query: Q) -> Option<Answer> {
     identity.unified_memory.then_some(())?;
     Some(match query {
@@ -120,7 +121,7 @@ fn answer_about_unified_memory(identity: &GpuIdentity, query: Q) -> Option<Answe
 }
 
 fn of_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {
-    // A board for players has no number that software could read.
+    // Software cannot read these numbers from a GeForce board.
     let on_a_label = |label: &str| if_supported(!identity.geforce, || text(label));
     Some(match query {
         Q::Name => text(&identity.name),
@@ -148,7 +149,8 @@ fn of_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {
         Q::NumaNode => value(identity.numa_node),
         Q::MaxPcieGeneration => value(GpuIdentity::PCIE_GENERATION),
         Q::MaxPcieWidth => value(GpuIdentity::PCIE_WIDTH),
-        // Programs get the highest clock. Video engines have no clock of their own.
+        // The default application clocks are the highest ones. Video engines have no clock of their
+        // own here.
         Q::ApplicationsClock(3) => Err(Code::NOT_SUPPORTED),
         Q::MaxClock(kind) | Q::ApplicationsClock(kind) => {
             clock_mhz(kind, MAX_SM_MHZ, MAX_VIDEO_MHZ)
@@ -207,7 +209,8 @@ fn of_settings(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Opti
         Q::CommonAncestor(with) => {
             other(with).and_then(|with| value(machine.world.path(index, with) as u8))
         }
-        // GPUs with links reach each other through these, not through PCIe. Others do not at all.
+        // GPUs with links reach each other over these links, not over PCIe. GPUs without links
+        // cannot reach each other.
         Q::P2pStatus(with, capability) => other(with).and_then(|with| {
             let linked = machine.world.are_linked(index, with);
             let through_pcie = capability >= sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_PCI;
@@ -327,14 +330,14 @@ fn of_wear(identity: &GpuIdentity, wear: &Wear, query: Q) -> Option<Answer> {
 
 fn of_processes(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
     let is_listed: fn(&ProcessState) -> bool = match query {
-        // The clients of the Multi-Process Service are in the list of compute processes, too.
+        // Clients of the Multi-Process Service (MPS) are compute processes too.
         Q::ComputeProcesses => |process| process.kind != ProcessKind::Graphics,
         Q::GraphicsProcesses => |process| process.kind != ProcessKind::Compute,
         Q::MpsProcesses => |process| process.mps,
         _ => return None,
     };
     let state = gpu.state();
-    // The driver lists them in the order of their start.
+    // The driver lists processes in the order of their start.
     let mut listed: Vec<_> = state
         .processes
         .iter()
@@ -357,7 +360,7 @@ fn of_state(
     state: &GpuState,
     query: Q,
 ) -> Option<Answer> {
-    // The driver does not report how much is used of a GPU that is divided.
+    // The driver does not report utilization for a GPU that is divided into MIG devices.
     let whole = |answer: &dyn Fn() -> Answer| if_supported(state.mig.is_empty(), answer);
     let engine = |percent: u32| whole(&|| list([percent, VIDEO_PERIOD_US]));
     let has_fan = |fan| match identity.fans {
@@ -383,7 +386,7 @@ fn of_state(
             GpuState::BAR1_BYTES - state.bar1_used_bytes,
             state.bar1_used_bytes,
         ]),
-        // Sensors have a resolution of whole degrees.
+        // The sensors report whole degrees.
         Q::Temperature => value(state.temperature_celsius.round() as i128),
         lanes::MEMORY_CELSIUS => value(state.memory_temperature_celsius.round() as i128),
         Q::MarginTemperature => if_supported(identity.has_margin(), || {
@@ -451,7 +454,7 @@ fn of_state(
                 1 if state.mig.is_empty() => (TraceMetric::GpuPercent, 1.0),
                 2 if state.mig.is_empty() => (TraceMetric::MemoryPercent, 1.0),
                 1 | 2 => return Some(Err(Code::NOT_SUPPORTED)),
-                // The other buffers are always empty.
+                // The driver's other buffers are always empty.
                 _ => return Some(Err(Code::NOT_FOUND)),
             };
             let recorded = gpu
@@ -496,7 +499,7 @@ fn of_mig_device(own: &MigState, query: Q) -> Option<Answer> {
     })
 }
 
-/// Returns a metric of GPM; `None` if the hardware does not count it.
+/// Returns a GPM metric, or `None` if the hardware does not count it.
 pub(super) fn gpm_metric(counters: &Counters, metric: u32, has_links: bool) -> Option<f64> {
     Some(match Metric::try_from(metric).ok()? {
         Metric::GraphicsUtil | Metric::SmUtil => counters.sm_percent,
@@ -517,7 +520,7 @@ pub(super) fn gpm_metric(counters: &Counters, metric: u32, has_links: bool) -> O
     })
 }
 
-/// Returns the processes that the driver accounts for, the oldest first.
+/// Returns the accounted processes, the oldest first.
 fn accounted(gpu: &dyn SimulatedGpu) -> impl Iterator<Item = crate::model::AccountedProcess> {
     let machine = gpu.machine();
     let all = machine
@@ -527,7 +530,7 @@ fn accounted(gpu: &dyn SimulatedGpu) -> impl Iterator<Item = crate::model::Accou
     all.into_iter().skip(forgotten)
 }
 
-/// The clock of this `nvmlClockType_t`.
+/// Answers with the clock of this `nvmlClockType_t`.
 fn clock_mhz(kind: u32, sm_mhz: u32, video_mhz: u32) -> Answer {
     match kind {
         0 | 1 => value(sm_mhz),
@@ -559,7 +562,7 @@ fn list<N: Into<i128>>(numbers: impl IntoIterator<Item = N>) -> Answer {
     ))
 }
 
-/// Watts in milliwatts.
+/// Converts watts to milliwatts.
 fn thousandths(watts: f64) -> i128 {
     (watts * 1000.0).round() as i128
 }

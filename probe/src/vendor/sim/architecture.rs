@@ -1,34 +1,34 @@
-//! Generations of chips, and what each of them can do.
+//! Generations of chips, and their capabilities.
 
 use serde::Deserialize;
 
-/// A generation of NVIDIA's chips.
+/// A generation of NVIDIA chips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Architecture {
-    /// As the Tesla P100.
+    /// The generation of the Tesla P100.
     Pascal,
-    /// As the Tesla V100.
+    /// The generation of the Tesla V100.
     Volta,
-    /// As the T4.
+    /// The generation of the T4.
     Turing,
-    /// As the A100.
+    /// The generation of the A100.
     Ampere,
-    /// As the L4.
+    /// The generation of the L4.
     Ada,
-    /// As the H200.
+    /// The generation of the H200.
     Hopper,
-    /// As the B200.
+    /// The generation of the B200.
     Blackwell,
 }
 
 impl Architecture {
-    /// NVIDIA's word.
+    /// Returns NVIDIA's name of the generation.
     pub fn name(self) -> &'static str {
         self.facts().0
     }
 
-    /// CUDA's compute capability of its data-center board: major and minor number.
+    /// Returns the major and the minor number of the data-center board's CUDA compute capability.
     pub fn compute_capability(self) -> (u8, u8) {
         self.facts().1
     }
@@ -45,17 +45,18 @@ impl Architecture {
         }
     }
 
-    /// Whether the hardware counts activity (GPM).
+    /// Returns `true` if the hardware counts activity (GPM).
     pub fn counts_activity(self) -> bool {
         self >= Self::Hopper
     }
 
-    /// Whether it replaces rows of bad memory; older ones retire pages.
+    /// Returns `true` if the memory replaces defective rows. Older generations retire pages
+    /// instead.
     pub fn remaps_rows(self) -> bool {
         self >= Self::Ampere
     }
 
-    /// Whether it can be divided into MIG devices.
+    /// Returns `true` if the GPU can be divided into MIG devices.
     pub fn has_mig(self) -> bool {
         self >= Self::Ampere && self != Self::Ada
     }

@@ -1,4 +1,4 @@
-//! Simulated GPUs in the place of NVML: what `--source sim` reads.
+//! The backend of `--source sim`, which answers NVML queries for simulated GPUs.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,17 +19,17 @@ use crate::{
     },
 };
 
-/// Starts a scenario, and returns it as a source that is read as NVIDIA's driver is.
+/// Starts a scenario, and returns a source that is read like NVIDIA's driver.
 ///
-/// The scenario's `init_error` and everything about GPUs applies. Its `latency`, `hidden`,
-/// `returns` and `crash` do not: they are about NVML's functions, and none is called.
+/// The scenario's `init_error` and all settings of GPUs apply. `latency`, `hidden`, `returns` and
+/// `crash` do not, because they concern NVML functions, and none is called.
 pub fn start(scenario: Scenario) -> NvmlSource {
     NvmlSource::new(SimulatedBackend(Arc::new(Machine::start(scenario))))
 }
 
 struct SimulatedBackend(Arc<Machine>);
 
-/// A GPU or MIG device that answers.
+/// A GPU or MIG device that answers queries.
 struct Gpu<'a> {
     machine: &'a Machine,
     index: u32,
@@ -56,7 +56,8 @@ impl SimulatedGpu for Gpu<'_> {
 }
 
 impl SimulatedBackend {
-    /// Finds a GPU or MIG device by the driver's indices. Waits while the GPU hangs.
+    /// Finds a GPU or MIG device by the driver's indices. If the GPU hangs, this waits until it no
+    /// longer does.
     fn find(&self, subject: Subject) -> Result<Gpu<'_>, Code> {
         let machine = &*self.0;
         let found = machine.found.get(subject.gpu as usize);
@@ -98,7 +99,7 @@ impl Backend for SimulatedBackend {
         match query {
             SystemQuery::DeviceCount => Ok(Value::number(self.0.found.len() as u32)),
             SystemQuery::ConfComputeState => Ok(Value::Numbers(vec![0; 3])),
-            // There is no driver that has a version.
+            // A simulation has no driver, and thus no versions.
             SystemQuery::DriverVersion | SystemQuery::NvmlVersion | SystemQuery::CudaVersion => {
                 Err(Code::NO_DATA)
             }
@@ -106,7 +107,7 @@ impl Backend for SimulatedBackend {
         }
     }
 
-    /// All answers are of one moment.
+    /// Answers queries, all for the same moment.
     fn ask_each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
         let found = self.find(subject);
         let answer = |query: &Query| {
@@ -139,7 +140,8 @@ impl Backend for SimulatedBackend {
         Ok(Activity::Counted(metrics.iter().map(value).collect()))
     }
 
-    /// The memory that the scenario gives to the GPU is then the machine's.
+    /// Returns the memory that the scenario gives to the GPU, which is the machine's memory for a
+    /// GPU that shares it.
     fn machine_memory(&self, index: u32) -> Option<MachineMemory> {
         let state = self.find(Subject::gpu(index)).ok()?.state();
         Some(MachineMemory {
@@ -152,7 +154,7 @@ impl Backend for SimulatedBackend {
         Some(Box::new(SimReporter::new(Arc::clone(&self.0))))
     }
 
-    /// A simulated process does not exist in the system. The scenario describes it instead.
+    /// Describes simulated processes from the scenario, because they do not exist in the system.
     fn describe(&self, index: u32, processes: &mut [Process]) {
         let machine = &*self.0;
         let state = machine.state(machine.found[index as usize], machine.timeline.elapsed_ms());
@@ -224,7 +226,7 @@ mod tests {
         assert!(device.identity().uuid.unwrap().starts_with("GPU-"));
         let mut sample = blank(0);
         device.read(&mut sample, ReadDepth::Full).unwrap();
-        // An H200 has no fan.
+        // The only absent reading is the fan, which an H200 lacks.
         assert_eq!(absent(&sample), 1);
         let Board { numa_node, .. } = device.identity().board;
         assert_eq!(
@@ -233,7 +235,7 @@ mod tests {
         );
         let mut details = GpuDetails::absent(0, None, 0, &Absence::WarmingUp);
         device.details(&mut details).unwrap();
-        // Retired pages and fans are what it does not have.
+        // The absent readings are retired pages and fans, which an H200 lacks.
         assert_eq!(absent(&details), 2, "{details:?}");
         assert_eq!(details.nvlinks.value().map(Vec::len), Some(18));
     }

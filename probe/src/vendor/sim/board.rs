@@ -1,4 +1,4 @@
-//! One simulated GPU: from what is asked of it to what its sensors show.
+//! A simulated GPU: its load, and the resulting readings of its sensors.
 
 use crate::model::{AccountedProcess, ThrottleReason, TraceMetric};
 
@@ -15,15 +15,16 @@ use super::{
     thermal::{self, Past, Path},
 };
 
-/// Dynamic power grows with about this power of the clock, since the voltage grows with it.
+/// The exponent with which dynamic power grows with the clock. The voltage grows with the clock
+/// too.
 const POWER_BY_CLOCK: f64 = 2.5;
-/// The driver keeps about one part in so many of the memory: 616 MiB of an H200.
+/// The driver reserves one part in this many of the memory, for example 616 MiB on an H200.
 const RESERVED_PART: u64 = 233;
-/// What the host maps of device memory: for itself, and for each process.
+/// The device memory that the host maps: a base amount, and an amount per process.
 const BAR1_USED_BYTES: u64 = 1 << 20;
 const BAR1_PER_PROCESS_BYTES: u64 = 2 << 20;
 
-/// A GPU, ready to be asked for any moment.
+/// A GPU whose state can be computed for any moment.
 #[derive(Debug, Clone)]
 pub(super) struct Board {
     identity: GpuIdentity,
@@ -36,7 +37,7 @@ pub(super) struct Board {
     past: Past,
 }
 
-/// What flows into a board at one moment, and what its governor makes of it.
+/// The power that a board draws at one moment, and the resulting clock.
 #[derive(Debug, Clone, Copy)]
 struct Draw {
     watts: f64,
@@ -137,7 +138,7 @@ impl Board {
             .collect()
     }
 
-    /// The share of the GPU that a process has at its disposal.
+    /// Returns the share of the GPU that a process can use.
     fn part(&self, process: &ProcessSettings, seconds: f64) -> f64 {
         let Some(instance) = process.mig() else {
             return 1.0;
@@ -151,7 +152,8 @@ impl Board {
         })
     }
 
-    /// What flows at a moment; a fraction of the work of [`state`](Self::state).
+    /// Returns the rates at a moment. This takes a fraction of the work of computing the whole
+    /// state.
     pub(super) fn flow(&self, seconds: f64) -> Flow {
         let load = self.load(seconds);
         let draw = self.draw(seconds, &load);
@@ -162,7 +164,7 @@ impl Board {
         }
     }
 
-    /// What the driver records of it, in the resolution of its sensors.
+    /// Returns a value that the driver records in a buffer, with the resolution of the sensor.
     pub(super) fn recorded(&self, metric: TraceMetric, seconds: f64) -> f64 {
         match metric {
             TraceMetric::PowerWatts => (self.watts(seconds) * 1000.0).round() / 1000.0,
@@ -171,7 +173,7 @@ impl Board {
         }
     }
 
-    /// What it has gone through, with this share of its counters left.
+    /// Returns the errors and repairs, with the counters multiplied by `left`.
     pub(super) fn wear(&self, seconds: f64, left: f64) -> Wear {
         Wear::new(&self.identity, self.settings.as_ref(), seconds, left)
     }
@@ -194,12 +196,12 @@ impl Board {
         self.identity.memory_total_bytes - self.identity.memory_total_bytes / RESERVED_PART
     }
 
-    /// What the scenario sets.
+    /// Returns a setting of the scenario.
     fn set<T>(&self, pick: impl FnOnce(&GpuSettings) -> Option<&T>) -> Option<&T> {
         self.settings.as_ref().and_then(pick)
     }
 
-    /// What the scenario says of a number at a time.
+    /// Returns the value of a curve in the scenario at a time.
     fn said(&self, pick: fn(&GpuSettings) -> Option<&Curve<Percent>>, seconds: f64) -> Option<f64> {
         self.set(pick).map(|curve| curve.at(seconds))
     }
@@ -227,7 +229,7 @@ impl Board {
         counters
     }
 
-    /// The draw as the driver reports it: the average of the last second.
+    /// Returns the power that the driver reports, which is the average of the last second.
     fn average_watts(&self, seconds: f64) -> f64 {
         let moments = [0.0, 0.25, 0.5, 0.75];
         moments
@@ -241,8 +243,8 @@ impl Board {
         self.draw(seconds, &self.load(seconds)).watts
     }
 
-    /// What is asked of the GPU: by its profile or its processes, and by what the scenario says
-    /// over them.
+    /// Returns the load of the GPU, from its profile or its processes, and from the scenario's
+    /// settings, which take precedence.
     fn load(&self, seconds: f64) -> Load {
         let load = if self.processes.is_empty() {
             self.profile.load(self.noise, seconds)
@@ -299,7 +301,8 @@ impl Board {
         }
     }
 
-    /// The governor: full clocks while the power limit allows, lower ones where it does not.
+    /// Simulates the power governor: the clock is the highest one unless the power limit requires a
+    /// lower one.
     fn draw(&self, seconds: f64, load: &Load) -> Draw {
         let held = load.gpu_percent > 0.5
             || load.tenants.iter().any(Option::is_some)
@@ -342,7 +345,7 @@ impl Board {
 
     fn warmth(&self, seconds: f64, path: &Path) -> f64 {
         let inlet = 29.5 + 3.0 * self.noise.stream("inlet").unit(0);
-        // A board of another power has a cooler for that power.
+        // A board with a different power limit has a cooler for that power.
         path.celsius(seconds, inlet, &self.past, |at| {
             self.watts(at) * H200_WATTS / self.identity.power_limit_watts
         })

@@ -1,19 +1,19 @@
-//! What the driver records by itself, and keeps for a while.
+//! Buffers in which the driver records values for some time.
 
 use crate::model::TraceMetric;
 
 use super::Machine;
 
-/// One number of a buffer.
+/// A recorded value of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recorded {
-    /// The driver's time stamp, in microseconds since the Unix epoch.
+    /// The driver's timestamp, in microseconds since 1970.
     pub at_us: u64,
-    /// The number, in the unit of its metric.
+    /// The value, in the unit of its metric.
     pub value: f64,
 }
 
-/// How far apart the numbers of a buffer are.
+/// Returns the interval between the values of a buffer, in milliseconds.
 pub(super) fn period_ms(metric: TraceMetric) -> u64 {
     match metric {
         TraceMetric::PowerWatts => 20,
@@ -21,7 +21,7 @@ pub(super) fn period_ms(metric: TraceMetric) -> u64 {
     }
 }
 
-/// How many of them it keeps.
+/// Returns the number of values that a buffer stores.
 fn depth(metric: TraceMetric) -> u64 {
     match metric {
         TraceMetric::PowerWatts => 119,
@@ -30,9 +30,9 @@ fn depth(metric: TraceMetric) -> u64 {
 }
 
 impl Machine {
-    /// What the driver's buffer of a GPU holds at a moment, as far as its time stamps are after
-    /// `after_us`; the oldest first. Numbers are taken at fixed times of the clock, from the start
-    /// of the timeline on.
+    /// Returns the values in a GPU's buffer at a moment, the oldest first. Only values after
+    /// `after_us` are returned. Values are recorded at fixed times, from the start of the timeline
+    /// on.
     pub fn recorded(
         &self,
         gpu: u32,

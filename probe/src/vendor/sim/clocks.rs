@@ -1,13 +1,13 @@
 //! The clocks of an H200.
 
-/// The highest clock of the streaming multiprocessors of an H200.
+/// The maximum clock of the multiprocessors.
 pub const MAX_SM_MHZ: u32 = 1_980;
 
-/// The clock of an H200's memory; it does not move.
+/// The clock of the memory, which is constant.
 pub const MEMORY_MHZ: u32 = 3_201;
 
-/// The highest clock of an H200's video engines.
+/// The maximum clock of the video engines.
 pub const MAX_VIDEO_MHZ: u32 = 1_545;
 
-/// The clock of an H200 that nobody holds.
+/// The clock without processes on the GPU.
 pub(super) const RESTING_MHZ: u32 = 345;

@@ -1,6 +1,6 @@
 //! Video streams that processes encode.
 
-/// A video stream that a process encodes.
+/// A video stream that a process is encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncoderSession {
     /// The average number of frames per second.

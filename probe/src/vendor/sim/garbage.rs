@@ -1,10 +1,10 @@
-//! Readings that no board can have, as a confused driver gives them.
+//! Impossible readings, such as a faulty driver can return.
 
 use super::{GpuState, ProcessState};
 
 const PERCENT: u32 = 4_000_000;
 
-/// Puts every number of a GPU out of its range.
+/// Sets all numbers of a GPU to values out of range.
 pub(super) fn spoil(state: &mut GpuState) {
     state.gpu_percent = PERCENT;
     state.memory_percent = PERCENT;
@@ -15,7 +15,7 @@ pub(super) fn spoil(state: &mut GpuState) {
     state.fan_percent = PERCENT;
     state.memory_used_bytes = state.memory_total_bytes * 2;
     state.memory_free_bytes = state.memory_total_bytes * 3;
-    // Milliwatts in 32 bits.
+    // This is the largest 32-bit number of milliwatts.
     state.power_watts = f64::from(u32::MAX) / 1000.0;
     state.power_instant_watts = state.power_watts;
     state.temperature_celsius = 255.0;
@@ -30,7 +30,7 @@ pub(super) fn spoil(state: &mut GpuState) {
     spoil_processes(&mut state.processes);
 }
 
-/// Puts what processes use out of its range.
+/// Sets the utilization of processes to values out of range.
 pub(super) fn spoil_processes(processes: &mut [ProcessState]) {
     for process in processes {
         process.sm_percent = PERCENT;

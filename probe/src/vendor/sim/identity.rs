@@ -1,99 +1,94 @@
-//! What never changes about a simulated GPU.
+//! The constant data of a simulated GPU.
 
 use super::{Architecture, LinkState, Scenario, noise::Noise, scenario::GpuSettings};
 
-/// All memory of an H200, as its driver reports it.
+/// The total memory of an H200, as reported by its driver.
 const H200_BYTES: u64 = 143_771 << 20;
-/// Its power limit.
+/// The power limit of an H200.
 pub(super) const H200_WATTS: f64 = 700.0;
-/// How low the limit of a board can be set, as a share of its default.
+/// The lowest possible power limit of a board, as a share of the default.
 const LOWEST_LIMIT: f64 = 200.0 / 700.0;
 
-/// What never changes about a GPU.
+/// The constant data of a simulated GPU.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a thing that a board has or has not"
 )]
 pub struct GpuIdentity {
-    /// NVML's index.
+    /// NVML's index of the GPU.
     pub index: u32,
-    /// As `GPU-8a1f0c3e-...`; the same for the same seed and index.
+    /// The UUID, for example `GPU-8a1f0c3e-...`. It depends only on the seed and the index.
     pub uuid: String,
-    /// As `NVIDIA H200`.
+    /// The name, for example `NVIDIA H200`.
     pub name: String,
-    /// The PCI domain, which is 0 for boards and 15 for a GPU that shares the machine's memory.
+    /// The PCI domain, which is 0 for boards, and 15 for a GPU that shares the machine's memory.
     pub pci_domain: u32,
-    /// The PCI bus; the device on it is 0.
+    /// The PCI bus. The device number is 0.
     pub pci_bus: u32,
-    /// As `00000000:10:00.0`.
+    /// The PCI bus ID, for example `00000000:10:00.0`.
     pub pci_bus_id: String,
-    /// The board's serial number.
     pub serial: String,
-    /// The board's part number.
     pub part_number: String,
-    /// The version of its firmware.
     pub vbios_version: String,
-    /// The generation of its chip.
+    /// The generation of the chip.
     pub architecture: Architecture,
-    /// Whether it is made for players rather than for data centers: with fans, without ECC, MIG and
-    /// `NVLinks`.
+    /// Whether this is a GeForce board, which has fans, but no ECC, MIG or `NVLinks`.
     pub geforce: bool,
-    /// Whether its memory corrects errors, and counts them.
+    /// Whether the memory corrects errors and counts them.
     pub ecc: bool,
-    /// CUDA cores.
+    /// The number of CUDA cores.
     pub cores: u32,
-    /// Width of the bus to device memory.
+    /// The width of the memory bus.
     pub memory_bus_bits: u32,
-    /// The nearest NUMA node.
     pub numa_node: u32,
-    /// All its memory.
+    /// The total memory in bytes.
     pub memory_total_bytes: u64,
-    /// Whether that is the machine's memory. Such a GPU is part of the processor's package: it has
-    /// no power limit, memory clock and fan of its own either.
+    /// Whether the GPU shares the machine's memory. Such a GPU is part of the processor package,
+    /// and has no power limit, memory clock or fan of its own.
     pub unified_memory: bool,
-    /// The power limit in force, which is its default and its highest.
+    /// The current power limit, which is also the default and the highest one.
     pub power_limit_watts: f64,
-    /// The lowest power limit.
+    /// The lowest power limit that can be set.
     pub lowest_limit_watts: f64,
-    /// Fans.
+    /// The number of fans.
     pub fans: u32,
-    /// Each `NVLink`, by its number.
+    /// The `NVLinks`, by number.
     pub nvlinks: Vec<LinkState>,
     /// Whether the hardware counts activity (GPM).
     pub counts_activity: bool,
-    /// Whether the driver keeps it initialized without clients.
+    /// Whether the driver keeps the GPU initialized when no program uses it.
     pub persistence: bool,
-    /// Whether the driver accounts for its processes.
+    /// Whether the driver accounts for processes.
     pub accounting: bool,
 }
 
 impl GpuIdentity {
-    /// The highest generation of PCIe that board and slot can do.
+    /// The highest PCIe generation that both board and slot support.
     pub const PCIE_GENERATION: u32 = 5;
-    /// The most lanes that board and slot have.
+    /// The highest number of PCIe lanes that both board and slot have.
     pub const PCIE_WIDTH: u32 = 16;
-    /// The chip switches itself off.
+    /// The temperature at which the chip shuts down.
     pub const SHUTDOWN_CELSIUS: u32 = 95;
-    /// The hardware lowers the clocks.
+    /// The temperature at which the hardware reduces the clocks.
     pub const SLOWDOWN_CELSIUS: u32 = 89;
-    /// The software lowers the clocks for the chip's sake.
+    /// The chip temperature at which the driver reduces the clocks.
     pub const GPU_MAX_CELSIUS: u32 = 87;
-    /// The software lowers the clocks for the memory's sake.
+    /// The memory temperature at which the driver reduces the clocks.
     pub const MEMORY_MAX_CELSIUS: u32 = 95;
 
-    /// Whether it can be divided into MIG devices.
+    /// Returns `true` if the GPU can be divided into MIG devices.
     pub fn has_mig(&self) -> bool {
         self.architecture.has_mig() && !self.geforce && !self.unified_memory
     }
 
-    /// Whether it tells its temperature by the distance to its limit.
+    /// Returns `true` if the GPU reports the distance to its temperature limit.
     pub fn has_margin(&self) -> bool {
         self.architecture >= Architecture::Ada && !self.geforce && !self.unified_memory
     }
 
-    /// What has gone through one `NVLink`, in KiB, where so many bytes have gone through all of
-    /// them. What the links carry adds up; one that is down carries nothing.
+    /// Returns the traffic of one `NVLink` in KiB, given the traffic of all links in bytes. The
+    /// traffic is divided evenly between active links.
     pub fn link_kib(&self, bytes: f64, link: u32) -> u64 {
         let total = (bytes / 1024.0) as u64;
         let up = || self.nvlinks.iter().filter(|own| own.active);
@@ -114,11 +109,11 @@ impl GpuIdentity {
         let architecture = own
             .and_then(|own| own.architecture)
             .unwrap_or(Architecture::Hopper);
-        // A limit of 0 would leave no power to share out.
+        // A limit of 0 would leave no power to distribute.
         let limit_watts = own
             .and_then(|own| own.power_limit_watts)
             .map_or(H200_WATTS, |watts| watts.0.max(1.0));
-        // Domain 0 has room for 64 boards from bus 10 on.
+        // Domain 0 has space for 64 boards, starting at bus 0x10.
         let (pci_domain, pci_bus) = if unified_memory {
             (0xF, 1 + index)
         } else {
@@ -141,7 +136,7 @@ impl GpuIdentity {
                 .unwrap_or(!geforce && !unified_memory),
             cores: 16_896,
             memory_bus_bits: 6_144,
-            // Two sockets with four GPUs each.
+            // There are two sockets with four GPUs each.
             numa_node: index / 4 % 2,
             memory_total_bytes: own
                 .and_then(|own| own.memory)
@@ -174,7 +169,7 @@ fn nvlinks(scenario: &Scenario, own: Option<&GpuSettings>, geforce: bool) -> Vec
         .collect()
 }
 
-/// 128 random bits as the driver writes them.
+/// Returns 128 random bits in the format of the driver's UUIDs.
 pub(super) fn uuid(noise: Noise) -> String {
     let digits = format!("{:016x}{:016x}", noise.bits(0), noise.bits(1));
     format!(

@@ -1,30 +1,29 @@
-//! The simulated machine as it runs: world, clock, and the counters that go on.
+//! The running simulation of a machine: world, clock and counters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{GpuState, Scenario, Timeline, Totals, World, meters::Meters};
 
-/// A world with its clock, behind `--source sim` and behind gpumon's fake NVML library.
+/// A running world with its clock, used by `--source sim` and gpumon's fake NVML library.
 ///
-/// Methods that take a GPU's index panic where it is not below the world's `gpu_count`.
+/// Methods panic if a GPU's index is not below the world's `gpu_count`.
 #[derive(Debug)]
 pub struct Machine {
-    /// What there is.
+    /// The simulated GPUs and their scenario.
     pub world: World,
-    /// What time it is there.
+    /// The clock of the simulation.
     pub timeline: Timeline,
-    /// The GPUs that were present at the start, by the driver's index. The driver finds no others
-    /// later.
+    /// The indices of the GPUs that were present at the start, by the driver's index. The driver
+    /// finds no others later.
     pub found: Vec<u32>,
     meters: Meters,
     newest: Vec<Mutex<Newest>>,
 }
 
-/// What was worked out last of a GPU, and for which moment.
+/// The latest computed state of a GPU, and its moment.
 type Newest = Option<(u64, Arc<GpuState>)>;
 
 impl Machine {
-    /// Starts a scenario.
     pub fn start(scenario: Scenario) -> Self {
         let timeline = Timeline::begin(&scenario);
         let world = World::new(scenario);
@@ -39,8 +38,8 @@ impl Machine {
         }
     }
 
-    /// What a GPU does at a moment, in milliseconds after the start of the timeline. Whoever asks
-    /// for the same millisecond shares one answer.
+    /// Returns a GPU's state at a moment, in milliseconds since the start of the timeline. Calls
+    /// for the same millisecond share one computation.
     pub fn state(&self, gpu: u32, elapsed_ms: u64) -> Arc<GpuState> {
         let mut newest = self.newest[gpu as usize]
             .lock()
@@ -55,13 +54,13 @@ impl Machine {
         }
     }
 
-    /// What has flowed through a GPU until a moment.
+    /// Returns a GPU's counters at a moment.
     pub fn totals(&self, gpu: u32, elapsed_ms: u64) -> Totals {
         let totals = self.meters.totals(&self.world, gpu, elapsed_ms);
         totals.times(self.world.scenario().left(gpu, elapsed_ms as f64 / 1000.0))
     }
 
-    /// A moment as the driver of a GPU stamps it, in microseconds since the Unix epoch.
+    /// Converts a moment to a timestamp of the GPU's driver, in microseconds since 1970.
     pub fn stamp_us(&self, gpu: u32, elapsed_ms: u64) -> u64 {
         let skew_s = self.world.scenario().skew_s(gpu, self.timeline.elapsed_s());
         let host_us = (self.timeline.unix_ms(0.0) + elapsed_ms) * 1000;

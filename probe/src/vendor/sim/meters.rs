@@ -1,4 +1,4 @@
-//! The counters of a simulated GPU: the readings that have to add up.
+//! The counters of simulated GPUs, which are the sums of all past rates.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,42 +6,43 @@ use crate::model::{ThrottleCause, ThrottleReason};
 
 use super::{Counters, World};
 
-/// The counters move once in this time, as the real one of energy does.
+/// The interval at which counters change. The real energy counter has the same interval.
 const TICK_MS: u64 = 100;
-/// In a timeline that has run for long, only so much of the past is added up, since adding takes
-/// time.
+/// The maximum part of the past that is added up when a timeline already runs for longer, because
+/// adding takes time.
 const PAST_MS: u64 = 3_600_000;
 
-/// What has flowed since the timeline began, or since an hour before it was first looked at.
+/// The counters since the start of the timeline, or from up to an hour before the first reading if
+/// the timeline is older.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Totals {
-    /// What it has used.
+    /// The energy that the GPU has consumed.
     pub energy_joules: f64,
-    /// Over PCIe, from the GPU.
+    /// The bytes sent by the GPU over PCIe.
     pub pcie_tx_bytes: f64,
-    /// Over PCIe, to the GPU.
+    /// The bytes received by the GPU over PCIe.
     pub pcie_rx_bytes: f64,
-    /// Over all `NVLinks`, from the GPU.
+    /// The bytes sent by the GPU over all `NVLinks`.
     pub nvlink_tx_bytes: f64,
-    /// Over all `NVLinks`, to the GPU.
+    /// The bytes received by the GPU over all `NVLinks`.
     pub nvlink_rx_bytes: f64,
     throttled_s: [f64; ThrottleReason::ALL.len()],
 }
 
 impl Totals {
-    /// For how long this has held the clocks down, in seconds.
+    /// Returns how long this reason has reduced the clocks, in seconds.
     pub fn throttled_s(&self, reason: ThrottleReason) -> f64 {
         self.throttled_s[reason as usize]
     }
 
-    /// Returns for how long the clocks were reduced by reasons of this kind, in seconds.
+    /// Returns how long reasons of this kind have reduced the clocks, in seconds.
     pub fn throttled_by(&self, cause: ThrottleCause) -> f64 {
         let reasons = ThrottleReason::ALL.into_iter();
         let alike = reasons.filter(|reason| reason.cause() == cause);
         alike.map(|reason| self.throttled_s(reason)).sum()
     }
 
-    /// All of them, so many times as much.
+    /// Multiplies all counters by a factor.
     #[must_use]
     pub(super) fn times(self, factor: f64) -> Self {
         Self {
@@ -66,7 +67,7 @@ impl Totals {
     }
 }
 
-/// What flows at one moment.
+/// The rates at one moment, from which the counters are computed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Flow {
     pub(super) watts: f64,
@@ -74,7 +75,7 @@ pub(super) struct Flow {
     pub(super) throttle_reasons: Vec<ThrottleReason>,
 }
 
-/// The counters of each GPU of a world.
+/// The counters of all GPUs in a world.
 #[derive(Debug)]
 pub(super) struct Meters(Vec<Mutex<Meter>>);
 
@@ -85,8 +86,8 @@ struct Meter {
 }
 
 impl Meters {
-    /// Counters that start at 0 with the timeline, or an hour before `elapsed_ms`, whichever is
-    /// later.
+    /// Creates counters that start at 0 with the timeline, or one hour before `elapsed_ms` if that
+    /// is later.
     pub(super) fn new(gpus: u32, elapsed_ms: u64) -> Self {
         let counted_until_ms = elapsed_ms.saturating_sub(PAST_MS) / TICK_MS * TICK_MS;
         Self(
@@ -101,7 +102,7 @@ impl Meters {
         )
     }
 
-    /// What has flowed through a GPU until `elapsed_ms`.
+    /// Returns a GPU's counters at `elapsed_ms`.
     pub(super) fn totals(&self, world: &World, gpu: u32, elapsed_ms: u64) -> Totals {
         let mut meter = self.0[gpu as usize]
             .lock()

@@ -1,4 +1,4 @@
-//! MIG devices: parts of a simulated GPU that work as GPUs of their own.
+//! MIG devices, which are parts of a simulated GPU that work as separate GPUs.
 
 use crate::model::MigInstance;
 
@@ -12,39 +12,39 @@ use super::{
 /// A MIG device at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MigState {
-    /// NVML's index among the MIG devices of its GPU.
+    /// NVML's index within the GPU.
     pub index: u32,
-    /// As `MIG-...`.
+    /// The UUID, which starts with `MIG-`.
     pub uuid: String,
-    /// As `NVIDIA H200 MIG 1g.18gb`.
+    /// The name, for example `NVIDIA H200 MIG 1g.18gb`.
     pub name: String,
-    /// The profile, such as `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
+    /// The profile, for example `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
     pub profile: String,
-    /// Which part of the GPU it is.
+    /// The GPU instance and the compute instance.
     pub instance: MigInstance,
-    /// The number of slices of its GPU instance, in sevenths of the GPU.
+    /// The number of slices in the GPU instance, each a seventh of the GPU.
     pub slices: u32,
-    /// The number of slices of its compute instance.
+    /// The number of slices in the compute instance.
     pub compute_slices: u32,
-    /// Multiprocessors.
+    /// The number of multiprocessors.
     pub multiprocessors: u32,
-    /// Copy engines.
+    /// The number of copy engines.
     pub copy_engines: u32,
-    /// Video decoders, and JPEG decoders, as many.
+    /// The number of video decoders, which is also that of JPEG decoders.
     pub decoders: u32,
-    /// The memory of its GPU instance, which all compute instances share.
+    /// The memory of the GPU instance, which its compute instances share.
     pub memory_total_bytes: u64,
-    /// The memory that processes in its GPU instance have allocated.
+    /// The memory that processes in the GPU instance have allocated.
     pub memory_used_bytes: u64,
-    /// What its parts do, in percent of them.
+    /// The activity of the MIG device's parts, in percent of these parts.
     pub counters: Counters,
 }
 
 impl MigState {
-    /// The most of a GPU.
+    /// The number of slices in a GPU, which is also the maximum number of MIG devices.
     pub const MOST: u32 = MigSettings::MOST;
 
-    /// How many eighths of the GPU's memory it has.
+    /// Returns the share of the GPU's memory, in eighths.
     pub fn memory_eighths(&self) -> u32 {
         match self.slices {
             3 => 4,

@@ -1,10 +1,11 @@
-//! Simulated GPUs: a believable machine that needs no hardware, and a stage for tests.
+//! Simulated GPUs, for demonstrations without hardware and for tests.
 //!
-//! - [`Scenario`] says what there is and what happens; [`Scenario::simple`] needs no file.
-//! - [`World`] answers what a GPU does at a moment: a pure function, the same for the same seed.
-//! - [`Timeline`] says which moment it is, and [`Machine`] has the counters that go on with it.
-//! - [`start`] makes the source behind `--source sim`, in which [`answer_query`] takes the place of
-//!   NVML. gpumon's fake NVML library is another way to the same machine.
+//! - [`Scenario`] describes the GPUs and the events, in a file or with default values.
+//! - [`World`] computes the state of a GPU at a moment. It is a pure function of the scenario, with
+//!   its seed, and the time.
+//! - [`Timeline`] is the clock, and [`Machine`] adds counters that grow with the time.
+//! - [`start`] creates the source of `--source sim`, in which [`answer_query`] replaces NVML.
+//!   gpumon's fake NVML library uses the same machine.
 
 mod accounting;
 mod answers;

@@ -1,16 +1,17 @@
-//! Randomness without state: the same seed and place always give the same number.
+//! Stateless random numbers: the same seed and position always give the same number.
 
-/// A stream of numbers: one for each purpose and GPU, so that they do not move together.
+/// A stream of random numbers. Each purpose and GPU has its own stream, so that their values are
+/// independent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Noise(u64);
 
 impl Noise {
-    /// The stream of one GPU.
+    /// Creates the stream of one GPU.
     pub(super) fn new(seed: u64, gpu: u32) -> Self {
         Self(mix(seed ^ mix(u64::from(gpu) + 1)))
     }
 
-    /// A stream of its own within this one.
+    /// Derives the stream for a purpose.
     pub(super) fn stream(self, purpose: &str) -> Self {
         Self(
             purpose
@@ -19,18 +20,19 @@ impl Noise {
         )
     }
 
-    /// 64 random bits, number `n`.
+    /// Returns 64 random bits at position `n`.
     pub(super) fn bits(self, n: i64) -> u64 {
         mix(self.0 ^ mix(n.cast_unsigned()))
     }
 
-    /// A random number from 0 up to, not including, 1.
+    /// Returns a random number from 0 (inclusive) to 1 (exclusive).
     pub(super) fn unit(self, n: i64) -> f64 {
-        // 53 bits are what an f64 holds exactly.
+        // An `f64` represents 53 bits exactly.
         (self.bits(n) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A smooth random curve between -1 and 1 that turns about once per 1 of `x`.
+    /// Returns the value of a smooth random curve between -1 and 1. It has a new random value at
+    /// each integer `x`.
     pub(super) fn smooth(self, x: f64) -> f64 {
         let cell = x.floor();
         let (left, right) = (self.unit(cell as i64), self.unit(cell as i64 + 1));
@@ -39,13 +41,14 @@ impl Noise {
     }
 }
 
-/// From 0 to 1, slowly at both ends.
+/// Rises from 0 to 1, with slope 0 at both ends.
 pub(super) fn ease(t: f64) -> f64 {
     let t = t.clamp(0.0, 1.0);
     t * t * (3.0 - 2.0 * t)
 }
 
-/// The finalizer of `SplitMix64`: every input bit changes about half of the output bits.
+/// Returns a hash by the finalizer of `SplitMix64`, in which every input bit changes about half of
+/// the output bits.
 fn mix(bits: u64) -> u64 {
     let mut z = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

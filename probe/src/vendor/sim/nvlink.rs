@@ -1,33 +1,32 @@
-//! `NVLinks`: an H200's go to the four `NVSwitches` of its machine.
+//! The `NVLinks` of an H200, which lead to the four `NVSwitches` of its machine.
 
-/// How many links an H200 has.
+/// The number of links of an H200.
 pub(super) const MAX_NVLINKS: u32 = 18;
-/// What a link of version 4.0 carries each way, in MB/s, as the driver says it.
+/// The rate of an `NVLink` 4.0 in each direction, in the driver's MB/s.
 pub const NVLINK_MB_PER_SECOND: u32 = 26_562;
-/// The switches of a machine.
+/// The number of switches in a machine.
 const SWITCHES: u32 = 4;
 
-/// One link of a simulated GPU.
+/// An `NVLink` of a simulated GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkState {
-    /// Its number.
+    /// The number of the link.
     pub link: u32,
-    /// Whether it is up.
     pub active: bool,
-    /// The PCI bus of the switch at its other end, in domain 0.
+    /// The PCI bus of the switch at the other end, in domain 0.
     pub remote_bus: u32,
-    /// As `00000000:04:00.0`.
+    /// The PCI bus ID of the switch, for example `00000000:04:00.0`.
     pub remote_bus_id: String,
-    /// Packets that were sent again since the driver was loaded.
+    /// The number of packets that were sent again since the driver was loaded.
     pub replays: u64,
-    /// How often it had to be trained anew.
+    /// The number of times that the link was trained again.
     pub recoveries: u64,
-    /// Packets and data that arrived with a wrong checksum.
+    /// The numbers of packets and of data units that arrived with a wrong checksum.
     pub crc_errors: [u64; 2],
 }
 
 impl LinkState {
-    /// A link; one that is down has had its errors before.
+    /// Creates a link. An inactive link has had errors before.
     pub(super) fn new(link: u32, active: bool) -> Self {
         let remote_bus = 4 + link % SWITCHES;
         let (replays, recoveries, crc_errors) = if active {

@@ -1,17 +1,17 @@
-//! Whether a simulated GPU answers.
+//! The check whether a simulated GPU responds.
 
 use std::{thread, time::Duration};
 
 use super::Machine;
 use crate::vendor::nvml::query::Code;
 
-/// How often a hung device looks whether its fault is over.
+/// The interval at which a hung call checks whether the fault has ended.
 const HANG_POLL: Duration = Duration::from_millis(10);
 
 /// Waits while a GPU hangs.
 ///
 /// # Errors
-/// The `nvmlReturn_t` with which every call about the GPU fails.
+/// Returns the `nvmlReturn_t` with which all calls about the GPU fail.
 pub(super) fn check(machine: &Machine, index: u32) -> Result<(), Code> {
     let scenario = machine.world.scenario();
     while scenario.hangs(Some(index), None, machine.timeline.elapsed_s()) {

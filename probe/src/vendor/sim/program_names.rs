@@ -1,4 +1,4 @@
-//! Names of simulated programs and their users, and what they hold of the host's memory.
+//! The names, users, owners and host memory of simulated programs.
 
 use crate::model::{BatchJob, Notebook, Owner, Reading};
 
@@ -6,7 +6,7 @@ use super::{noise::Noise, profile::Program};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProgramNames {
-    /// What a person would call the program: its script, its module, or itself.
+    /// The usual name of the program: that of its script, its module or its binary.
     pub(super) name: &'static str,
     pub(super) user: &'static str,
     pub(super) command: &'static str,
@@ -37,7 +37,7 @@ pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
         |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
     let user = match program {
         Program::Notebook => index("notebook user", USERS.len()),
-        // One job is of one user on all of its GPUs.
+        // All ranks of a job have the same user.
         Program::Collective => 0,
         Program::Training | Program::Server | Program::Leak => index("user", USERS.len()),
     };
@@ -59,8 +59,8 @@ pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
     }
 }
 
-/// Some gigabytes: a server keeps more of its weights and buffers there than a notebook of its
-/// data.
+/// Returns a host memory usage of some gigabytes. A server uses more for its weights and buffers
+/// than a notebook for its data.
 pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
     let (least_gib, most_gib) = match program {
         Program::Training | Program::Collective => (4.0, 16.0),
@@ -72,8 +72,8 @@ pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
     (gib * f64::from(1 << 30)) as u64
 }
 
-/// What a program belongs to on a machine that many share: jobs train, services serve, notebooks
-/// explore.
+/// Returns the owner of a program on a shared machine: training runs belong to jobs, servers to
+/// services, and notebooks to users.
 pub(super) fn owner(program: Program, pid: u32) -> Owner {
     let job = |job_id: String| {
         Some(BatchJob {
@@ -87,7 +87,7 @@ pub(super) fn owner(program: Program, pid: u32) -> Owner {
             slurm: job(pid.to_string()),
             ..Owner::default()
         },
-        // All of its ranks are of one job.
+        // All ranks belong to the same job.
         Program::Collective => Owner {
             slurm: job("4711".to_owned()),
             ..Owner::default()

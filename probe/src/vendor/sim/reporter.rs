@@ -1,4 +1,4 @@
-//! Waiting for what a simulated driver reports by itself.
+//! Events that a simulated driver reports on its own.
 
 use std::{
     collections::VecDeque,
@@ -11,13 +11,13 @@ use crate::vendor::{Notice, Reporter};
 
 use super::{Machine, Report};
 
-/// How long one wait is at most.
+/// The maximum time of one wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Waits for the reports of the GPUs that were added.
+/// A reporter of the events of added GPUs.
 pub(super) struct SimReporter {
     machine: Arc<Machine>,
-    /// The notices in order of time, each with the driver's index of its GPU.
+    /// The coming reports in order of time, each with the driver's index of its GPU.
     to_come: VecDeque<(u32, Report)>,
 }
 
@@ -33,7 +33,7 @@ impl SimReporter {
 impl Reporter for SimReporter {
     fn add(&mut self, gpu: u32) {
         let now_s = self.machine.timeline.elapsed_s();
-        // What is due stays; what is to come is found again.
+        // Reports that are due are kept, and future ones are looked up again.
         self.to_come
             .retain(|(of, report)| *of != gpu || report.at_s <= now_s);
         let reports = self
@@ -67,11 +67,11 @@ impl Reporter for SimReporter {
 }
 
 impl Machine {
-    /// Sleeps for so long, or until something is reported, goes wrong, or is right again.
+    /// Sleeps until the next report, or until a fault starts or ends, but at most for `longest`.
     pub fn sleep_until_event(&self, longest: Duration) {
         let now_s = self.timeline.elapsed_s();
         let next_s = self.world.scenario().next_moment_s(now_s);
-        // A moment later, so that it has come.
+        // The sleep is slightly longer, so that the moment has passed.
         let until = next_s
             .map(|next_s| Duration::from_secs_f64(next_s - now_s) + Duration::from_micros(100));
         thread::sleep(until.map_or(longest, |until| longest.min(until)));
@@ -98,7 +98,7 @@ mod tests {
         );
         reporter.add(2);
         reporter.add(0);
-        // It was opened again.
+        // The GPU was opened again, which must not duplicate reports.
         reporter.add(0);
         let seen = [reporter.wait(), reporter.wait(), reporter.wait()].map(Option::unwrap);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Plain numbers: what a simulated GPU does at one moment.
+//! The state of a simulated GPU at one moment, as plain numbers.
 
 use std::sync::Arc;
 
@@ -6,112 +6,111 @@ use crate::model::{MigInstance, Owner, ProcessKind, ThrottleReason};
 
 use super::{MigState, encoder::EncoderSession};
 
-/// A GPU at one moment.
+/// The state of a GPU at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuState {
-    /// Share of time in which a kernel ran, 0 to 100.
+    /// The share of time during which a kernel ran, 0 to 100.
     pub gpu_percent: u32,
-    /// Share of time in which device memory was read or written, 0 to 100.
+    /// The share of time during which device memory was read or written, 0 to 100.
     pub memory_percent: u32,
-    /// Video encoder, 0 to 100.
+    /// The utilization of the video encoder, 0 to 100.
     pub encoder_percent: u32,
-    /// Video decoder, 0 to 100.
+    /// The utilization of the video decoder, 0 to 100.
     pub decoder_percent: u32,
-    /// JPEG decoder, 0 to 100.
+    /// The utilization of the JPEG decoder, 0 to 100.
     pub jpeg_percent: u32,
-    /// Optical flow accelerator, 0 to 100.
+    /// The utilization of the optical flow accelerator, 0 to 100.
     pub ofa_percent: u32,
-    /// All memory; the sum of the three below.
+    /// The total memory, which is the sum of used, reserved and free memory.
     pub memory_total_bytes: u64,
-    /// Allocated by processes.
+    /// The memory that processes have allocated.
     pub memory_used_bytes: u64,
-    /// Kept by driver and firmware.
+    /// The memory that driver and firmware reserve.
     pub memory_reserved_bytes: u64,
-    /// Not allocated.
+    /// The memory that is not allocated.
     pub memory_free_bytes: u64,
-    /// Draw, averaged over the last second.
+    /// The power draw, averaged over the last second.
     pub power_watts: f64,
-    /// Draw at this very moment.
+    /// The power draw at this moment.
     pub power_instant_watts: f64,
-    /// The limit in force.
+    /// The power limit in effect.
     pub power_limit_watts: f64,
-    /// The chip.
+    /// The temperature of the chip.
     pub temperature_celsius: f64,
-    /// The memory.
+    /// The temperature of the memory.
     pub memory_temperature_celsius: f64,
-    /// How much warmer the chip may get before its clocks are lowered; below 0 where it is too
-    /// warm.
+    /// The distance of the chip's temperature from the one at which clocks are reduced. It is
+    /// negative above that temperature.
     pub margin_celsius: f64,
-    /// How fast the fans turn, in percent of their full speed; all alike. It says nothing where
-    /// there is none.
+    /// The speed of all fans, in percent of the maximum. It is meaningless for boards without fans.
     pub fan_percent: u32,
-    /// Clock of the streaming multiprocessors and of the graphics engine.
+    /// The clock of the multiprocessors and the graphics engine.
     pub sm_mhz: u32,
-    /// Clock of the memory.
+    /// The clock of the memory.
     pub memory_mhz: u32,
-    /// Clock of the video engines.
+    /// The clock of the video engines.
     pub video_mhz: u32,
-    /// P-state, 0 to 15.
+    /// The P-state, 0 to 15.
     pub performance_state: u8,
-    /// What holds the clocks down.
+    /// The reasons for reduced clocks.
     pub throttle_reasons: Vec<ThrottleReason>,
-    /// Generation of the PCI Express link.
+    /// The generation of the PCIe link.
     pub pcie_generation: u32,
-    /// Lanes of the PCI Express link.
+    /// The number of lanes of the PCIe link.
     pub pcie_width: u32,
-    /// Used of the window through which the host reaches device memory.
+    /// The used part of the window through which the host accesses device memory.
     pub bar1_used_bytes: u64,
-    /// What its parts do.
+    /// The activity of the GPU's parts.
     pub counters: Counters,
-    /// Its MIG devices, in NVML's order; empty where MIG is off.
+    /// The MIG devices, in NVML's order. It is empty if MIG is off.
     pub mig: Vec<MigState>,
-    /// The processes that hold it, in the order of the scenario.
+    /// The processes that use the GPU, in the order of the scenario.
     pub processes: Vec<ProcessState>,
 }
 
-/// What the hardware of a GPU counts: shares of time, 0 to 100, and bytes per second.
+/// The hardware counters of a GPU: shares of time from 0 to 100, and bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Counters {
-    /// Multiprocessors with a warp.
+    /// The share of multiprocessors with a warp.
     pub sm_percent: f64,
-    /// Resident warps of those possible.
+    /// The share of possible warps that are resident.
     pub occupancy_percent: f64,
-    /// Tensor cores, on half precision.
+    /// The utilization of the tensor cores at half precision.
     pub tensor_percent: f64,
-    /// Single-precision units.
+    /// The utilization of the single-precision units.
     pub fp32_percent: f64,
-    /// Integer units.
+    /// The utilization of the integer units.
     pub integer_percent: f64,
-    /// Bandwidth of device memory.
+    /// The utilization of the memory bandwidth.
     pub dram_bandwidth_percent: f64,
-    /// PCIe, from the GPU.
+    /// The rate at which the GPU sends over PCIe.
     pub pcie_tx_bytes_per_second: f64,
-    /// PCIe, to the GPU.
+    /// The rate at which the GPU receives over PCIe.
     pub pcie_rx_bytes_per_second: f64,
-    /// All `NVLinks`, from the GPU.
+    /// The rate at which the GPU sends over all `NVLinks`.
     pub nvlink_tx_bytes_per_second: f64,
-    /// All `NVLinks`, to the GPU.
+    /// The rate at which the GPU receives over all `NVLinks`.
     pub nvlink_rx_bytes_per_second: f64,
 }
 
 impl GpuState {
-    /// The window through which the host reaches an H200's memory.
+    /// The size of the window through which the host accesses the memory of an H200.
     pub const BAR1_BYTES: u64 = 262_144 << 20;
 
-    /// A MIG device of it.
+    /// Returns a MIG device of the GPU.
     pub fn mig_device(&self, instance: MigInstance) -> Option<&MigState> {
         self.mig.iter().find(|device| device.instance == instance)
     }
 
-    /// Turns per minute of each fan.
+    /// Returns the speed of each fan in revolutions per minute.
     pub fn fan_rpm(&self) -> u32 {
         self.fan_percent * 34
     }
 }
 
 impl Counters {
-    /// What kernels make of it that wait for another GPU, as measured of a collective of NCCL's on
-    /// an H200: they hold some multiprocessors, and nothing moves.
+    /// Returns the counters while all kernels wait for another GPU. They were measured during an
+    /// NCCL collective on an H200: some multiprocessors are occupied, but no data moves.
     pub(super) fn of_waiting() -> Self {
         Self {
             sm_percent: 18.18,
@@ -120,8 +119,8 @@ impl Counters {
         }
     }
 
-    /// What a program that keeps the GPU busy for these shares of time makes of it: mostly matrix
-    /// products, fed through PCIe, with gradients that go round through NVLink.
+    /// Returns the counters of a program with this utilization. The program mostly computes matrix
+    /// products, with input over PCIe and gradients over NVLink.
     pub(super) fn of(gpu_percent: f64, memory_percent: f64) -> Self {
         Self {
             sm_percent: gpu_percent * 0.96,
@@ -141,38 +140,36 @@ impl Counters {
 /// A process on a simulated GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessState {
-    /// Its PID.
     pub pid: u32,
-    /// What it does there.
+    /// The kind of work on the GPU.
     pub kind: ProcessKind,
-    /// What it holds; `None` where the driver cannot tell.
+    /// The memory of the process, or `None` if the driver does not know it.
     pub memory_bytes: Option<u64>,
-    /// Share of time in which its kernels ran, 0 to 100.
+    /// The share of time during which its kernels ran, 0 to 100.
     pub sm_percent: u32,
-    /// Share of time in which it read or wrote device memory, 0 to 100.
+    /// The share of time during which it read or wrote device memory, 0 to 100.
     pub memory_percent: u32,
-    /// Video encoder, 0 to 100.
+    /// The utilization of the video encoder, 0 to 100.
     pub encoder_percent: u32,
-    /// Video decoder, 0 to 100.
+    /// The utilization of the video decoder, 0 to 100.
     pub decoder_percent: u32,
-    /// The video streams that the process encodes.
+    /// The video streams that the process is encoding.
     pub encoder_sessions: Arc<[EncoderSession]>,
-    /// The program's name, where the scenario has one.
+    /// The program's name, if the scenario has one.
     pub name: Option<Arc<str>>,
-    /// Its user's login name, where the scenario has one.
+    /// The user's login name, if the scenario has one.
     pub user: Option<Arc<str>>,
-    /// Its command line, where the scenario has one.
+    /// The command line, if the scenario has one.
     pub command: Option<Arc<str>>,
-    /// What it holds of the host's memory, where the scenario says so.
+    /// The usage of host memory, if the scenario has one.
     pub host_memory_bytes: Option<u64>,
     /// Whether a debugger is attached.
     pub traced: bool,
-    /// When it started, in seconds of the timeline; below 0 where it is older.
+    /// The start time in seconds of the timeline. It is negative if the process is older.
     pub started_s: f64,
-    /// Whether it computes through the Multi-Process Service.
+    /// Whether the process uses the Multi-Process Service (MPS).
     pub mps: bool,
-    /// The part of the GPU that it runs in.
+    /// The MIG device on which the process runs.
     pub mig: Option<MigInstance>,
-    /// What it belongs to.
     pub owner: Owner,
 }

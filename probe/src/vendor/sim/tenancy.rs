@@ -1,4 +1,4 @@
-//! The processes on a GPU, from its profile or from the scenario.
+//! The processes on a GPU, which come from its profile or from the scenario.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::{
     scenario::ProcessSettings,
 };
 
-/// Memory is read and written about so much as kernels run, where nothing says more.
+/// The default ratio of memory utilization to kernel utilization.
 const MEMORY_PER_SM: f64 = 0.4;
 
 impl Load {
-    /// Kernels that run for this share of the time and wait.
+    /// Returns the load of kernels that only wait, for this share of the time.
     pub(super) fn waiting(gpu_percent: f64) -> Self {
         Self {
             gpu_percent,
@@ -127,7 +127,7 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
     })
 }
 
-/// Shrinks or stretches what the processes hold until they hold `used_bytes` together.
+/// Scales the memory of the processes to a sum of `used_bytes`.
 pub(super) fn fit(processes: &mut [ProcessState], used_bytes: u64) {
     let held: u64 = processes
         .iter()
@@ -144,12 +144,12 @@ pub(super) fn fit(processes: &mut [ProcessState], used_bytes: u64) {
     }
 }
 
-/// Linux gives no PID from here on, so that an invented process is never mistaken for one that
-/// exists.
+/// The first PID of simulated processes. Linux assigns only lower PIDs, so that these cannot be
+/// confused with real processes.
 const FIRST_PID: u32 = 1 << 22;
 
-/// A PID that stays for a run of the program and belongs to no other program of the simulated
-/// machine.
+/// Returns a PID that stays the same during a run of the program, and that no other simulated
+/// program has.
 fn pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
     let slot = match tenant.program {
         Program::Notebook => 1,
@@ -158,7 +158,7 @@ fn pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
     FIRST_PID + gpu * 1_000 + slot * 500 + (noise.stream("pid").bits(tenant.run) % 500) as u32
 }
 
-/// Sensors show whole percents.
+/// Rounds to whole percents, as sensors do.
 pub(super) fn percent(share: f64) -> u32 {
     share.clamp(0.0, 100.0).round() as u32
 }

@@ -1,48 +1,49 @@
-//! Heat: temperature follows power with a lag.
+//! The temperatures, which follow the power with a lag.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How heat gets out of a part of the board.
+/// The cooling of a part of the board.
 #[derive(Debug)]
 pub(super) struct Path {
-    /// How much warmer than the air the part becomes, per watt of the board.
+    /// The rise above the air temperature for each watt that the board draws.
     celsius_per_watt: f64,
-    /// The time in which it comes 63 % nearer to where it is going, in seconds.
+    /// The time in seconds in which the temperature comes 63% closer to its final value.
     lag_s: f64,
 }
 
-/// The chip of an H200: 36 C at 125 W and 60 C at 693 W were measured.
+/// The cooling of an H200's chip, for which 36 °C at 125 W and 60 °C at 693 W were measured.
 pub(super) const CHIP: Path = Path {
     celsius_per_watt: 0.042,
     lag_s: 18.0,
 };
-/// Its memory: 34 C and 47 C.
+/// The cooling of an H200's memory, for which 34 °C and 47 °C were measured at the same powers.
 pub(super) const MEMORY: Path = Path {
     celsius_per_watt: 0.0235,
     lag_s: 30.0,
 };
 
-/// Power is taken as constant within such an interval.
+/// The length of the intervals in which power counts as constant.
 const STEP_S: f64 = 5.0;
-/// Intervals that are looked back on: after four lags nothing of the past is left.
+/// The number of past intervals that affect the temperature. After four lags, earlier power has no
+/// effect.
 const STEPS: i64 = 24;
 
-/// The mean power of intervals that were looked at, since every reading looks at the same ones
-/// again.
+/// The mean power of intervals, which is stored because consecutive readings need the same
+/// intervals.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Past(Arc<Mutex<Remembered>>);
 
-/// Each interval, by its number, has one place where it can be.
+/// The stored intervals with their numbers. Each number has a fixed slot.
 type Remembered = [Option<(i64, f64)>; REMEMBERED];
 
-/// Intervals that are remembered; more than are looked back on.
+/// The number of stored intervals. It is larger than the number that one reading needs.
 const REMEMBERED: usize = 32;
 
 impl Path {
-    /// The temperature at a time, from the air's and the power before.
+    /// Returns the temperature at a time, from the air temperature and the past power.
     ///
-    /// Each interval's power warms as a body with one time constant would; the intervals lie at
-    /// fixed times, so that two neighboring readings see the same past and the curve is smooth.
+    /// Each interval's power warms the part like a body with one time constant. The intervals are
+    /// at fixed times, so that consecutive readings use the same past and the curve is smooth.
     pub(super) fn celsius(
         &self,
         seconds: f64,
@@ -73,7 +74,7 @@ impl Path {
             felt_watts += share * mean_watts(step);
             end = begin;
         }
-        // What lies further back counts as it was at its end.
+        // Earlier power counts as if it had been that of the last interval.
         felt_watts += (-(seconds - end) / self.lag_s).exp() * mean_watts(newest - STEPS);
         inlet_celsius + self.celsius_per_watt * felt_watts
     }

@@ -1,4 +1,4 @@
-//! Where in its scenario a process is.
+//! The clock of a running scenario.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use crate::model::now_ms;
 
 use super::Scenario;
 
-/// The scenario's clock. It goes on evenly when the machine's clock is set.
+/// The clock of a scenario. Changes of the machine's clock do not affect it.
 #[derive(Debug, Clone)]
 pub struct Timeline {
     start_ms: u64,
@@ -15,8 +15,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Starts now, or where the scenario's `start_ms` says; a start that is still to come counts as
-    /// now.
+    /// Starts the timeline now, or at the scenario's `start_ms` if that is in the past.
     pub fn begin(scenario: &Scenario) -> Self {
         let now = now_ms();
         let start_ms = scenario.start_ms.unwrap_or(now).min(now);
@@ -27,17 +26,17 @@ impl Timeline {
         }
     }
 
-    /// Milliseconds since the start.
+    /// Returns the milliseconds since the start.
     pub fn elapsed_ms(&self) -> u64 {
         (self.elapsed_when_begun + self.begun.elapsed()).as_millis() as u64
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start.
     pub fn elapsed_s(&self) -> f64 {
         (self.elapsed_when_begun + self.begun.elapsed()).as_secs_f64()
     }
 
-    /// A time of the timeline as milliseconds since the Unix epoch.
+    /// Converts a time of the timeline to milliseconds since 1970.
     pub fn unix_ms(&self, seconds: f64) -> u64 {
         self.start_ms
             .saturating_add_signed((seconds * 1000.0).round() as i64)

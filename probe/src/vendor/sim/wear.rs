@@ -1,4 +1,4 @@
-//! What a simulated GPU has gone through: errors, and what was done about them.
+//! The past errors of a simulated GPU, and the repairs.
 
 use crate::model::{RecoveryAction, RemappedRows, RetiredPages, SpareRows};
 
@@ -7,37 +7,37 @@ use super::{
     scenario::{Curve, GpuSettings},
 };
 
-/// Banks of an H200's memory.
+/// The number of memory banks of an H200.
 const BANKS: u32 = 3_072;
 
-/// A GPU's errors and repairs until one moment.
+/// The errors and repairs of a GPU up to one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wear {
-    /// Memory errors since the driver was loaded.
+    /// The memory errors since the driver was loaded.
     pub ecc_volatile: EccErrors,
-    /// Memory errors in the board's life.
+    /// The memory errors since the board was made.
     pub ecc_aggregate: EccErrors,
-    /// Rows that were replaced; `None` on boards that retire pages.
+    /// The rows that were replaced, or `None` for boards that retire pages.
     pub remapped_rows: Option<RemappedRows>,
-    /// Pages that were retired; `None` on boards that remap rows.
+    /// The pages that were retired, or `None` for boards that remap rows.
     pub retired_pages: Option<RetiredPages>,
-    /// What the driver asks for.
+    /// The action that the driver recommends.
     pub recovery_action: RecoveryAction,
-    /// PCIe packets that were sent again.
+    /// The number of PCIe packets that were sent again.
     pub pcie_replays: u64,
 }
 
-/// Counts of memory errors.
+/// The numbers of memory errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EccErrors {
-    /// Corrected by the hardware.
+    /// The errors that the hardware corrected.
     pub corrected: u64,
-    /// Not corrected.
+    /// The errors that could not be corrected.
     pub uncorrected: u64,
 }
 
 impl EccErrors {
-    /// Those in the caches and registers of the chip; the others happened in device memory.
+    /// Returns the errors in caches and registers. The others are in device memory.
     #[must_use]
     pub fn sram(self) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl EccErrors {
         }
     }
 
-    /// Those in device memory.
+    /// Returns the errors in device memory.
     #[must_use]
     pub fn device_memory(self) -> Self {
         let sram = self.sram();
@@ -58,7 +58,8 @@ impl EccErrors {
 }
 
 impl Wear {
-    /// `left` is the share of each counter that is left, 1 unless it runs backwards.
+    /// Computes the errors and repairs. `left` is the factor for counters, which is 1 unless they
+    /// run backwards.
     pub(super) fn new(
         identity: &GpuIdentity,
         own: Option<&GpuSettings>,
@@ -74,7 +75,7 @@ impl Wear {
             uncorrected: counts(|own| own.ecc_uncorrected.as_ref()),
         };
         let remapped_rows = remapped(identity, own);
-        // Every row was replaced because of an error before the driver was loaded.
+        // Each replaced row had an error before the driver was loaded.
         let before = remapped_rows.map_or(EccErrors::default(), |rows| EccErrors {
             corrected: rows.correctable.into(),
             uncorrected: rows.uncorrectable.into(),

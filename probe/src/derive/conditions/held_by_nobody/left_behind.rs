@@ -1,49 +1,51 @@
-//! How much of the memory in use is nobody's while processes are listed.
+//! The part of the used memory that belongs to no process, while processes are listed.
 //!
-//! What they hold beyond what is listed for them is theirs: managed memory (`cudaMallocManaged`)
-//! counts as used and not as the process's, 4 GiB of it as 5.5 GiB used and 1.5 GiB listed on an
-//! H200. But what was listed for a process that has gone, and is still in use, is nobody's.
+//! Memory in use beyond the listed amounts belongs to the listed processes: managed memory
+//! (`cudaMallocManaged`) counts as used, but not as memory of the process. On an H200, 4 GiB of it
+//! are 5.5 GiB used and 1.5 GiB listed. However, memory that was listed for a process that has
+//! ended, and is still in use, belongs to no process.
 
 use std::collections::BTreeMap;
 
 use super::super::clock::Moment;
 use crate::model::{Absence, Process};
 
-/// A process has gone from the list before its memory is free.
+/// The time after which the memory of an ended process is no longer expected to become free.
+/// Processes leave the list before their memory is free.
 const SETTLED_AFTER_MS: u64 = 30_000;
 
 #[derive(Debug, Default)]
 pub(super) struct LeftBehind {
     last: Option<Last>,
-    /// What is nobody's.
+    /// Memory that belongs to no process.
     bytes: u64,
-    /// Whether that was in use when it was first looked at, so that nobody saw whose it was.
+    /// Whether the memory was already in use at the first sample, so that its owner was never seen.
     is_found: bool,
-    /// Of processes that have gone lately, and since when none more has.
+    /// Memory of recently ended processes, and the time of the latest end.
     recent: Option<(Moment, u64)>,
 }
 
-/// The sample before.
+/// The previous sample.
 #[derive(Debug)]
 struct Last {
-    /// Of the processes that run.
+    /// The memory of each running process, by PID.
     listed: BTreeMap<u32, u64>,
-    /// What is in use beyond that.
+    /// The memory in use that is not listed.
     rest_bytes: u64,
 }
 
-/// What a sample tells.
+/// The memory that belongs to no process, according to one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Nobodys {
     pub(super) bytes: u64,
-    /// Whether a process is listed that runs.
+    /// Whether a running process is listed.
     pub(super) beside_others: bool,
-    /// Whether it may be managed memory of those.
+    /// Whether the memory may be managed memory of running processes.
     pub(super) is_found: bool,
 }
 
 impl LeftBehind {
-    /// `None` where it cannot be told what whose processes hold.
+    /// Applies a sample. Returns `None` if the memory of a process is not known.
     pub(super) fn push(
         &mut self,
         used_bytes: u64,
@@ -53,7 +55,8 @@ impl LeftBehind {
         let (ended, running): (Vec<&Process>, Vec<&Process>) =
             processes.iter().partition(|process| has_ended(process));
         let listed = by_pid(&running);
-        // Clients of MPS hold what is listed for its server.
+        // MPS lists the memory of its clients under its server, so that the memory of each process
+        // is not known.
         let Some(listed) = listed.filter(|_| !running.iter().any(|process| process.mps)) else {
             *self = Self::default();
             return None;
@@ -95,7 +98,7 @@ impl LeftBehind {
             let before = self.recent.map_or(0, |(_, bytes)| bytes);
             self.recent = Some((now, before.saturating_add(gone_bytes)));
         }
-        // What gets free is of those that went last.
+        // Freed memory is assumed to be that of the processes that ended last.
         let freed_bytes = last.rest_bytes.saturating_sub(rest_bytes);
         self.recent = self
             .recent
@@ -110,12 +113,12 @@ impl LeftBehind {
     }
 }
 
-/// As far as `/proc` tells: see [`Absence::Ended`].
+/// Returns `true` if `/proc` shows that the process has ended, see [`Absence::Ended`].
 fn has_ended(process: &Process) -> bool {
     process.host_memory_bytes.absence() == Some(&Absence::Ended)
 }
 
-/// `None` where it is not told of each of them.
+/// Returns the memory of each process, or `None` if that of any process is not known.
 fn by_pid(processes: &[&Process]) -> Option<BTreeMap<u32, u64>> {
     let mut all = BTreeMap::new();
     for process in processes {
@@ -126,7 +129,7 @@ fn by_pid(processes: &[&Process]) -> Option<BTreeMap<u32, u64>> {
     Some(all)
 }
 
-/// The driver's numbers can be anything.
+/// Returns the sum without overflow, because the driver can report any number.
 fn total(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }

@@ -252,7 +252,7 @@ fn work_that_changes_steps_of_the_clock_and_short_dips_are_usual() {
             let dips = sample.at_ms / 1000 % 60 < 20;
             runs_at(if dips { 1410 } else { 1980 }, 450.0)(sample);
         });
-    // Another load is not known yet.
+    // The usual values at another load are not known yet.
     timeline.show(1_200, |sample| {
         runs_at(1500, 300.0)(sample);
         sample.activity = Reading::Now(examples::activity(40.0, 0.0));

@@ -1,13 +1,13 @@
-//! Whether two processes are parts of one job.
+//! Detection of processes that belong to the same job.
 //!
-//! A notebook's kernel and a batch job are one. A pod, a container or a shell can run programs that
-//! have nothing to do with each other: there, a launcher such as `torchrun` makes them one job, or
-//! that both run the same program.
+//! Processes of one notebook kernel or of one batch job belong together. A pod, a container or a
+//! shell can run unrelated programs: there, processes belong together if they have a common
+//! launcher, such as `torchrun`, or run the same program.
 
 use crate::model::{Ancestor, Job, JobKind, Owner, Process};
 
-/// Shells, managers of services and sessions, and what runs many commands: their children have
-/// nothing in common.
+/// Shells, managers of services and sessions, and programs that run many commands. Their children
+/// are unrelated.
 const START_ANYTHING: [&str; 4] = [
     "ash bash busybox csh dash fish ksh nu pwsh sh tcsh zsh",
     "atd catatonit conmon containerd containerd-shim cron crond docker-init dockerd dumb-init init runsv runsvdir \
@@ -16,10 +16,10 @@ const START_ANYTHING: [&str; 4] = [
     "make parallel raylet xargs",
 ];
 
-/// They have more behind their names.
+/// Prefixes of further programs whose children are unrelated.
 const START_ANYTHING_AS: [&str; 4] = ["gnome-", "jupyter", "konsole", "tmux"];
 
-/// A program of which these alone are known can be any.
+/// Interpreters. Two processes of an interpreter can run different programs.
 const INTERPRETERS: [&str; 6] = ["python", "julia", "node", "perl", "ruby", "java"];
 
 pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
@@ -45,7 +45,7 @@ pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
     else {
         return false;
     };
-    // Launchers wrap each process in a shell of its own.
+    // The ancestors are compared, because launchers wrap each process in its own shell.
     let shares_launcher =
         launchers(&owner.parents).any(|pid| launchers(&theirs.parents).any(|their| pid == their));
     let shares_parent = owner
@@ -58,7 +58,8 @@ pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
             && (kind.is_some() || shares_parent))
 }
 
-/// A service, as of a login or of a container engine, is more than a job.
+/// Returns the job of a process, except for services: those of a login or a container engine
+/// contain several jobs.
 fn job(owner: &Owner) -> Option<Job> {
     owner
         .job()
@@ -70,7 +71,8 @@ fn job(owner: &Owner) -> Option<Job> {
         })
 }
 
-/// Whether one has started the other, or a program that is no shell has started both.
+/// Returns `true` if one process started the other, or if a program that is not a shell started
+/// both.
 fn is_launched_by_the_same(one: &Process, owner: &Owner, other: &Process, theirs: &Owner) -> bool {
     let line = |process: &Process, owner: &Owner| {
         let near = owner
@@ -84,7 +86,7 @@ fn is_launched_by_the_same(one: &Process, owner: &Owner, other: &Process, theirs
     line(one, owner).iter().any(|pid| their_line.contains(pid))
 }
 
-/// With or without a version.
+/// Returns `true` for the name of an interpreter, with or without a version.
 fn is_interpreter(program: &str) -> bool {
     let is_version = |rest: &str| {
         rest.chars()

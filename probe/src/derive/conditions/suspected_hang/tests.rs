@@ -8,7 +8,7 @@ use crate::{
     vendor::sim::{Scenario, World},
 };
 
-/// As measured of a collective of NCCL's that waits for ever.
+/// Sets the readings of a collective of NCCL that waits forever, as measured on an H200.
 fn hangs(sample: &mut GpuSample) {
     waits_at(123.2)(sample);
 }
@@ -35,13 +35,13 @@ fn waits_at(watts: f64) -> impl Fn(&mut GpuSample) {
     }
 }
 
-/// The same without what only some boards tell.
+/// Sets the same readings without those that only some boards report.
 fn hangs_without_gpm(sample: &mut GpuSample) {
     hangs(sample);
     sample.activity = Reading::Absent(Absence::NotSupported);
     sample.nvlink.tx_bytes_per_second = Reading::Absent(Absence::NotSupported);
     sample.nvlink.rx_bytes_per_second = Reading::Absent(Absence::NotSupported);
-    // What measures it takes long, and is asked rarely.
+    // The activity is older than the sample, because reading it takes long and is done rarely.
     let at_ms = sample.at_ms - 4_000;
     sample.pcie.tx_bytes_per_second = Reading::Earlier { value: 1e5, at_ms };
     sample.pcie.rx_bytes_per_second = Reading::Earlier { value: 1e5, at_ms };
@@ -160,7 +160,7 @@ fn spinning_kernels_count_whatever_they_take_of_the_gpu() {
 
 #[test]
 fn where_the_idle_draw_of_the_board_is_known_it_counts_and_not_the_limit() {
-    // A board whose idle draw is a large part of its limit.
+    // The idle draw of this board is a large part of its limit.
     let small = |watts| {
         move |sample: &mut GpuSample| {
             waits_at(watts)(sample);
@@ -215,7 +215,7 @@ fn the_gpu_of_the_same_job_that_does_not_wait_is_named() {
     let said = "nothing moves. GPU 1 of the same job waits, too. GPU 2 (PID 99) of the same job does not wait: look there \
                 first.";
     assert!(condition.text.ends_with(said), "{}", condition.text);
-    // Most of the job is elsewhere: it is this one that differs.
+    // Most GPUs of the job differ, so that this GPU is the exception.
     timeline.others = (1..8)
         .map(|index| gpu(index, of_job(index, "77"), works))
         .collect();
@@ -288,7 +288,6 @@ fn a_gpu_that_waits_for_one_of_its_job_that_works_is_given_ten_minutes() {
     assert_eq!(timeline.take_events(), [event(601, "+suspected_hang")]);
 }
 
-/// One shell started two programs, or both are in one container.
 #[test]
 fn a_program_that_is_no_part_of_the_job_neither_delays_it_nor_is_named() {
     let program = |pid, name: &str, container: Option<&str>| {
@@ -439,7 +438,7 @@ fn a_divided_gpu_and_one_of_which_nothing_is_known_are_not_judged() {
     }
 }
 
-/// An hour of every profile of the simulation, read as the sampler reads it.
+/// Checks an hour of every profile of the simulation, read like by the sampler.
 #[test]
 fn of_all_simulated_work_only_what_hangs_is_said_to() {
     let text = ["training", "inference", "leak", "held", "idle", "hang"]

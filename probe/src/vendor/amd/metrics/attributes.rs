@@ -1,9 +1,9 @@
-//! `gpu_metrics` v1.9: a list of attributes, each with its type and unit.
+//! The format of `gpu_metrics` v1.9: a list of attributes, each with its type and unit.
 
 use std::collections::BTreeMap;
 
 use super::{Field, HEADER, Metrics, MetricsError, Values, Version};
-// The tables below have nearly all of them.
+// The tables below use almost all variants.
 #[allow(clippy::enum_glob_use)]
 use Field::*;
 
@@ -12,8 +12,8 @@ pub(super) const VERSION: Version = Version {
     content: 9,
 };
 
-/// The fields of a package, by the number of their attribute. Numbers above 48 differ between
-/// drivers. Those of 40 to 47 are of the partitions.
+/// The attribute numbers of a package's fields. Numbers 40 to 47 belong to partitions, and numbers
+/// above 48 differ between drivers.
 const FIELDS: [(u64, Field); 34] = [
     (0, HotspotTemperature),
     (1, MemoryTemperature),
@@ -51,7 +51,7 @@ const FIELDS: [(u64, Field); 34] = [
     (48, HbmTemperature),
 ];
 
-/// The attributes of partitions: number and field. One list has the values of all dies of the
+/// The attribute numbers of partition fields. Each attribute lists the values of all dies in the
 /// package.
 const PARTITION_FIELDS: [(u64, Field); 4] = [
     (40, DieActivity),
@@ -60,13 +60,13 @@ const PARTITION_FIELDS: [(u64, Field); 4] = [
     (43, DieActivitySum),
 ];
 
-/// The widths of an attribute's types, in bytes: `u8`, `s8`, `u16`, `s16` and so on.
+/// The size of each attribute type in bytes: `u8`, `s8`, `u16`, `s16` and so on.
 const WIDTHS: [usize; 8] = [1, 1, 2, 2, 4, 4, 8, 8];
 
-/// Decodes a whole table. Attributes with unknown numbers are skipped.
+/// Decodes a table. Attributes with unknown numbers are skipped.
 ///
 /// # Errors
-/// An attribute has an unknown type, or the list ends early.
+/// Returns an error if an attribute has an unknown type, or if the list ends early.
 pub(super) fn decode(table: &[u8]) -> Result<Metrics, MetricsError> {
     let mut rest = Rest(table.get(HEADER..).ok_or(MetricsError::Invalid)?);
     let count = rest.take(4)?;
@@ -103,7 +103,7 @@ pub(super) fn decode(table: &[u8]) -> Result<Metrics, MetricsError> {
     })
 }
 
-/// The rest of a table, which is still to be decoded.
+/// The part of a table that has not been decoded yet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {

@@ -1,65 +1,66 @@
-//! The layouts of `gpu_metrics` with a fixed place for each field.
+//! The layouts of `gpu_metrics` versions that have a fixed offset for each field.
 
-// The tables below have nearly all of them.
+// The tables below use almost all variants.
 #[allow(clippy::enum_glob_use)]
 use Field::*;
 
-/// A quantity in a table. Its comment gives the unit in which [`super::Metrics::get`] returns it.
+/// A field of the table. The comments state the units in which [`super::Metrics::get`] returns the
+/// values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::vendor::amd) enum Field {
     /// The temperature at the edge of the chip, in °C.
     EdgeTemperature,
-    /// The temperature of the hottest place of the chip, in °C.
+    /// The temperature of the hottest spot of the chip, in °C.
     HotspotTemperature,
     /// The temperature of the memory, in °C.
     MemoryTemperature,
-    /// °C, of the voltage regulator of the graphics engine.
+    /// The temperature of the graphics engine's voltage regulator, in °C.
     GfxRegulatorTemperature,
-    /// °C, of the voltage regulator of the system on chip.
+    /// The temperature of the SoC's voltage regulator, in °C.
     SocRegulatorTemperature,
-    /// °C, of the voltage regulator of the memory.
+    /// The temperature of the memory's voltage regulator, in °C.
     MemoryRegulatorTemperature,
-    /// °C, of each stack of high-bandwidth memory.
+    /// The temperature of each stack of high-bandwidth memory, in °C.
     HbmTemperature,
-    /// °C, of the graphics part of an APU.
+    /// The temperature of an APU's graphics part, in °C.
     GfxTemperature,
-    /// °C, of the remaining parts of an APU.
+    /// The temperature of an APU's other parts, in °C.
     SocTemperature,
-    /// The use of the graphics engine, in percent.
+    /// The utilization of the graphics engine, in percent.
     GfxActivity,
-    /// The use of the memory controllers, in percent.
+    /// The utilization of the memory controllers, in percent.
     MemoryActivity,
-    /// The use of the media engines, in percent.
+    /// The utilization of the media engines, in percent.
     MediaActivity,
-    /// The use of each video engine, in percent.
+    /// The utilization of each video engine, in percent.
     VcnActivity,
-    /// The use of each JPEG engine, in percent.
+    /// The utilization of each JPEG engine, in percent.
     JpegActivity,
     /// The power of the whole package, in watts.
     SocketPower,
-    /// Watts, of the graphics part of an APU.
+    /// The power of an APU's graphics part, in watts.
     GfxPower,
-    /// A counter; the energy of a unit depends on the product.
+    /// The energy counter. Its unit depends on the product.
     Energy,
-    /// Nanoseconds since the machine was started.
+    /// The time since the machine was started, in nanoseconds.
     SystemClock,
-    /// A counter of 10 ns.
+    /// The firmware's clock, in units of 10 ns.
     FirmwareClock,
-    /// A counter of the firmware's samples.
+    /// The number of samples that the firmware has taken.
     Samples,
-    /// Samples with the clock lowered by the PROCHOT signal.
+    /// The number of samples with a clock reduced by the PROCHOT signal.
     ProchotSamples,
-    /// Samples with the clock lowered for the package power.
+    /// The number of samples with a clock reduced because of the package's power.
     PowerSamples,
-    /// Samples with the clock lowered for the temperature of the package.
+    /// The number of samples with a clock reduced because of the package's temperature.
     SocketThermalSamples,
-    /// Samples with the clock lowered for the temperature of a voltage regulator.
+    /// The number of samples with a clock reduced because of a voltage regulator's temperature.
     RegulatorThermalSamples,
-    /// Samples with the clock lowered for the temperature of the memory.
+    /// The number of samples with a clock reduced because of the memory's temperature.
     MemoryThermalSamples,
     /// The average graphics clock, in MHz.
     AverageGfxClock,
-    /// The average clock of the system on chip, in MHz.
+    /// The average clock of the SoC, in MHz.
     AverageSocClock,
     /// The average memory clock, in MHz.
     AverageMemoryClock,
@@ -69,7 +70,7 @@ pub(in crate::vendor::amd) enum Field {
     AverageVideoClock,
     /// The graphics clock of each die, in MHz.
     GfxClock,
-    /// The clock of the system on chip on each die, in MHz.
+    /// The SoC clock of each die, in MHz.
     SocClock,
     /// The memory clock, in MHz.
     MemoryClock,
@@ -77,48 +78,48 @@ pub(in crate::vendor::amd) enum Field {
     FabricClock,
     /// The clock of each video engine, in MHz.
     VideoClock,
-    /// The causes of lower clocks, by bit, of older products.
+    /// The reasons for reduced clocks as bits. Their meaning depends on the product.
     ThrottleStatus,
-    /// The causes of lower clocks, by bit, with the same meaning for all products.
+    /// The reasons for reduced clocks as bits, with the same meaning for all products.
     IndependentThrottleStatus,
-    /// The speed of the fan, in turns per minute.
+    /// The fan speed in revolutions per minute.
     FanSpeed,
     /// The number of PCIe lanes.
     PcieWidth,
-    /// The speed of a PCIe lane, in GT/s.
+    /// The speed of a PCIe lane in GT/s.
     PcieSpeed,
-    /// Percent, summed over the firmware's samples.
+    /// The utilization of the graphics engine in percent, summed over the firmware's samples.
     GfxActivitySum,
-    /// Percent, summed over the firmware's samples.
+    /// The utilization of the memory controllers in percent, summed over the firmware's samples.
     MemoryActivitySum,
-    /// GB/s, summed over the firmware's samples.
+    /// The PCIe traffic in GB/s, summed over the firmware's samples.
     PcieBandwidthSum,
-    /// Bytes per second.
+    /// The current PCIe traffic, in bytes per second.
     PcieBandwidth,
     /// The number of PCIe packets that were sent again.
     PcieReplays,
-    /// Bytes per second.
+    /// The maximum memory bandwidth, in bytes per second.
     MaxMemoryBandwidth,
-    /// Lanes.
+    /// The number of lanes of an XGMI link.
     XgmiWidth,
-    /// Gb/s for each lane.
+    /// The speed of an XGMI lane in Gb/s.
     XgmiSpeed,
-    /// Bytes read over each link since the driver was loaded.
+    /// The bytes read over each link since the driver was loaded.
     XgmiRead,
-    /// Bytes written over each link since the driver was loaded.
+    /// The bytes written over each link since the driver was loaded.
     XgmiWritten,
-    /// 1 for each link that is up, 0 for one that is down.
+    /// The state of each link: 1 if it is up, 0 if it is down.
     XgmiLinkStatus,
     /// The number of partitions.
     Partitions,
-    /// Percent, of each die of a partition.
+    /// The utilization of each die in a partition, in percent.
     DieActivity,
-    /// Percent, summed over the firmware's samples, of each die of a partition.
+    /// The utilization of each die in a partition in percent, summed over the firmware's samples.
     DieActivitySum,
 }
 
 impl Field {
-    /// The unit of most tables in that of [`super::Metrics::get`].
+    /// Returns the factor from the unit in most tables to that of [`super::Metrics::get`].
     pub(super) fn scale(self) -> f64 {
         match self {
             PcieSpeed => 0.1,
@@ -129,19 +130,19 @@ impl Field {
     }
 }
 
-/// A field at its place.
+/// A field and its position in the table.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) field: Field,
     pub(super) offset: usize,
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub(super) width: usize,
     pub(super) count: usize,
-    /// The unit of this table in that of most tables.
+    /// The factor from this table's unit to that in most tables.
     pub(super) factor: f64,
 }
 
-/// The layout of tables of one version and size.
+/// The layout of tables with one version and size.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) format: u8,
@@ -151,7 +152,7 @@ pub(super) struct Layout {
     pub(super) partitions: Option<PartitionBlock>,
 }
 
-/// The block of values that is repeated for each partition.
+/// The block of values that the table repeats for each partition.
 #[derive(Debug)]
 pub(super) struct PartitionBlock {
     pub(super) offset: usize,
@@ -159,18 +160,18 @@ pub(super) struct PartitionBlock {
     pub(super) rows: &'static [Row],
 }
 
-/// Widths of elements, as the kernel names them.
+/// The sizes of elements in bytes, with the kernel's names.
 const U8: usize = 1;
 const U16: usize = 2;
 const U32: usize = 4;
 const U64: usize = 8;
 
-/// A hundredth of a degree or percent.
+/// The factor for hundredths of a degree or of a percent.
 const CENTI: f64 = 0.01;
-/// A thousandth of a watt.
+/// The factor for thousandths of a watt.
 const MILLI: f64 = 0.001;
 
-/// Rows: field, offset, width, number of elements, and the factor if it is not 1.
+/// Defines rows: field, offset, size, number of elements, and a factor if it is not 1.
 macro_rules! rows {
     ($($field:ident $offset:literal $width:ident $count:literal $(* $factor:ident)?;)+) => {
         &[$(Row {
@@ -183,7 +184,7 @@ macro_rules! rows {
     };
 }
 
-/// Clocks, which discrete GPUs have at the same places in all versions up to 1.3.
+/// The clocks, which have the same offsets in all versions for discrete GPUs up to 1.3.
 const CLOCKS_V1: &[Row] = rows! {
     AverageGfxClock 40 U16 1;
     AverageSocClock 42 U16 1;
@@ -238,7 +239,7 @@ const V1_2: &[Row] = rows! { FirmwareClock 96 U64 1; };
 
 const V1_3: &[Row] = rows! { IndependentThrottleStatus 112 U64 1; };
 
-/// The beginning of the tables of MI300 and later.
+/// The first fields in the tables of MI300 and later GPUs.
 const MI300: &[Row] = rows! {
     HotspotTemperature 4 U16 1;
     MemoryTemperature 6 U16 1;
@@ -353,7 +354,7 @@ const V1_7: &[Row] = rows! {
     Partitions 338 U16 1;
 };
 
-/// A partition's values up to version 1.7.
+/// The fields of a partition up to version 1.7.
 const PARTITION_V1_6: &[Row] = rows! {
     DieActivity 0 U32 8;
     JpegActivity 32 U16 32;
@@ -452,8 +453,8 @@ const fn partitioned(
     }
 }
 
-/// Every layout. A table of a known version with another size comes from a draft of the driver with
-/// other offsets, and is refused.
+/// All known layouts. A table with a known version but another size comes from a preliminary driver
+/// with different offsets, and is rejected.
 pub(super) static LAYOUTS: [Layout; 15] = [
     layout(1, 0, 80, &[V1_0, CLOCKS_V1]),
     layout(1, 1, 96, &[V1_1, CLOCKS_V1]),

@@ -1,7 +1,8 @@
-//! Decodes `gpu_metrics`, the binary table that the power management firmware of an AMD GPU fills.
+//! A decoder for `gpu_metrics`, the binary table that the power management firmware of an AMD GPU
+//! fills in.
 //!
-//! Source: `struct gpu_metrics_v*` in the kernel's `kgd_pp_interface.h`. A driver sets all bits of
-//! a field that the hardware lacks.
+//! Source: `struct gpu_metrics_v*` in the kernel's `kgd_pp_interface.h`. If the hardware lacks a
+//! field, the driver sets all of its bits.
 
 mod attributes;
 mod layout;
@@ -11,20 +12,20 @@ use std::collections::BTreeMap;
 pub(super) use layout::Field;
 use layout::{LAYOUTS, Layout, Row};
 
-/// The bytes of the header: `u16` size, `u8` format and `u8` content.
+/// The size of the header in bytes: `u16` size, `u8` format and `u8` content.
 const HEADER: usize = 4;
 
-/// The largest number of partitions of a GPU.
+/// The maximum number of partitions of a GPU.
 const MAX_PARTITIONS: usize = 8;
 
-/// The version of a table: its format and content.
+/// The version of a table, which consists of format and content revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) format: u8,
     pub(super) content: u8,
 }
 
-/// A decoded table.
+/// A decoded `gpu_metrics` table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Metrics {
     pub(super) version: Version,
@@ -33,7 +34,7 @@ pub(super) struct Metrics {
     partitions: Vec<BTreeMap<Field, Values>>,
 }
 
-/// The elements of a field, with what a unit of the raw numbers is worth.
+/// The raw elements of a field, and the factor to convert them.
 #[derive(Debug, Clone, PartialEq)]
 struct Values {
     raw: Vec<Option<u64>>,
@@ -43,25 +44,25 @@ struct Values {
 /// The reason why a table cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MetricsError {
-    /// The file is empty: the driver has no table for this GPU.
+    /// The file is empty, because the driver has no table for this GPU.
     #[error("the driver has no metrics for this GPU")]
     Empty,
-    /// The file ends before the table does.
+    /// The file is shorter than the table.
     #[error("gpu_metrics has {length} bytes of {size}")]
     Truncated { length: usize, size: usize },
-    /// The layout of the table is unknown.
+    /// The table has an unknown layout.
     #[error(
         "gpu_metrics v{}.{} with {size} bytes is unknown to this version of gpumon",
         version.format, version.content
     )]
     Unknown { version: Version, size: usize },
-    /// A list of attributes contradicts itself.
+    /// The list of attributes is inconsistent.
     #[error("gpu_metrics has an invalid list of attributes")]
     Invalid,
 }
 
 impl Metrics {
-    /// Returns `true` if the table is one of a GPU that is a part of the processor.
+    /// Returns `true` if the table belongs to a GPU that is integrated into the processor.
     pub(super) fn is_of_apu(&self) -> bool {
         matches!(self.version.format, 2 | 3)
     }
@@ -69,7 +70,7 @@ impl Metrics {
     /// Decodes the content of a `gpu_metrics` file. The file can be longer than its table.
     ///
     /// # Errors
-    /// The table is incomplete, or its layout is unknown.
+    /// Returns an error if the table is incomplete, or if its layout is unknown.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, MetricsError> {
         if bytes.is_empty() {
             return Err(MetricsError::Empty);
@@ -126,20 +127,20 @@ impl Metrics {
         }
     }
 
-    /// Returns the value of a field in the unit that [`Field`] documents; `None` if the GPU lacks
-    /// it. Of an array, this is the first element that is present.
+    /// Returns the value of a field in the unit that [`Field`] states, or `None` if the GPU lacks
+    /// the field. For an array, this is the first element that is present.
     pub(super) fn get(&self, field: Field) -> Option<f64> {
         self.all(field).into_iter().flatten().next()
     }
 
-    /// Returns the elements of a field; empty if the table lacks the field.
+    /// Returns all elements of a field, or none if the table lacks the field.
     pub(super) fn all(&self, field: Field) -> Vec<Option<f64>> {
         self.values
             .get(&field)
             .map_or(Vec::new(), Values::scale_all)
     }
 
-    /// Returns the raw number of a field, for counters.
+    /// Returns the raw number of a field, which is exact for counters.
     pub(super) fn get_raw(&self, field: Field) -> Option<u64> {
         self.values
             .get(&field)?
@@ -150,12 +151,12 @@ impl Metrics {
             .next()
     }
 
-    /// Returns the number of blocks of values of partitions.
+    /// Returns the number of partition blocks in the table.
     pub(super) fn partition_blocks(&self) -> usize {
         self.partitions.len()
     }
 
-    /// Returns the elements of a field of one partition.
+    /// Returns the elements of a field for one partition.
     pub(super) fn of_partition(&self, partition: usize, field: Field) -> Vec<Option<f64>> {
         let values = self.partitions.get(partition);
         values
@@ -165,12 +166,13 @@ impl Metrics {
 }
 
 impl Values {
-    // Counters of 64 bits are rounded to 53.
+    // 64-bit counters are rounded to 53 bits.
     #[allow(clippy::cast_precision_loss)]
     fn scale_all(&self) -> Vec<Option<f64>> {
         let scale = |raw: u64| {
             if self.scale < 1.0 {
-                // 3401 / 1000 is 3.401, and 3401 * 0.001 is a little more.
+                // Dividing is more precise than multiplying: 3401 / 1000 is 3.401, but 3401 * 0.001
+                // is slightly more.
                 raw as f64 / (1.0 / self.scale).round()
             } else {
                 raw as f64 * self.scale
@@ -181,7 +183,7 @@ impl Values {
 }
 
 impl Row {
-    /// Returns the elements of the field; `None` if none is present or the table is too short.
+    /// Returns the elements of the field, or `None` if none is present or the table is too short.
     fn read(&self, table: &[u8], start: usize) -> Option<Values> {
         let at = start.checked_add(self.offset)?;
         let length = self.width.checked_mul(self.count)?;
@@ -191,7 +193,7 @@ impl Row {
 }
 
 impl Values {
-    /// Decodes numbers of `width` bytes; `None` if none of them is present.
+    /// Decodes numbers of `width` bytes. Returns `None` if none of them is present.
     fn new(bytes: &[u8], width: usize, scale: f64) -> Option<Self> {
         let raw: Vec<_> = bytes.chunks_exact(width).map(decode_present).collect();
         raw.iter()
@@ -200,7 +202,7 @@ impl Values {
     }
 }
 
-/// Decodes a number of up to eight bytes; `None` if all bits are set.
+/// Decodes a number of up to eight bytes. Returns `None` if all bits are set.
 fn decode_present(bytes: &[u8]) -> Option<u64> {
     if bytes.iter().all(|byte| *byte == u8::MAX) {
         return None;

@@ -2,13 +2,13 @@ use std::{fs, path::PathBuf};
 
 use super::{Field::*, *};
 
-/// Recorded tables, which are not part of the repository.
+/// Returns a recorded table. The recordings are not part of the repository.
 fn read_recorded(name: &str) -> Option<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/dumps");
     fs::read(folder.join("gpu_metrics").join(name)).ok()
 }
 
-/// The kernel's name of each field in the recorded tables.
+/// The kernel's names of the fields in the recorded tables.
 const NAMES: [(Field, &str); 29] = [
     (EdgeTemperature, "temperature_edge"),
     (HotspotTemperature, "temperature_hotspot"),
@@ -63,7 +63,8 @@ fn recorded_tables_decode_to_known_values() {
     }
 }
 
-/// A table with every byte set to its own place, so that each offset gives another number.
+/// Returns a table in which every byte contains its own offset, so that each field has a different
+/// number.
 fn make_table(format: u8, content: u8, size: usize) -> Vec<u8> {
     let mut bytes: Vec<_> = (0..size).map(|place| (place % 251) as u8).collect();
     bytes[..2].copy_from_slice(&(size as u16).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Whole cards, from recorded files and from files of our own.
+//! Tests of whole cards, with recorded and with simulated files.
 
 use std::{collections::BTreeSet, path::Path, thread, time::Duration};
 
@@ -18,7 +18,7 @@ mod states;
 
 const ADDRESS: &str = "0000:03:00.0";
 
-/// Returns a Radeon that never sleeps.
+/// Returns a Radeon that is never suspended.
 fn awake_radeon() -> Card {
     products::make_radeon(ADDRESS).with(&[("power/control", "on")])
 }
@@ -87,8 +87,7 @@ fn active_card_has_identity_and_readings() {
     assert_eq!(pci_bus_id, Reading::Now("00000000:03:00.0".to_owned()));
 }
 
-/// The fields of each version of the table, encoded and decoded by tables that know nothing of each
-/// other.
+/// Fields are encoded and decoded with independent tables, for each version.
 #[test]
 fn encoded_tables_give_their_readings() {
     let bare = |metrics: Metrics| {

@@ -1,4 +1,4 @@
-//! Recorded cards and packages.
+//! Tests with recorded cards and packages.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// A card's own files, to compare readings with.
+/// The files of a card, with which readings are compared.
 struct Files(PathBuf);
 
-/// Some recorded files are filled up with zeros to a whole page.
+/// Removes the zeros with which some recorded files are padded to a whole page.
 fn trim_zeros(text: &str) -> &str {
     text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0')
 }
@@ -162,7 +162,7 @@ fn recorded_mi308x_packages_have_four_partitions() {
     if !write_recorded(&tree.sys(), "mi308x-cpx-32.txt") {
         return;
     }
-    // Only KFD's files of the eight packages are recorded.
+    // The recording has only the KFD files of the eight packages.
     let addresses = [
         "0000:0a", "0000:80", "0000:a4", "0000:c8", "0001:0b", "0001:81", "0001:a5", "0001:c9",
     ];
@@ -193,7 +193,7 @@ fn recorded_mi308x_packages_have_four_partitions() {
         let gibibytes = partitions
             .iter()
             .map(|own| own.memory.total_bytes.value().unwrap() >> 30);
-        // A quarter of 192 GiB, less the part that the driver keeps.
+        // The expected size is a quarter of 192 GiB, minus the memory that the driver reserves.
         assert!(
             gibibytes.clone().all(|size| (47..=48).contains(&size)),
             "{partitions:?}"

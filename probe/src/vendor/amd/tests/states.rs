@@ -1,4 +1,4 @@
-//! States of a card that outlive a reading: sleep, energy, fatal errors, division.
+//! Tests of state that is kept between readings: sleep, energy, fatal errors and partitions.
 
 use std::{fs, io::Write as _, path::Path, thread, time::Duration};
 
@@ -51,7 +51,7 @@ fn readings_after_sleep_between_samples_are_latched() {
     let mut device = machine.open();
     let use_of = |sample: &crate::model::GpuSample| sample.utilization.gpu_percent.clone();
     assert_eq!(use_of(&read(&mut *device).unwrap()), Reading::Now(37.0));
-    // Nobody has seen the card asleep.
+    // No reading has observed the card asleep.
     machine
         .files
         .write(&[("power/runtime_suspended_time", "900")]);
@@ -137,7 +137,7 @@ fn compute_process_of_others_on_apu_is_listed() {
     assert_eq!(process.sm_percent, Reading::NOT_SUPPORTED);
 }
 
-/// Adds a message of the driver to a file in place of the kernel's log.
+/// Appends a driver message to a file that replaces the kernel log.
 fn log(file: &Path, message: &str) {
     let mut log = fs::OpenOptions::new().append(true).open(file).unwrap();
     writeln!(log, "6,1,1,-;amdgpu {ADDRESS}: amdgpu: {message}").unwrap();
@@ -168,7 +168,7 @@ fn sensors_are_distrusted_until_reset() {
     assert_eq!(sample.memory.used_bytes, Reading::Now(1 << 30));
     assert!(sample.processes.value().is_some());
     read_details(&mut *device);
-    // The error is also found by a program that is started after it.
+    // A gpumon that starts after the error must also find it.
     let later = machine.source();
     later.error_logs(file);
     let sample = read(&mut *later.open(0).unwrap()).unwrap();

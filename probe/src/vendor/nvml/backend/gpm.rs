@@ -1,4 +1,4 @@
-//! What the hardware counted between two calls.
+//! Calls of GPU Performance Monitoring (GPM).
 
 use std::{
     collections::HashMap,
@@ -14,33 +14,33 @@ use super::{
 };
 use crate::vendor::nvml::query::{Code, Subject};
 
-/// All threads of the process take this turn.
+/// The lock for GPM, shared by all threads of the process.
 static TURN: Turn = Turn::new();
 
-/// 64 GPUs take 130 ms one after another.
+/// The maximum time to wait for the lock. 64 GPUs one after another take 130 ms.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// NVML refuses two samples that are closer together.
+/// The minimum time between two samples. NVML refuses samples that are closer together.
 const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
 
-/// The last sample of a GPU and of each of its GPU instances, and when it was taken.
+/// The last sample of a GPU and of each of its GPU instances, with the times when they were taken.
 #[derive(Default)]
 pub(super) struct Counted {
     before: Mutex<HashMap<Option<u32>, (Instant, raw::Sample)>>,
 }
 
-/// What came of asking for metrics.
+/// The result of a request for metrics.
 pub(in crate::vendor) enum Activity {
-    /// Each metric, or why it is not to be had.
+    /// The value of each metric, or the error code.
     Counted(Vec<Result<f64, Code>>),
-    /// There is no earlier sample to compare with, or it is too short a while ago.
+    /// There is no earlier sample, or it was taken too recently.
     NotYet,
-    /// Another thread did not come out of GPM in time.
+    /// Another thread did not leave GPM in time.
     Busy,
 }
 
-/// The metrics since the last time. Where that is too short a while ago, the sample of then stays,
-/// so that the next time is not.
+/// Returns the metrics since the last call. If that call was too recent, its sample is kept, so
+/// that the next call can succeed.
 pub(super) fn metrics(
     answers: &NvmlBackend,
     subject: Subject,
@@ -55,7 +55,7 @@ pub(super) fn metrics(
         Some(library.get_one(&f::nvmlDeviceGetGpuInstanceId, device, &[])?)
     };
     let mut before = lock(&gpu.counted.before);
-    // Another thread may not come out of GPM.
+    // Another thread may hang in GPM.
     let Some(_turn) = TURN.take(PATIENCE) else {
         return Ok(Activity::Busy);
     };
@@ -73,9 +73,9 @@ pub(super) fn metrics(
 }
 
 impl Drop for Counted {
-    /// Freeing a sample is a call, too.
+    /// Frees the samples, which are calls of GPM too.
     fn drop(&mut self) {
-        // Another thread may not come out of GPM.
+        // Another thread may hang in GPM, so that the lock is not waited for indefinitely.
         let _turn = TURN.take(PATIENCE);
         lock(&self.before).clear();
     }

@@ -1,5 +1,5 @@
-//! One GPU as a process knows it: its handle, those of its MIG devices, and what it said that
-//! cannot change.
+//! A process's data about one GPU: its handle, the handles of its MIG devices, and constant
+//! answers.
 
 use std::{
     collections::HashMap,
@@ -9,16 +9,16 @@ use std::{
 use super::{gpm::Counted, raw};
 use crate::vendor::nvml::query::{Answer, Code, Query};
 
-/// What an answer is about within a GPU: the MIG device, or the whole of it.
+/// The MIG device, or `None` for the whole GPU, and the query of an answer.
 type Key = (Option<u32>, Query);
 
-/// A GPU, opened when it is first queried.
+/// A GPU, which is opened by the first query.
 pub(super) struct Gpu {
     index: u32,
-    /// By the index of the MIG device; `None` is the GPU.
+    /// The handles by the index of the MIG device. `None` is the whole GPU.
     handles: Mutex<HashMap<Option<u32>, Result<raw::Device, Code>>>,
     remembered: Mutex<HashMap<Key, Answer>>,
-    /// The place of the newest function that the driver has, if it is not the first.
+    /// The position of the newest function that the driver has, if it is not the first.
     only_older: Mutex<HashMap<Key, usize>>,
     pub(super) counted: Counted,
 }
@@ -34,8 +34,8 @@ impl Gpu {
         }
     }
 
-    /// The handle of the GPU or of a MIG device of it. Threads that ask for the same GPU wait for
-    /// the one that opens it.
+    /// Returns the handle of the GPU or of one of its MIG devices. If another thread is opening the
+    /// same GPU, this waits for that thread.
     pub(super) fn device(
         &self,
         library: &raw::Library,
@@ -53,8 +53,8 @@ impl Gpu {
         }
     }
 
-    /// The answer of the last time, or of this one. What failed is queried again, unless it is not
-    /// supported.
+    /// Returns the remembered answer, or asks and remembers. Errors are not remembered, except that
+    /// a query is unsupported.
     pub(super) fn remember(&self, key: Key, ask: impl FnOnce() -> Answer) -> Answer {
         if let Some(known) = lock(&self.remembered).get(&key) {
             return known.clone();
@@ -69,8 +69,8 @@ impl Gpu {
         answer
     }
 
-    /// Returns the answer of the first of these functions, the newest first, that the driver has in
-    /// this version. The others are not asked again.
+    /// Calls these functions, the newest first, until one exists in the driver's version, and
+    /// returns its answer. Later calls skip the missing functions.
     pub(super) fn ask_newest(&self, key: Key, functions: &[&dyn Fn() -> Answer]) -> Answer {
         let first = lock(&self.only_older).get(&key).copied().unwrap_or(0);
         let mut answer = Err(Code::FUNCTION_NOT_FOUND);
@@ -89,7 +89,7 @@ impl Gpu {
         answer
     }
 
-    /// Forgets the handles of MIG devices, and what they said.
+    /// Forgets the handles and answers of MIG devices.
     pub(super) fn forget_mig_devices(&self) {
         lock(&self.handles).retain(|mig, _| mig.is_none());
         lock(&self.remembered).retain(|(mig, _), _| mig.is_none());
@@ -99,8 +99,8 @@ impl Gpu {
         lock(&self.remembered).clear();
     }
 
-    /// Forgets all handles, and what MIG devices said. A GPU that is being opened, which may hang,
-    /// has none.
+    /// Forgets all handles, and the answers of MIG devices. The handles are left alone while the
+    /// GPU is being opened, because that may hang.
     pub(super) fn forget(&self) {
         if let Ok(mut handles) = self.handles.try_lock() {
             handles.clear();

@@ -1,8 +1,8 @@
-//! NVML as it answers queries: one query, one call, nothing that was not asked for.
+//! Answers to queries from NVML. Each query is one call, and nothing else is called.
 //!
-//! The library is opened and initialized once and never closed. A GPU is opened, which takes 6 ms,
-//! by the first thread that asks about it, while others open other GPUs. What can never change
-//! about a GPU is remembered.
+//! The library is loaded and initialized once, and never closed. The first thread that asks about a
+//! GPU opens it, which takes 6 ms. Other threads can open other GPUs meanwhile. Answers that can
+//! never change are remembered.
 
 mod gpm;
 mod gpu;
@@ -35,7 +35,7 @@ use crate::{
     vendor::{MachineMemory, Reporter, Roots, SourceError},
 };
 
-/// The driver that a source of GPUs asks: NVML, or a simulation in its place.
+/// A driver that answers queries: NVML or a simulation.
 pub(in crate::vendor) trait Backend: Send + Sync {
     /// Returns `true` if the answers are simulated.
     fn is_simulated(&self) -> bool;
@@ -53,55 +53,56 @@ pub(in crate::vendor) trait Backend: Send + Sync {
             .unwrap_or(Err(Code::UNKNOWN))
     }
 
-    /// Opens a GPU, again if it was open. That takes NVML 6 ms if no other program has opened it.
+    /// Opens a GPU, even if it is open already. With NVML, this takes 6 ms unless another program
+    /// has the GPU open.
     ///
     /// # Errors
-    /// The `nvmlReturn_t` of the call.
+    /// Returns the `nvmlReturn_t` of the call.
     fn open_gpu(&self, index: u32) -> Result<(), Code>;
 
-    /// Reads the metrics that GPM counted since the last call, each with its own outcome.
+    /// Returns GPM's metrics since the last call, each with its own result.
     ///
     /// # Errors
-    /// The `nvmlReturn_t` of the call.
+    /// Returns the `nvmlReturn_t` of the call.
     fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<Activity, Code>;
 
-    /// Returns `true` if asking costs nothing.
+    /// Returns `true` if queries are answered from memory.
     fn is_quick(&self) -> bool {
         false
     }
 
-    /// Waits for events; `None` if there are none.
+    /// Returns a reporter of events, or `None` if there are no events.
     fn reporter(&self) -> Option<Box<dyn Reporter>>;
 
-    /// Explains why there is no source, if the GPUs cannot be counted.
+    /// Explains an error of counting the GPUs.
     fn count_error(&self, code: Code) -> SourceError {
         source_error(code.0)
     }
 
-    /// Returns `true` if the system has switched this GPU off to save power.
+    /// Returns `true` if the system has powered this GPU down.
     fn is_asleep(&self, _index: u32, _sys_root: &Path) -> bool {
         false
     }
 
-    /// Looks up the MIG devices again at the next query about one.
+    /// Forgets the MIG devices of a GPU, so that the next query looks them up again.
     fn forget_mig_devices(&self, _index: u32) {}
 
-    /// Returns the folder of the system's own files about devices.
+    /// Returns the path of `/sys`, which is a different one in tests.
     fn sys_root(&self) -> &Path {
         Path::new("/sys")
     }
 
-    /// Reads the memory of the machine that the GPU is part of; `None` if it cannot be read.
+    /// Reads the memory of the GPU's machine. Returns `None` if it cannot be read.
     fn machine_memory(&self, index: u32) -> Option<MachineMemory>;
 
-    /// Fills in the readings of processes that the system has for processes that exist.
+    /// Fills in readings of simulated processes that the system provides for real ones.
     fn describe(&self, _index: u32, _processes: &mut [Process]) {}
 }
 
-/// The driver, ready to be asked by any thread.
+/// NVIDIA's driver, which any thread can query.
 pub struct NvmlBackend {
     library: &'static raw::Library,
-    /// The name of the library, for messages.
+    /// The file name of the library, for messages.
     name: String,
     gpus: Vec<Gpu>,
     sys_root: PathBuf,
@@ -109,12 +110,13 @@ pub struct NvmlBackend {
 }
 
 impl NvmlBackend {
-    /// Loads the library from `path`, or from where the loader finds `libnvidia-ml.so.1`, and
+    /// Loads the library from `path`, or else the `libnvidia-ml.so.1` that the loader finds, and
     /// initializes it.
     ///
     /// # Errors
-    /// [`SourceError`] tells a missing library, a missing driver and a mismatch of the two apart.
-    /// No GPU at all is no error here: [`SystemQuery::DeviceCount`] says so.
+    /// Returns a [`SourceError`] that distinguishes a missing library, a missing driver and
+    /// different versions of the two. A machine without GPUs is no error:
+    /// [`SystemQuery::DeviceCount`] then answers 0.
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
         let path = path.unwrap_or_else(|| LIBRARY.into());
         let name = path.to_string_lossy().into_owned();
@@ -139,7 +141,7 @@ impl NvmlBackend {
         })
     }
 
-    /// Reads the system's own files below these roots.
+    /// Sets the locations of the system's files.
     #[must_use]
     pub fn with_roots(self, roots: &Roots) -> Self {
         Self {
@@ -149,16 +151,17 @@ impl NvmlBackend {
         }
     }
 
-    /// To be called between two rounds of a loop: GPUs are looked for anew, since one that was lost
-    /// may be back and another MIG device may stand at the same place. What a GPU can never change
-    /// stays remembered, as does GPM's last sample.
+    /// Forgets all handles, so that GPUs are looked up again: a lost GPU may be back, and a MIG
+    /// device may have been replaced by another with the same index. Constant answers about GPUs
+    /// and GPM's last samples are kept. Programs that repeat their queries call this between two
+    /// rounds.
     pub fn forget(&self) {
         for gpu in &self.gpus {
             gpu.forget();
         }
     }
 
-    /// Forgets what was answered and cannot change, so that the next query about it is a call.
+    /// Forgets the constant answers, so that the next queries call the driver again.
     pub fn forget_answers(&self) {
         self.gpus.iter().for_each(Gpu::forget_answers);
     }
@@ -194,7 +197,7 @@ impl QueryBackend for NvmlBackend {
         }
     }
 
-    /// Fields are one call.
+    /// Answers several queries. All fields are read in one call.
     fn each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
         let field = |query: &Query| match *query {
             Query::Field(id, scope) => Some(raw::Field { id, scope }),

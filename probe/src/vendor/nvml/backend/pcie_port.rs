@@ -1,4 +1,5 @@
-//! What the port above a GPU can do, which the kernel tells and NVML does not.
+//! The capabilities of the PCIe port above a GPU. They are read from the kernel, because NVML does
+//! not report them.
 
 use std::path::Path;
 
@@ -11,10 +12,11 @@ use crate::{
     },
 };
 
-/// The highest generation of PCI Express of the device above the one with this bus id; `sys_root`
-/// is `/sys` but in tests. A root of the bus is no device, as in virtual machines.
+/// Returns the highest PCIe generation of the port above the device with this bus ID. `sys_root` is
+/// `/sys` except in tests. Returns [`Code::NOT_SUPPORTED`] if there is no device above, as in
+/// virtual machines.
 pub(in crate::vendor::nvml) fn max_generation(sys_root: &Path, bus_id: &str) -> Answer {
-    // The entry is a link to the device's place in the tree.
+    // The entry is a link to the device's folder in the device tree.
     let place = sysfs_device(sys_root, bus_id)
         .canonicalize()
         .map_err(|_| Code::NOT_SUPPORTED)?;

@@ -1,4 +1,4 @@
-//! The calls by which the library answers each query.
+//! The NVML calls that answer each query.
 
 use nvml_wrapper_sys::bindings as sys;
 
@@ -8,17 +8,18 @@ use super::{
 };
 use crate::vendor::nvml::query::{Answer, Code, Query as Q, Subject, SystemQuery, Value};
 
-/// No GPU has places for more MIG devices. NVML has handles for 7.
+/// The maximum number of MIG devices. No GPU has more, and NVML has handles for 7.
 const MOST_MIG_DEVICES: u32 = 64;
 
-/// The first six of `nvmlPerfPolicyType_t` have a field each, one after the other.
+/// The number of `nvmlPerfPolicyType_t` values that have their own field. The IDs of these fields
+/// are consecutive.
 const POLICIES: u32 = 6;
 
-/// `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
+/// The value of `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
 const CUSTOMER_BOOST_MAX: u32 = 3;
 
-/// Matches a query with the rows of its table. The macro `$row` answers one from the names of its
-/// functions, or else the name of its method, and its arguments.
+/// Matches a query with the rows of its table. For the matching row, calls the macro `$row` with
+/// the names of the row's functions, or else the name of its method, and with the arguments.
 macro_rules! answer_by_row {
     (
         $query:ident $row:ident $enum:ident
@@ -63,7 +64,7 @@ fn list_indices(library: &raw::Library, devices: &[Device]) -> Answer {
     Ok(numbers(indices))
 }
 
-/// An open GPU or MIG device that is asked.
+/// An open GPU or MIG device that is queried.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) backend: &'a NvmlBackend,
@@ -100,8 +101,7 @@ impl<'a> Target<'a> {
         Ok(filled.into_value())
     }
 
-    /// Asks the first of several functions that the driver has, see
-    /// [`Gpu::ask_newest`](super::gpu::Gpu::ask_newest).
+    /// Calls the newest of these functions that the driver has.
     fn ask_newest(self, query: Q, functions: &[&dyn Fn() -> Answer]) -> Answer {
         self.backend
             .gpu(self.subject.gpu)?
@@ -121,7 +121,7 @@ impl<'a> Target<'a> {
         Ok(Value::Text(text(&info.busId)))
     }
 
-    /// No library exports a function for it.
+    /// Returns an error, because no library exports a function for this query.
     #[expect(clippy::unused_self, reason = "it is called as the other methods are")]
     fn gpu_part_number(self) -> Answer {
         Err(Code::FUNCTION_NOT_FOUND)
@@ -153,7 +153,8 @@ impl<'a> Target<'a> {
         self.ask(&f::nvmlDeviceGetClock, &[kind, CUSTOMER_BOOST_MAX])
     }
 
-    /// From a field, which the driver answers from a memory of at most 100 ms.
+    /// Reads the time from a field, which the driver answers from a cache that is at most 100 ms
+    /// old. Drivers without the field have a function instead.
     fn violation_status(self, policy: u32) -> Answer {
         self.ask_newest(
             Q::ViolationStatus(policy),
@@ -173,7 +174,7 @@ impl<'a> Target<'a> {
         };
         match self.library().fields(self.device, &[field])?.pop() {
             Some(Ok((at_us, Number::Whole(ns)))) => Ok(Value::Numbers(vec![at_us.into(), ns])),
-            // A driver answers so about a field that it does not know.
+            // Drivers return this code for fields that they do not know.
             Some(Err(Code::NOT_SUPPORTED)) => Err(Code::FUNCTION_NOT_FOUND),
             Some(Err(code)) => Err(code),
             _ => Err(Code::UNKNOWN),
@@ -185,7 +186,7 @@ impl<'a> Target<'a> {
         answers.pop().unwrap_or(Err(Code::UNKNOWN))
     }
 
-    /// Several fields by one call, in their order.
+    /// Reads several fields in one call, and returns the values in their order.
     pub(super) fn fields(self, fields: &[raw::Field]) -> Vec<Answer> {
         let value = |number| match number {
             Number::Whole(whole) => Value::Numbers(vec![whole]),
@@ -200,8 +201,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What the driver keeps of this `nvmlSamplingType_t` from after this time on (us since the
-    /// epoch).
+    /// Returns the driver's samples of this `nvmlSamplingType_t` after `since_us`, in microseconds
+    /// since 1970.
     fn list_samples(self, kind: u32, since_us: u64) -> Answer {
         let samples = self.library().samples(self.device, kind, since_us)?;
         let whole: Option<Vec<[i128; 2]>> = samples
@@ -269,7 +270,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Where MIG is off, no place has one: that is a list, too.
+    /// Returns the indices of the existing MIG devices. The list is empty if MIG is off.
     fn mig_devices(self) -> Answer {
         let function = &f::nvmlDeviceGetMaxMigDeviceCount;
         let most: u32 = self.library().get_one(function, self.device, &[])?;
@@ -282,7 +283,7 @@ impl<'a> Target<'a> {
                 Err(code) => failure = Some(code),
             }
         }
-        // A device that this user may not see does not hide the others.
+        // A device that this user may not access does not hide the others.
         failure
             .filter(|_| there.is_empty())
             .map_or(Ok(Value::Numbers(there)), Err)

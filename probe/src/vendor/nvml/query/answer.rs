@@ -1,24 +1,23 @@
-//! What an NVML call gave.
+//! The answers of NVML calls.
 
 use serde::{Deserialize, Serialize};
 
-/// What the call gave, or its return code.
+/// The value that a call returned, or its return code.
 pub type Answer = Result<Value, Code>;
 
-/// What a call gave, in NVML's units. Which query gives which form, and which number stands where,
-/// is said at the query.
+/// The value that a call returned, in NVML's units. The documentation of each query states its type
+/// and the order of its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// Integers, each in its full range: the call's results in their order, or a list.
+    /// Integers of any type: the results of the call in order, or a list.
     Numbers(Vec<i128>),
-    /// Measured quantities.
+    /// Floating-point numbers.
     Reals(Vec<f64>),
-    /// Text.
     Text(String),
 }
 
-/// An `nvmlReturn_t` other than 0.
+/// An `nvmlReturn_t` other than `NVML_SUCCESS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Code(pub u32);
@@ -41,32 +40,33 @@ impl Code {
         DRIVER_NOT_LOADED = 9;
         TIMEOUT = 10;
         IRQ_ISSUE = 11;
-        // The library is older than the query.
+        // The library is older than the query's function.
         FUNCTION_NOT_FOUND = 13;
         CORRUPTED_INFOROM = 14;
         GPU_IS_LOST = 15;
         RESET_REQUIRED = 16;
-        // The device cgroup blocks the GPU.
+        // The container's device cgroup blocks the GPU.
         OPERATING_SYSTEM = 17;
         NO_DATA = 21;
-        // The driver knows another version of the structure.
+        // The driver expects another version of the structure.
         ARGUMENT_VERSION_MISMATCH = 25;
         DEPRECATED = 26;
         NOT_READY = 27;
         UNKNOWN = 999;
     }
 
-    /// `NVML_ERROR_LIB_RM_VERSION_MISMATCH`: library and kernel module are of different versions.
+    /// The library and the kernel module have different versions
+    /// (`NVML_ERROR_LIB_RM_VERSION_MISMATCH`).
     pub const VERSION_MISMATCH: Self = Self(18);
 }
 
 impl Value {
-    /// One number.
+    /// Creates a value of one number.
     pub fn number(number: impl Into<i128>) -> Self {
         Self::Numbers(vec![number.into()])
     }
 
-    /// The numbers; none where it is of another form.
+    /// Returns the numbers, or an empty slice if the value has another type.
     pub fn numbers(&self) -> &[i128] {
         if let Self::Numbers(numbers) = self {
             numbers
@@ -75,12 +75,12 @@ impl Value {
         }
     }
 
-    /// The number at a place; `None` where there is none.
+    /// Returns the number at a position, or `None` if there is none.
     pub fn at(&self, place: usize) -> Option<i128> {
         self.numbers().get(place).copied()
     }
 
-    /// The first quantity, an integer or not; `None` where there is none.
+    /// Returns the first number, converted to a floating-point number, or `None` if there is none.
     pub fn real(&self) -> Option<f64> {
         match self {
             Self::Reals(reals) => reals.first().copied(),
@@ -88,7 +88,7 @@ impl Value {
         }
     }
 
-    /// The text; `None` where it is of another form.
+    /// Returns the text, or `None` if the value has another type.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self {
             Some(text)

@@ -1,41 +1,40 @@
-//! What the driver answered last.
+//! A cache of the driver's latest answers.
 
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Query};
 
-/// The last answers about a GPU and its MIG devices, each with its time.
+/// The latest answers about a GPU and its MIG devices, each with its time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<Row>", into = "Vec<Row>")]
 pub struct CachedAnswers {
     answers: HashMap<(Option<u32>, Query), Cached>,
 }
 
-/// MIG device's index, query, time, answer.
+/// The index of a MIG device, the query, the time in milliseconds since 1970, and the answer.
 type Row = (Option<u32>, Query, u64, Answer);
 
-/// One of them.
+/// A cached answer with its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cached {
-    /// When the call was made.
+    /// The time of the call, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What it gave.
     pub answer: Answer,
 }
 
 impl CachedAnswers {
-    /// Keeps an answer about the GPU, or about the MIG device of this index.
+    /// Stores an answer about the GPU, or about the MIG device with this index.
     pub fn keep(&mut self, mig: Option<u32>, query: Query, at_ms: u64, answer: Answer) {
         self.answers.insert((mig, query), Cached { at_ms, answer });
     }
 
-    /// The last answer; `None` where the query has not been asked.
+    /// Returns the latest answer, or `None` if the query was not asked.
     pub fn get(&self, mig: Option<u32>, query: Query) -> Option<&Cached> {
         self.answers.get(&(mig, query))
     }
 
-    /// When the newest was given; 0 where there is none.
+    /// Returns the time of the latest answer, or 0 if there is none.
     pub fn newest_ms(&self) -> u64 {
         self.answers
             .values()
@@ -44,7 +43,7 @@ impl CachedAnswers {
             .unwrap_or(0)
     }
 
-    /// What has been asked about the GPU.
+    /// Returns all queries that were asked about the whole GPU.
     pub fn queries(&self) -> impl Iterator<Item = Query> {
         self.answers
             .keys()
@@ -52,12 +51,12 @@ impl CachedAnswers {
             .map(|(_, query)| *query)
     }
 
-    /// Forgets the answers to these queries about the GPU.
+    /// Removes the answers to these queries.
     pub fn forget(&mut self, is_one: impl Fn(Query) -> bool) {
         self.answers.retain(|(_, query), _| !is_one(*query));
     }
 
-    /// Forgets what was said about MIG devices: others may stand at their places.
+    /// Removes the answers about MIG devices, because other devices may have their indices now.
     pub fn forget_mig_devices(&mut self) {
         self.answers.retain(|(mig, _), _| mig.is_none());
     }

@@ -1,10 +1,10 @@
-//! The driver's own vocabulary: one query is one NVML call, its answer what the call gave, in
+//! The driver's native queries. Each query is one NVML call, and its answer is the call's result in
 //! NVML's units.
 //!
-//! The model beside it is made for watching: it joins calls, changes units and gives reasons. A
-//! program that has to say word for word what `nvidia-smi` says needs what the driver said, and no
-//! call more than it shows. [`QueryBackend`] is who answers: NVML itself, or what a running server
-//! has read.
+//! The model in `crate::model` is made for monitoring: it combines calls, converts units and gives
+//! reasons for absent values. `gpumon smi`, however, needs the driver's exact values, and should
+//! make no unnecessary calls. A [`QueryBackend`] answers these queries: NVML itself, or the records
+//! of a running server.
 
 mod answer;
 mod cached;
@@ -15,7 +15,8 @@ pub use cached::{Cached, CachedAnswers};
 
 use serde::{Deserialize, Serialize};
 
-/// Defines the queries of a table, each with the names of its functions in its documentation.
+/// Defines the enum of all queries in a table. The documentation of each query includes the names
+/// of its functions.
 macro_rules! define {
     (
         $(#[$meta:meta])* $enum:ident:
@@ -62,17 +63,17 @@ macro_rules! define_system_query {
 crate::nvml_queries! { define_query }
 crate::nvml_system_queries! { define_system_query }
 
-/// What a query is about.
+/// The GPU or MIG device of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Subject {
-    /// The GPU, by NVML's index.
+    /// NVML's index of the GPU.
     pub gpu: u32,
-    /// Its MIG device, by NVML's index within the GPU; `None` for the whole GPU.
+    /// NVML's index of the MIG device within the GPU, or `None` for the whole GPU.
     pub mig: Option<u32>,
 }
 
 impl Subject {
-    /// A whole GPU.
+    /// Refers to a whole GPU.
     pub const fn gpu(index: u32) -> Self {
         Self {
             gpu: index,
@@ -80,7 +81,7 @@ impl Subject {
         }
     }
 
-    /// A MIG device of a GPU.
+    /// Refers to a MIG device of a GPU.
     pub const fn mig(gpu: u32, device: u32) -> Self {
         Self {
             gpu,
@@ -89,22 +90,23 @@ impl Subject {
     }
 }
 
-/// Who answers. Every thread may ask; two queries about one GPU may wait for each other.
+/// A source of answers to queries. Any thread may ask, but queries about the same GPU may wait for
+/// each other.
 pub trait QueryBackend: Sync {
-    /// Asks about the machine.
+    /// Answers a query about the machine.
     ///
     /// # Errors
-    /// The `nvmlReturn_t` of the call.
+    /// Returns the `nvmlReturn_t` of the call.
     fn system(&self, query: SystemQuery) -> Answer;
 
-    /// Asks about a GPU or a MIG device.
+    /// Answers a query about a GPU or a MIG device.
     ///
     /// # Errors
-    /// The `nvmlReturn_t` of the call, or of opening the GPU.
+    /// Returns the `nvmlReturn_t` of the call, or of opening the GPU.
     fn about(&self, subject: Subject, query: Query) -> Answer;
 
-    /// Asks several queries about one GPU, some of which may be one call. The answers are in the
-    /// order of the queries.
+    /// Answers several queries about one GPU, in their order. Some of them may be combined into one
+    /// call.
     fn each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
         queries
             .iter()
@@ -112,19 +114,20 @@ pub trait QueryBackend: Sync {
             .collect()
     }
 
-    /// What GPM counted since the last time this was called for the same subject, metric by metric
-    /// (`nvmlGpmMetricId_t`): [`Value::Reals`] with a NaN for each metric that is not to be had.
-    /// The first time there is nothing to compare with, and the answer is [`Code::NOT_READY`].
+    /// Returns GPM's values since the last call for the same subject, in the order of `metrics`
+    /// (`nvmlGpmMetricId_t`). The answer is [`Value::Reals`], with NaN for unavailable metrics. The
+    /// first call returns [`Code::NOT_READY`], because there is no earlier sample.
     ///
     /// # Errors
-    /// The `nvmlReturn_t` of the call.
+    /// Returns the `nvmlReturn_t` of the call.
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer;
 
-    /// Whether answers come from memory, so that asking in several threads gains nothing.
+    /// Returns `true` if answers come from memory, so that asking on several threads gains nothing.
     fn is_quick(&self) -> bool {
         false
     }
 
-    /// To be called between two rounds of a loop: who answers forgets what may have changed since.
+    /// Discards answers that may be outdated. Programs that repeat their queries call this between
+    /// two rounds.
     fn forget(&self) {}
 }

@@ -1,103 +1,95 @@
-//! The table of all that NVML is asked: one row for each query.
+//! The table of all NVML queries, with one row per query.
 //!
-//! A row has the query with its arguments, the shape and the name of NVML's function, the functions
-//! of older drivers behind a `|`, and attributes. A query that no single function answers has `=>`
-//! and a method instead. Everything else about a query is made of its row:
+//! A row contains the query with its arguments, the shape and the name of its NVML function, the
+//! functions of older drivers after `|`, and attributes. Queries that need more than one function
+//! have `=>` and a method instead. Everything else about a query is generated from its row:
 //!
 //! - the variants of [`Query`](super::Query) and [`SystemQuery`](super::SystemQuery),
-//! - the calls of NVML (`backend/`), in the shapes of `backend/raw/shapes.rs`,
-//! - what a collector asks by itself, and when (`lanes.rs`): the lane, and what a call costs on an
-//!   H200 in us, the median of 20 calls, 2 ms apart (driver 580.159,
-//!   `probe/examples/call_costs.rs`). A query with arguments names those that are asked. `_smi` is
-//!   what nvidia-smi's output alone has.
-//! - which answers never change while a process lives (`constant`). Settings do change, and so does
-//!   anything that a link or an option of the driver can change.
-//! - the exported functions of the fake library in `tests/fake-nvml/`, as far as it has no others.
+//! - the NVML calls in `backend/`, with the shapes of `backend/raw/shapes.rs`,
+//! - the schedule of a collector's own calls in `lanes.rs`. The attribute has the lane and the cost
+//!   on an H200 in microseconds, which is the median of 20 calls, 2 ms apart (driver 580.159,
+//!   `probe/examples/call_costs.rs`). For queries with arguments, it also lists the arguments that
+//!   are asked. Lanes ending in `_smi` are for nvidia-smi's output only.
+//! - the answers that never change while a process runs (`constant`). Settings can change, and so
+//!   can anything that depends on a link or a driver option.
+//! - the exported functions of the fake library in `tests/fake-nvml/`, unless it defines its own.
 
-/// Calls a macro with the rows of all queries about a GPU or a MIG device, behind other tokens. An
-/// answer that is not
-/// documented as text is numbers, in the documented order, or else one number. They have NVML's
-/// units: milliwatts, degrees Celsius, MHz, percent, bytes.
+/// Calls a macro with the rows of all queries about a GPU or a MIG device, after other tokens.
+/// Functions with a text shape return text. All other answers are numbers: one number, or several
+/// in the documented order. They have NVML's units: milliwatts, degrees Celsius, MHz, percent and
+/// bytes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! nvml_queries {
     ($then:ident $($before:tt)*) => { $then! {
         $($before)*
-        /// Text.
         Name: Text = nvmlDeviceGetName, constant;
-        /// Text.
         Uuid: Text = nvmlDeviceGetUUID, constant;
-        /// Text.
         Serial: Text = nvmlDeviceGetSerial, constant, once 7;
-        /// Text, as `00000000:01:00.0`, of `nvmlDeviceGetPciInfo_v3`.
+        /// The bus ID of `nvmlDeviceGetPciInfo_v3` as text, for example `00000000:01:00.0`.
         BusId => bus_id, constant;
-        /// Domain, bus, device, device and vendor, subsystem, base class, sub class. Older drivers
-        /// know no classes: the last two are missing then.
+        /// Domain, bus, device number, device and vendor ID, subsystem ID, base class and subclass.
+        /// Older drivers do not report the two classes, which are then missing.
         PciInfo: Out<sys::nvmlPciInfoExt_v1_t> = nvmlDeviceGetPciInfoExt
             | Out<sys::nvmlPciInfo_t> = nvmlDeviceGetPciInfo_v3, constant, once_smi 1066;
-        /// `nvmlBrandType_t`.
+        /// The brand as `nvmlBrandType_t`.
         Brand: Out<c_uint> = nvmlDeviceGetBrand, constant, once_smi 7;
-        /// `nvmlDeviceArchitecture_t`.
+        /// The architecture as `nvmlDeviceArchitecture_t`.
         Architecture: Out<c_uint> = nvmlDeviceGetArchitecture, constant, once 6;
-        /// Major, minor.
+        /// The major and the minor version.
         ComputeCapability: Out2<c_int> = nvmlDeviceGetCudaComputeCapability, constant, once 6;
         NumGpuCores: Out<c_uint> = nvmlDeviceGetNumGpuCores, once 394;
-        /// Bits.
+        /// The width of the memory bus in bits.
         MemoryBusWidth: Out<c_uint> = nvmlDeviceGetMemoryBusWidth, once 452;
         MinorNumber: Out<c_uint> = nvmlDeviceGetMinorNumber, constant, once 4;
         MultiGpuBoard: Out<c_uint> = nvmlDeviceGetMultiGpuBoard, constant, once_smi 20;
         BoardId: Out<c_uint> = nvmlDeviceGetBoardId, constant, once_smi 24;
-        /// Text.
         BoardPartNumber: Text = nvmlDeviceGetBoardPartNumber, constant, once 6;
-        /// Text: the GPU's own part number. nvidia-smi finds it in a table of the library that has
-        /// no documentation, and no function returns it.
+        /// The GPU's own part number as text. nvidia-smi reads it from an undocumented table in the
+        /// library. No function returns it.
         GpuPartNumber => gpu_part_number, constant;
         ModuleId: Out<c_uint> = nvmlDeviceGetModuleId, constant, once_smi 4;
-        /// The 64 bits of the per-device identifier.
+        /// The 64-bit per-device identifier (PDI).
         Pdi: Out<sys::nvmlPdi_v1_t> = nvmlDeviceGetPdi, constant, once_smi 433;
-        /// Text.
         Hostname: Out<ShortText> = nvmlDeviceGetHostname_v1, once_smi 6;
-        /// GUID's two halves, chassis serial number as two halves, slot, tray, host, peer type,
-        /// module. The first byte is the highest of the first half.
+        /// The GUID in two halves, the chassis serial number in two halves, slot, tray, host, peer
+        /// type and module. The first byte is the most significant one of the first half.
         PlatformInfo: Out<sys::nvmlPlatformInfo_v2_t> = nvmlDeviceGetPlatformInfo, constant,
             once_smi 432;
-        /// Text.
         VbiosVersion: Text = nvmlDeviceGetVbiosVersion, constant, once 6;
-        /// Text.
         InforomImageVersion: Text = nvmlDeviceGetInforomImageVersion, constant, once_smi 9;
-        /// Text of this `nvmlInforomObject_t`.
+        /// The version of this `nvmlInforomObject_t` as text.
         InforomVersion(object: u32): TextOf = nvmlDeviceGetInforomVersion, constant,
             once_smi 5 for 0..3;
-        /// No number if the infoROM is valid. It takes 70 ms.
+        /// An empty list if the InfoROM is valid. The call takes 70 ms.
         InforomIsValid: Check = nvmlDeviceValidateInforom, once_smi 68873;
-        /// Time stamp in us, duration in us.
+        /// The time and the duration of the flush, in microseconds.
         LastBbxFlush: Out2<c_ulonglong> = nvmlDeviceGetLastBBXFlushTime, once_smi 344;
-        /// Seconds of the GPU's life with a driver loaded.
+        /// The total time for which a driver was loaded on this GPU, in seconds.
         TimeRun: Out<c_uint> = nvmlDeviceGetBBXTimeData_v1, slow_smi 344;
-        /// Text.
         GspFirmwareVersion: Out<ShortText> = nvmlDeviceGetGspFirmwareVersion, constant, once_smi 22;
-        /// Enabled, default.
+        /// The enabled mode and the default mode.
         GspFirmwareMode: Out2<c_uint> = nvmlDeviceGetGspFirmwareMode, once_smi 22;
 
         /// Whether a display is attached.
         DisplayMode: Out<c_uint> = nvmlDeviceGetDisplayMode, slow_smi 388;
         DisplayActive: Out<c_uint> = nvmlDeviceGetDisplayActive, slow 387;
         PersistenceMode: Out<c_uint> = nvmlDeviceGetPersistenceMode, slow 14;
-        /// 0 none, 1 HMM, 2 ATS.
+        /// The addressing mode: 0 for none, 1 for HMM, 2 for ATS.
         AddressingMode: Out<sys::nvmlDeviceAddressingMode_v1_t> = nvmlDeviceGetAddressingMode,
             once_smi 6;
-        /// `nvmlComputeMode_t`.
+        /// The mode as `nvmlComputeMode_t`.
         ComputeMode: Out<c_uint> = nvmlDeviceGetComputeMode, slow 24;
-        /// Current, pending.
+        /// The current mode and the pending mode.
         MigMode: Out2<c_uint> = nvmlDeviceGetMigMode, slow 378;
-        /// Current, pending.
+        /// The current mode and the pending mode.
         EccMode: Out2<c_uint> = nvmlDeviceGetEccMode, slow 365;
-        /// Current, pending.
+        /// The current mode and the pending mode.
         DramEncryptionMode: Out2<sys::nvmlDramEncryptionInfo_v1_t>
             = nvmlDeviceGetDramEncryptionMode, once_smi 7;
-        /// Current, pending.
+        /// The current mode and the pending mode.
         GpuOperationMode: Out2<c_uint> = nvmlDeviceGetGpuOperationMode, once_smi 7;
-        /// Current, pending.
+        /// The current model and the pending model.
         DriverModel: Out2<c_uint> = nvmlDeviceGetDriverModel_v2, once_smi 6;
         AccountingMode: Out<c_uint> = nvmlDeviceGetAccountingMode, slow 30;
         AccountingBufferSize: Out<c_uint> = nvmlDeviceGetAccountingBufferSize, once_smi 5;
@@ -105,228 +97,244 @@ macro_rules! nvml_queries {
         HostVgpuMode: Out<c_uint> = nvmlDeviceGetHostVgpuMode, once_smi 6;
         VgpuHeterogeneousMode: Out<sys::nvmlVgpuHeterogeneousMode_v1_t>
             = nvmlDeviceGetVgpuHeterogeneousMode, once_smi 6;
-        /// For a `nvmlDeviceVgpuCapability_t`.
+        /// The value of a `nvmlDeviceVgpuCapability_t`.
         VgpuCapability(capability: u32): Of<c_uint> = nvmlDeviceGetVgpuCapabilities,
             once_smi 3 for [0, 1, 2, 9, 10, 11];
         C2cMode: Out<sys::nvmlC2cModeInfo_v1_t> = nvmlDeviceGetC2cModeInfoV, slow 2;
-        /// A bit mask.
+        /// A bit mask of the GPU's capabilities.
         Capabilities: Out<sys::nvmlDeviceCapabilities_v1_t> = nvmlDeviceGetCapabilities, once_smi 7;
-        /// Enabled, default.
+        /// Whether auto boost is enabled, and whether it is by default.
         AutoBoost: Out2<c_uint> = nvmlDeviceGetAutoBoostedClocksEnabled, once_smi 6;
-        /// Three masks of 256 bits as eight numbers each: available, requested, enforced.
+        /// Masks of the available, requested and enforced profiles. Each mask of 256 bits is split
+        /// into eight numbers.
         WorkloadPowerProfiles: Out<sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t>
             = nvmlDeviceWorkloadPowerProfileGetCurrentProfiles, slow_smi 390;
 
-        /// GPU, memory.
+        /// The utilization of the GPU and of its memory.
         UtilizationRates: Out<sys::nvmlUtilization_t> = nvmlDeviceGetUtilizationRates, tick 5;
-        /// Percent, sampling period in us.
+        /// The utilization in percent, and the sampling period in microseconds.
         EncoderUtilization: Out2<c_uint> = nvmlDeviceGetEncoderUtilization, tick 5;
-        /// Percent, sampling period in us.
+        /// The utilization in percent, and the sampling period in microseconds.
         DecoderUtilization: Out2<c_uint> = nvmlDeviceGetDecoderUtilization, tick 5;
-        /// Percent, sampling period in us.
+        /// The utilization in percent, and the sampling period in microseconds.
         JpgUtilization: Out2<c_uint> = nvmlDeviceGetJpgUtilization, tick 6;
-        /// Percent, sampling period in us.
+        /// The utilization in percent, and the sampling period in microseconds.
         OfaUtilization: Out2<c_uint> = nvmlDeviceGetOfaUtilization, tick 4;
-        /// Sessions, average frames per second, average latency in us.
+        /// The number of sessions, the average frames per second, and the average latency in
+        /// microseconds.
         EncoderStats: Out3<c_uint> = nvmlDeviceGetEncoderStats, slow_smi 28;
-        /// Sessions, average frames per second, average latency in us.
+        /// The number of sessions, the average frames per second, and the average latency in
+        /// microseconds.
         FbcStats: Out<sys::nvmlFBCStats_t> = nvmlDeviceGetFBCStats, slow_smi 26;
-        /// Total, reserved, free, used: `nvmlDeviceGetMemoryInfo_v2`, or `nvmlDeviceGetMemoryInfo`
-        /// of drivers before 510, which count the reserved memory as used and do not report how
-        /// much that is (-1).
+        /// Total, reserved, free and used memory from `nvmlDeviceGetMemoryInfo_v2`. Drivers before
+        /// 510 only have `nvmlDeviceGetMemoryInfo`, which counts reserved memory as used. Reserved
+        /// memory is then -1.
         MemoryInfo => memory_info, tick 23;
-        /// Total, free, used.
+        /// Total, free and used memory.
         MemoryInfoV1: Out<sys::nvmlMemory_t> = nvmlDeviceGetMemoryInfo;
-        /// Total, free, used.
+        /// Total, free and used memory.
         Bar1MemoryInfo: Out<sys::nvmlBAR1Memory_t> = nvmlDeviceGetBAR1MemoryInfo, slow 369;
-        /// Total, free, used.
+        /// Total, free and used memory.
         ProtectedMemory: Out<sys::nvmlMemory_t> = nvmlDeviceGetConfComputeProtectedMemoryUsage,
             slow_smi 29;
         /// The temperature of the chip.
         Temperature: Out<sys::nvmlTemperature_v1_t> = nvmlDeviceGetTemperatureV
             | Of<c_uint> = nvmlDeviceGetTemperature, tick 4;
-        /// Degrees below the limit.
+        /// The number of degrees below the limit.
         MarginTemperature: Out<sys::nvmlMarginTemperature_v1_t> = nvmlDeviceGetMarginTemperature,
             paced 1190;
-        /// For a `nvmlTemperatureThresholds_t`.
+        /// The temperature of a `nvmlTemperatureThresholds_t`.
         TemperatureThreshold(threshold: u32): Of<c_uint> = nvmlDeviceGetTemperatureThreshold,
             constant, once 450 for 0..4, once_smi 7 for 4..8;
         FanSpeed: Out<c_uint> = nvmlDeviceGetFanSpeed, tick 384;
         NumFans: Out<c_uint> = nvmlDeviceGetNumFans, slow 4;
-        /// Percent, of this fan.
+        /// The speed of this fan in percent.
         FanSpeedOf(fan: u32): Of<c_uint> = nvmlDeviceGetFanSpeed_v2;
-        /// Revolutions per minute of this fan: `nvmlDeviceGetFanSpeedRPM`.
+        /// The speed of this fan in revolutions per minute, from `nvmlDeviceGetFanSpeedRPM`.
         FanSpeedRpm(fan: u32) => fan_speed_rpm;
         PerformanceState: Out<c_uint> = nvmlDeviceGetPerformanceState, tick 3;
         SupportedThrottleReasons: Out<c_ulonglong> = nvmlDeviceGetSupportedClocksEventReasons
             | Out<c_ulonglong> = nvmlDeviceGetSupportedClocksThrottleReasons, constant, once_smi 8;
         ThrottleReasons: Out<c_ulonglong> = nvmlDeviceGetCurrentClocksEventReasons
             | Out<c_ulonglong> = nvmlDeviceGetCurrentClocksThrottleReasons, tick 9;
-        /// Reference time in us, time of violation in ns of this `nvmlPerfPolicyType_t`:
-        /// `NVML_FI_DEV_PERF_POLICY_*`, or `nvmlDeviceGetViolationStatus` of older drivers.
+        /// The reference time in microseconds, and the violation time of this
+        /// `nvmlPerfPolicyType_t` in nanoseconds. They come from `NVML_FI_DEV_PERF_POLICY_*`, or
+        /// from `nvmlDeviceGetViolationStatus` with older drivers.
         ViolationStatus(policy: u32) => violation_status, slow 400 for 0..6;
         PowerUsage: Out<c_uint> = nvmlDeviceGetPowerUsage, tick 5;
-        /// Millijoules since the driver was loaded.
+        /// The energy in millijoules since the driver was loaded.
         TotalEnergyConsumption: Out<c_ulonglong> = nvmlDeviceGetTotalEnergyConsumption, paced 3200;
         PowerManagementMode: Out<c_uint> = nvmlDeviceGetPowerManagementMode, once_smi 360;
-        /// The requested limit.
+        /// The power limit that was requested.
         PowerLimit: Out<c_uint> = nvmlDeviceGetPowerManagementLimit, slow 392;
-        /// The limit in force.
+        /// The power limit that is in effect.
         EnforcedPowerLimit: Out<c_uint> = nvmlDeviceGetEnforcedPowerLimit, tick 3;
         DefaultPowerLimit: Out<c_uint> = nvmlDeviceGetPowerManagementDefaultLimit, constant, once 6;
-        /// Least, most.
+        /// The minimum and the maximum limit.
         PowerLimitConstraints: Out2<c_uint> = nvmlDeviceGetPowerManagementLimitConstraints,
             constant, once 5;
-        /// For a `nvmlClockType_t`: 0 graphics, 1 SM, 2 memory, 3 video.
+        /// The clock of a `nvmlClockType_t`: 0 graphics, 1 SM, 2 memory, 3 video.
         Clock(kind: u32): Of<c_uint> = nvmlDeviceGetClockInfo, tick 5 for 0..4;
         MaxClock(kind: u32): Of<c_uint> = nvmlDeviceGetMaxClockInfo, constant, once 1800 for 0..4;
         ApplicationsClock(kind: u32): Of<c_uint> = nvmlDeviceGetApplicationsClock,
             slow 1250 for [0, 2];
         DefaultApplicationsClock(kind: u32): Of<c_uint> = nvmlDeviceGetDefaultApplicationsClock,
             constant, once_smi 1145 for [0, 2];
-        /// `nvmlDeviceGetClock` with `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
+        /// The result of `nvmlDeviceGetClock` for `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
         CustomerBoostClock(kind: u32) => customer_boost_clock, once_smi 1139 for [0];
-        /// A list.
+        /// A list of memory clocks.
         SupportedMemoryClocks: List<c_uint> = nvmlDeviceGetSupportedMemoryClocks, constant,
             once_smi 5;
-        /// A list, at this memory clock.
+        /// A list of graphics clocks at this memory clock.
         SupportedGraphicsClocks(memory_mhz: u32): ListOf<c_uint>
             = nvmlDeviceGetSupportedGraphicsClocks, constant;
-        /// A field by its id and scope, in its own type: `nvmlDeviceGetFieldValues`. The id is the
-        /// driver's own: those from 251 on were renumbered at driver 580.82.
+        /// A field from `nvmlDeviceGetFieldValues`, by ID and scope. The type of the value is that
+        /// of the field. IDs from 251 on were renumbered in driver 580.82, and this ID is the one
+        /// of the installed driver.
         Field(id: u32, scope: u32) => field,
             tick 10 for combine(TICK_FIELDS, [0]),
-            // Thresholds by margin, PCIe atomics.
+            // Temperature thresholds as margins, and support for PCIe atomics.
             once_smi 60 for combine([193, 194, 195, 196, 228, 229], [0]),
-            // Power limits of the GPU, its module and its base power.
+            // Power limits of the GPU and the module, and the base power.
             once_smi 280 for combine(187..=192, [0, 1, 3]),
-            // Power smoothing. 5 is the profile in force.
+            // The fields of power smoothing. Scope 5 is the active profile.
             once_smi 375 for combine((251..=268).chain(275..=288), [0, 5]),
             once_smi 375 for [(300, 0)],
             slow 31 for [(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0)],
             slow_smi 10 for [(274, 0)],
-            // Times of throttling, rollovers of PCIe replays.
+            // Throttling times, and rollovers of the PCIe replay counter.
             slow_smi 400 for combine([74, 76, 95, 269, 270, 271], [0]),
-            // Average and instantaneous power of the module and the memory.
+            // The average and the current power of the module and of the memory.
             slow_smi 10 for combine([185, 186], POWER_SCOPES);
-        /// The time stamp in us and the value of each sample of this `nvmlSamplingType_t` from
-        /// after this time on, in us since the epoch: `nvmlDeviceGetSamples`.
-        /// [`Value::Reals`](super::Value::Reals) if the samples are not integers.
+        /// The time and the value of each sample of this `nvmlSamplingType_t` after `since_us`,
+        /// from `nvmlDeviceGetSamples`. Times are in microseconds since 1970. The answer is
+        /// [`Value::Reals`](super::Value::Reals) if the values are not integers.
         Samples(kind: u32, since_us: u64) => list_samples;
 
-        /// `nvmlMemoryErrorType_t`, `nvmlEccCounterType_t`.
+        /// The number of errors of this `nvmlMemoryErrorType_t` in this `nvmlEccCounterType_t`.
         TotalEccErrors(kind: u32, counter: u32): Of2<c_ulonglong> = nvmlDeviceGetTotalEccErrors,
             slow 10 for combine(0..2, 0..2);
-        /// Error type, counter type, `nvmlMemoryLocation_t`.
+        /// The number of errors of this error type, in this counter type and at this
+        /// `nvmlMemoryLocation_t`.
         MemoryErrors(kind: u32, counter: u32, location: u32): Of3<c_ulonglong>
             = nvmlDeviceGetMemoryErrorCounter, slow 7 for memory_errors();
-        /// Aggregate uncorrectable parity, aggregate uncorrectable SEC-DED, aggregate corrected,
-        /// the same three volatile, aggregate uncorrectable in L2, SM, PCIe, microcontroller,
-        /// other, whether the threshold is exceeded.
+        /// Aggregate uncorrectable parity errors, aggregate uncorrectable SEC-DED errors, aggregate
+        /// corrected errors, the same three volatile counts, aggregate uncorrectable errors in L2,
+        /// SM, PCIe, microcontroller and elsewhere, and whether the threshold is exceeded.
         SramEccErrors: Out<sys::nvmlEccSramErrorStatus_v1_t> = nvmlDeviceGetSramEccErrorStatus,
             slow_smi 8;
-        /// Whether the repair of a channel is pending, and of a TPC.
+        /// Whether a channel repair is pending, and whether a TPC repair is.
         RepairStatus: Out<sys::nvmlRepairStatus_v1_t> = nvmlDeviceGetRepairStatus, slow_smi 388;
         UnrepairableMemory: Out<UnrepairableMemory> = nvmlDeviceGetUnrepairableMemoryFlag_v1,
             slow_smi 381;
-        /// Time stamp, as the driver gives it, and address of each page that was taken out of use
-        /// for this `nvmlPageRetirementCause_t`. Older drivers give no times (0).
+        /// The time and the address of each page that was retired for this
+        /// `nvmlPageRetirementCause_t`. Times have the driver's format, and are 0 with older
+        /// drivers.
         RetiredPages(cause: u32): RetiredPages = nvmlDeviceGetRetiredPages_v2
             | ListOf<UntimedPage> = nvmlDeviceGetRetiredPages, slow 10 for 0..2;
         RetiredPagesPending: Out<c_uint> = nvmlDeviceGetRetiredPagesPendingStatus, slow 8;
-        /// Correctable, uncorrectable, pending, failed.
+        /// The numbers of correctable and uncorrectable remappings, whether a remapping is pending,
+        /// and whether one failed.
         RemappedRows: Out4<c_uint> = nvmlDeviceGetRemappedRows, slow 4;
-        /// Correctable, inactive correctable, uncorrectable, inactive uncorrectable, pending,
-        /// failed.
+        /// The numbers of correctable, inactive correctable, uncorrectable and inactive
+        /// uncorrectable remappings, whether a remapping is pending, and whether one failed.
         RemappedRowsV2: Out<RemappedRowsInfo> = nvmlDeviceGetRemappedRows_v2, slow_smi 4;
-        /// Banks with the most spare rows left, many, some, few, none.
+        /// The numbers of banks with the maximum, many, some, few and no spare rows.
         RowRemapperHistogram: Out<sys::nvmlRowRemapperHistogramValues_t>
             = nvmlDeviceGetRowRemapperHistogram, slow 3;
 
         PcieGeneration: Out<c_uint> = nvmlDeviceGetCurrPcieLinkGeneration, tick 7;
-        /// The highest of the GPU and its slot.
+        /// The highest generation that both the GPU and its slot support.
         MaxPcieGeneration: Out<c_uint> = nvmlDeviceGetMaxPcieLinkGeneration, constant, once 4;
-        /// The highest of the GPU alone.
+        /// The highest generation that the GPU supports.
         GpuMaxPcieGeneration: Out<c_uint> = nvmlDeviceGetGpuMaxPcieLinkGeneration, constant,
             once_smi 8;
-        /// The highest of the port above the GPU. NVML has no function for it. The kernel reports
-        /// it, as `max_link_speed` of the device above the GPU's own in `/sys/bus/pci/devices`.
-        /// [`Code::NOT_SUPPORTED`](super::Code::NOT_SUPPORTED) if there is none, as in virtual
-        /// machines.
+        /// The highest generation that the port above the GPU supports. NVML has no function for
+        /// it, so that it is read from the kernel: `max_link_speed` of the device above the GPU's
+        /// own in `/sys/bus/pci/devices`. [`Code::NOT_SUPPORTED`](super::Code::NOT_SUPPORTED) if
+        /// there is no such device, as in virtual machines.
         HostMaxPcieGeneration => host_max_pcie_generation, constant, once_smi 36;
         PcieWidth: Out<c_uint> = nvmlDeviceGetCurrPcieLinkWidth, tick 74;
         MaxPcieWidth: Out<c_uint> = nvmlDeviceGetMaxPcieLinkWidth, constant, once 4;
         PcieReplays: Out<c_uint> = nvmlDeviceGetPcieReplayCounter, slow 381;
-        /// KB/s over the last 20 ms, for which it waits, 0 transmit, 1 receive.
+        /// The rate in KB/s, measured for 20 ms during the call. The counter is 0 for transmit, 1
+        /// for receive.
         PcieThroughput(counter: u32): Of<c_uint> = nvmlDeviceGetPcieThroughput;
-        /// Type and firmware of each bridge chip.
+        /// The type and the firmware version of each bridge chip.
         BridgeChips: Out<sys::nvmlBridgeChipHierarchy_t> = nvmlDeviceGetBridgeChipInfo, constant,
             once_smi 7;
-        /// State, status, clique, health mask, health summary, cluster UUID's two halves. The
-        /// UUID's first byte is the highest of the first half.
+        /// State, status, clique, health mask, health summary, and the cluster UUID in two halves.
+        /// The first byte of the UUID is the most significant one of the first half.
         FabricInfo: Out<sys::nvmlGpuFabricInfo_v3_t> = nvmlDeviceGetGpuFabricInfoV, slow 11;
-        /// Text, the bus id of the other end of this link: `nvmlDeviceGetNvLinkRemotePciInfo_v2`.
+        /// The bus ID of the other end of this link as text, from
+        /// `nvmlDeviceGetNvLinkRemotePciInfo_v2`.
         NvLinkRemoteBusId(link: u32) => remote_bus_id, constant;
-        /// Link, `nvmlNvLinkCapability_t`.
+        /// Whether the link has this `nvmlNvLinkCapability_t`.
         NvLinkCapability(link: u32, capability: u32): Of2<c_uint> = nvmlDeviceGetNvLinkCapability,
             constant;
-        /// Whether this link is up.
+        /// Whether this link is active.
         NvLinkState(link: u32): Of<c_uint> = nvmlDeviceGetNvLinkState, slow 16 for [0];
-        /// `nvmlNvlinkVersion_t` of this link.
+        /// The version of this link as `nvmlNvlinkVersion_t`.
         NvLinkVersion(link: u32): Of<c_uint> = nvmlDeviceGetNvLinkVersion;
-        /// `nvmlIntNvLinkDeviceType_t` at the other end of this link.
+        /// The device at the other end of this link as `nvmlIntNvLinkDeviceType_t`.
         NvLinkRemoteDeviceType(link: u32): Of<c_uint> = nvmlDeviceGetNvLinkRemoteDeviceType;
-        /// Whether NVLE is enabled, then `nvmlNvlinkFirmwareVersion_t` of each firmware (type,
-        /// major, minor, sub-minor).
+        /// Whether NVLE is enabled, and the `nvmlNvlinkFirmwareVersion_t` of each firmware: type,
+        /// major, minor and sub-minor version.
         NvLinkInfo: Out<sys::nvmlNvLinkInfo_v2_t> = nvmlDeviceGetNvLinkInfo;
-        /// 64-bit words, the lowest CPUs first, without the empty ones at the end:
-        /// `nvmlDeviceGetCpuAffinity`.
+        /// The CPUs as a mask of 64-bit words from `nvmlDeviceGetCpuAffinity`. The lowest CPUs come
+        /// first, and empty words at the end are omitted.
         CpuAffinity => cpu_affinity, constant;
-        /// 64-bit words of NUMA nodes, without the empty ones at the end:
-        /// `nvmlDeviceGetMemoryAffinity`, node scope.
+        /// The NUMA nodes as a mask of 64-bit words from `nvmlDeviceGetMemoryAffinity` with node
+        /// scope. Empty words at the end are omitted.
         MemoryAffinity => memory_affinity, constant;
-        /// The GPU's own.
+        /// The NUMA node of the GPU's own memory.
         NumaNode: Out<c_uint> = nvmlDeviceGetNumaNodeId, constant, once 16;
-        /// Indices: `nvmlDeviceGetTopologyNearestGpus` up to this `nvmlGpuTopologyLevel_t`.
+        /// The indices from `nvmlDeviceGetTopologyNearestGpus`, up to this
+        /// `nvmlGpuTopologyLevel_t`.
         NearestGpus(level: u32) => nearest_gpus, constant;
-        /// `nvmlDeviceGetTopologyCommonAncestor` with the GPU of this index.
+        /// The result of `nvmlDeviceGetTopologyCommonAncestor` with the GPU of this index.
         CommonAncestor(other: u32) => common_ancestor, constant;
-        /// `nvmlDeviceGetP2PStatus` with the GPU of this index, of this `nvmlGpuP2PCapsIndex_t`.
+        /// The result of `nvmlDeviceGetP2PStatus` with the GPU of this index for this
+        /// `nvmlGpuP2PCapsIndex_t`.
         P2pStatus(other: u32, capability: u32) => p2p_status;
 
-        /// PID, memory, GPU instance, compute instance of each. Memory that the driver does not
-        /// know is -1, and so is an instance that does not exist.
+        /// The PID, memory, GPU instance and compute instance of each process. Unknown memory and
+        /// missing instances are -1.
         ComputeProcesses: Processes = nvmlDeviceGetComputeRunningProcesses_v3
             | Processes = nvmlDeviceGetComputeRunningProcesses_v2
             | ShortProcesses = nvmlDeviceGetComputeRunningProcesses, tick 33;
-        /// PID, memory, GPU instance, compute instance of each, with -1 as in the other list.
+        /// The PID, memory, GPU instance and compute instance of each process. Unknown memory and
+        /// missing instances are -1.
         GraphicsProcesses: Processes = nvmlDeviceGetGraphicsRunningProcesses_v3
             | Processes = nvmlDeviceGetGraphicsRunningProcesses_v2
             | ShortProcesses = nvmlDeviceGetGraphicsRunningProcesses, tick 37;
-        /// PID, memory, GPU instance, compute instance of each, with -1 as in the other lists.
+        /// The PID, memory, GPU instance and compute instance of each process. Unknown memory and
+        /// missing instances are -1.
         MpsProcesses: Processes = nvmlDeviceGetMPSComputeRunningProcesses_v3
             | Processes = nvmlDeviceGetMPSComputeRunningProcesses_v2
             | ShortProcesses = nvmlDeviceGetMPSComputeRunningProcesses, tick 27;
-        /// Time stamp in us, PID, SM, memory, encoder, decoder, JPEG, OFA of each process's last
-        /// sample since this time: `nvmlDeviceGetProcessesUtilizationInfo`, or
-        /// `nvmlDeviceGetProcessUtilization`, which knows no JPEG and OFA (-1). If no process did
-        /// anything since, that is [`Code::NOT_FOUND`](super::Code::NOT_FOUND).
+        /// The latest sample of each process since this time: time in microseconds, PID, SM,
+        /// memory, encoder, decoder, JPEG and OFA. It comes from
+        /// `nvmlDeviceGetProcessesUtilizationInfo`, or from `nvmlDeviceGetProcessUtilization`,
+        /// which lacks JPEG and OFA (-1). The answer is [`Code::NOT_FOUND`](super::Code::NOT_FOUND)
+        /// if no process was active since then.
         ProcessUtilization(since_us: u64) => process_utilization;
-        /// A list.
+        /// A list of accounted PIDs.
         AccountingPids: List<c_uint> = nvmlDeviceGetAccountingPids, slow_smi 25;
-        /// GPU, memory, most bytes, time in ms, start in us, whether it runs.
+        /// The GPU and memory utilization, maximum memory in bytes, run time in milliseconds, start
+        /// time in microseconds, and whether the process runs.
         AccountingStats(pid: u32): Of<sys::nvmlAccountingStats_t> = nvmlDeviceGetAccountingStats;
 
-        /// 0 if MIG is off or the GPU has none.
+        /// The maximum number of MIG devices, or 0 if MIG is off or unsupported.
         MaxMigDevices: Out<c_uint> = nvmlDeviceGetMaxMigDeviceCount, once_smi 341;
-        /// The indices that have a device: `nvmlDeviceGetMigDeviceHandleByIndex` up to
-        /// `nvmlDeviceGetMaxMigDeviceCount`.
+        /// The indices of existing MIG devices, found with `nvmlDeviceGetMigDeviceHandleByIndex` up
+        /// to `nvmlDeviceGetMaxMigDeviceCount`.
         MigDevices => mig_devices, slow_smi 382;
-        /// GPU instance, compute instance of a MIG device: `nvmlDeviceGetGpuInstanceId`,
-        /// `nvmlDeviceGetComputeInstanceId`.
+        /// The GPU instance and the compute instance of a MIG device, from
+        /// `nvmlDeviceGetGpuInstanceId` and `nvmlDeviceGetComputeInstanceId`.
         MigInstance => mig_instance, constant;
-        /// Multiprocessors, copy engines, decoders, encoders, JPEG decoders, OFAs, GPU instance's
-        /// slices, compute instance's slices, memory in MiB of a MIG device.
+        /// Multiprocessors, copy engines, decoders, encoders, JPEG decoders, OFAs, slices of the
+        /// GPU instance, slices of the compute instance, and memory in MiB of a MIG device.
         MigAttributes: Out<sys::nvmlDeviceAttributes_t> = nvmlDeviceGetAttributes_v2, constant;
     } };
 }
@@ -336,21 +344,18 @@ macro_rules! nvml_queries {
 #[macro_export]
 macro_rules! nvml_system_queries {
     ($then:ident) => { $then! {
-        /// Text.
         DriverVersion: SystemText = nvmlSystemGetDriverVersion;
-        /// Text.
         NvmlVersion: SystemText = nvmlSystemGetNVMLVersion;
-        /// 1000 * major + 10 * minor.
+        /// The version as 1000 × major + 10 × minor.
         CudaVersion: System<c_int> = nvmlSystemGetCudaDriverVersion_v2;
         DeviceCount: System<c_uint> = nvmlDeviceGetCount_v2;
-        /// Text.
         ProcessName(pid: u32): SystemTextOf = nvmlSystemGetProcessName;
-        /// With this `nvmlVgpuDriverCapability_t`.
+        /// The value of this `nvmlVgpuDriverCapability_t`.
         VgpuDriverCapability(capability: u32): SystemOf<c_uint> = nvmlGetVgpuDriverCapabilities;
         NvlinkBandwidthMode: System<c_uint> = nvmlSystemGetNvlinkBwMode;
-        /// The indices of the GPUs near this CPU: `nvmlSystemGetTopologyGpuSet`.
+        /// The indices of the GPUs near this CPU, from `nvmlSystemGetTopologyGpuSet`.
         GpusNearCpu(cpu: u32) => gpus_near_cpu;
-        /// Environment, feature, developers' tools.
+        /// The environment, the feature state, and the developer tools mode.
         ConfComputeState: System<sys::nvmlConfComputeSystemState_t> = nvmlSystemGetConfComputeState;
     } };
 }

@@ -1,4 +1,4 @@
-//! What never changes about a GPU.
+//! The constant data of a GPU.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::{
     vendor::nvml::query::Query as Q,
 };
 
-/// Who it is. The board is left for later.
+/// Returns the identity of a GPU. Its board is read later.
 pub(in super::super) fn identity(answers: Answers<'_>, index: u32) -> Gpu {
     Gpu {
         vendor_index: Some(index),
@@ -25,7 +25,8 @@ pub(in super::super) fn identity(answers: Answers<'_>, index: u32) -> Gpu {
     }
 }
 
-/// The board. `sys_root` is `/sys`, which knows the NUMA node where the driver does not.
+/// Returns the board. `sys_root` is `/sys`, from which the NUMA node is read if the driver does not
+/// know it.
 pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
     let between = answers.numbers::<2>(Q::PowerLimitConstraints);
     let limit = |milliwatts: i128| milliwatts as f64 / 1000.0;
@@ -74,7 +75,8 @@ pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
     }
 }
 
-/// The driver tells it on machines where GPUs are NUMA nodes themselves; elsewhere the system does.
+/// Returns the NUMA node. The driver only knows it on machines where GPUs are NUMA nodes
+/// themselves. On others, it is read from the system.
 fn numa_node(answers: Answers<'_>, sys_root: &Path) -> Reading<u32> {
     match (small(answers, Q::NumaNode), answers.text(Q::BusId).value()) {
         (Reading::Absent(Absence::NotSupported), Some(bus_id)) => {
@@ -84,7 +86,7 @@ fn numa_node(answers: Answers<'_>, sys_root: &Path) -> Reading<u32> {
             )
             .ok();
             let node = node.and_then(|node| node.trim().parse::<i32>().ok());
-            // -1 is a machine that has one node, or does not say.
+            // -1 means that the machine has one node or does not report it.
             node.and_then(|node| u32::try_from(node).ok())
                 .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
         }

@@ -1,4 +1,4 @@
-//! Details: what changes slowly.
+//! The details of a GPU, which change slowly.
 
 use super::{
     super::{
@@ -15,7 +15,8 @@ use crate::{
     vendor::nvml::query::{Answer, Query as Q},
 };
 
-/// All of it; `confidential` is what the driver said of the machine.
+/// Fills in the details. `confidential` is the driver's answer about confidential computing on the
+/// machine.
 pub(in super::super) fn details(
     answers: Answers<'_>,
     confidential: &Answer,
@@ -65,7 +66,7 @@ fn modes(answers: Answers<'_>, confidential: &Answer) -> Modes {
         accounting: answers.flag(Q::AccountingMode),
         display_active: answers.flag(Q::DisplayActive),
         confidential_compute: match confidential {
-            // Environment, feature, development mode.
+            // The numbers are environment, feature and development mode.
             Ok(state) => Reading::Now(ConfidentialCompute {
                 enabled: state.at(1) == Some(1),
                 devtools: state.at(2) == Some(1),
@@ -82,7 +83,7 @@ pub(super) fn mode(answers: Answers<'_>, query: Q) -> Reading<Mode> {
     })
 }
 
-/// `nvmlPerfPolicyType_t`, in nanoseconds.
+/// Returns the throttled times. The driver reports nanoseconds for each `nvmlPerfPolicyType_t`.
 fn throttled(answers: Answers<'_>) -> ThrottledTimes {
     let seconds = |policy| {
         let times = answers.numbers(Q::ViolationStatus(policy));
@@ -134,7 +135,7 @@ fn fabric(answers: Answers<'_>) -> Reading<Fabric> {
     )
 }
 
-/// `nvmlDeviceGpuRecoveryAction_t`.
+/// Converts a `nvmlDeviceGpuRecoveryAction_t` to a recovery action.
 fn recovery_action(answers: Answers<'_>) -> Reading<RecoveryAction> {
     and_then(
         answers.number(lanes::RECOVERY_ACTION),
@@ -151,7 +152,7 @@ fn recovery_action(answers: Answers<'_>) -> Reading<RecoveryAction> {
 
 fn fans(answers: Answers<'_>) -> Reading<Vec<Fan>> {
     let fan = |fan| Fan {
-        // A board without fans has no such one either, which some drivers take for a wrong
+        // If the board has no fans, some drivers reject the number of the fan as an invalid
         // argument.
         speed_percent: match answers.number(Q::FanSpeedOf(fan)) {
             Reading::Absent(Absence::DriverError { code: 2 }) => {
@@ -172,7 +173,7 @@ fn accounting(answers: Answers<'_>) -> Reading<Vec<AccountedProcess>> {
         if !on {
             return Reading::Now(Vec::new());
         }
-        // One that was dropped from the driver's memory since it was listed has no account.
+        // The driver may have dropped an account after listing its PID.
         let account =
             |pid: u32| accounted_process(pid, *answers.numbers(Q::AccountingStats(pid)).value()?);
         answers.value(Q::AccountingPids).map(|pids| {
@@ -190,7 +191,7 @@ fn accounted_process(
     pid: u32,
     [gpu, memory, most, time, started, running]: [i128; 6],
 ) -> Option<AccountedProcess> {
-    // NVML_VALUE_NOT_AVAILABLE, in 32 and in 64 bits.
+    // `NVML_VALUE_NOT_AVAILABLE` has 32 or 64 bits.
     let known = |number: i128, none: u64| (number != i128::from(none)).then_some(number);
     let percent = |share| known(share, u32::MAX.into()).map(|share| share as f64);
     Some(AccountedProcess {

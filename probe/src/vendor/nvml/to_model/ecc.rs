@@ -1,4 +1,4 @@
-//! Memory errors, and what became of the memory that made them.
+//! Memory errors, and the repair of defective memory.
 
 use super::super::{
     cached::{Answers, and_then, whole},
@@ -10,11 +10,11 @@ use crate::{
     vendor::nvml::query::{Code, Query as Q},
 };
 
-/// `nvmlMemoryErrorType_t`.
+/// The values of `nvmlMemoryErrorType_t`.
 const CORRECTED: u32 = 0;
 const UNCORRECTED: u32 = 1;
 
-/// `nvmlEccCounterType_t`.
+/// The values of `nvmlEccCounterType_t`.
 const VOLATILE: u32 = 0;
 const AGGREGATE: u32 = 1;
 
@@ -32,7 +32,7 @@ pub(super) fn errors(answers: Answers<'_>) -> Ecc {
     }
 }
 
-/// `nvmlMemoryLocation_t`.
+/// The names of the `nvmlMemoryLocation_t` values.
 const LOCATIONS: [&str; 8] = [
     "l1_cache",
     "l2_cache",
@@ -44,10 +44,11 @@ const LOCATIONS: [&str; 8] = [
     "sram",
 ];
 
-/// Device memory and SRAM first, then the other places.
+/// The order of the locations: device memory and SRAM come first.
 const ORDER: [u32; 8] = [2, 7, 0, 1, 3, 4, 5, 6];
 
-/// The places that the board counts; not supported where it counts none.
+/// Returns the counts of each location. If the board counts none, they are absent with
+/// `NotSupported`.
 fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> {
     let mut places = Vec::new();
     for (place, location) in ORDER.map(|place| {
@@ -58,7 +59,7 @@ fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> 
     }) {
         let count = |kind| answers.whole::<u64>(Q::MemoryErrors(kind, counter, place));
         let (corrected, uncorrected) = (count(CORRECTED), count(UNCORRECTED));
-        // Some places count one kind only, and have none of the other.
+        // Some locations count only one kind of error.
         let (corrected_total, uncorrected_total) = match (corrected.value(), uncorrected.value()) {
             (Some(corrected), Some(uncorrected)) => (*corrected, *uncorrected),
             (Some(corrected), None) if is_no_place(&uncorrected) => (*corrected, 0),
@@ -82,7 +83,7 @@ fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> 
     }
 }
 
-/// Whether the board has no such counter, which some drivers say by "invalid argument".
+/// Returns `true` if the board lacks this counter. Some drivers report this as an invalid argument.
 fn is_no_place(count: &Reading<u64>) -> bool {
     [Absence::NotSupported, absence(Code::INVALID_ARGUMENT)]
         .iter()
@@ -122,7 +123,8 @@ pub(super) fn remapped_rows(answers: Answers<'_>) -> Reading<RemappedRows> {
     )
 }
 
-/// `nvmlPageRetirementCause_t` numbers its causes; each page is a time and an address.
+/// Returns the number of retired pages by `nvmlPageRetirementCause_t`. Each page in an answer has
+/// two numbers, time and address.
 pub(super) fn retired_pages(answers: Answers<'_>) -> Reading<RetiredPages> {
     let pages = |cause| {
         and_then(answers.value(Q::RetiredPages(cause)), |pages| {

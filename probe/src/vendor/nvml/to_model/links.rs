@@ -1,4 +1,4 @@
-//! Each `NVLink` of a GPU.
+//! The `NVLink` connections of a GPU.
 
 use nvml_wrapper_sys::bindings::{
     nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_GPU as GPU,
@@ -15,13 +15,13 @@ use crate::{
     vendor::nvml::query::{Code, Query as Q},
 };
 
-/// The driver's unit of data: KiB.
+/// The driver's unit of data, which is KiB.
 pub(in super::super) const DATA_UNIT_BYTES: f64 = 1024.0;
 
-/// The driver's unit of speed: MB per second.
+/// The driver's unit of speed, which is MB per second.
 const SPEED_UNIT_BYTES: f64 = 1e6;
 
-/// Every link; an empty list where the GPU has none.
+/// Returns all links. The list is empty if the GPU has none.
 pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
     if has_no_links(answers) {
         return Reading::Now(Vec::new());
@@ -41,8 +41,7 @@ pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
     )
 }
 
-/// Whether the driver has said, of the first link, that the board has none; it may also lack the
-/// function.
+/// Returns `true` if the driver's answer about the first link means that the board has no links.
 pub(in super::super) fn has_no_links(answers: Answers<'_>) -> bool {
     matches!(
         answers.refusal(Q::NvLinkState(0)),
@@ -57,7 +56,7 @@ fn never_asked<T>() -> Reading<T> {
 fn nvlink(answers: Answers<'_>, link: u32) -> NvLink {
     let steady = answers.ageless();
     let [tx, rx, errors @ ..] = lanes::link_counters(link);
-    // The counters stay until they are read again, so that each has its time.
+    // The counters are read less often than the rest, so that each has its own time.
     let dated = |reading: Reading<u64>, query| match answers.read_at_ms(query) {
         Some(at_ms) => reading.dated(at_ms),
         None => reading,
@@ -88,8 +87,7 @@ fn nvlink(answers: Answers<'_>, link: u32) -> NvLink {
     }
 }
 
-/// Kinds of errors that a link does not count are left out of the sum; where it counts none, there
-/// is none.
+/// Returns the sum of the counters that the link has. If it has none, the sum is absent.
 fn sum(counters: &[Reading<f64>]) -> Reading<u64> {
     let counted: Vec<_> = counters.iter().filter_map(Reading::value).collect();
     match (counted.is_empty(), counters.first()) {
@@ -98,7 +96,7 @@ fn sum(counters: &[Reading<f64>]) -> Reading<u64> {
     }
 }
 
-/// NVML counts versions: 1, 2, then 2.2, 3, 3.1, 4, 5.
+/// Converts NVML's version numbers, which count 1.0, 2.0, 2.2, 3.0, 3.1, 4.0 and 5.0.
 fn version(version: u32) -> String {
     const VERSIONS: [&str; 7] = ["1.0", "2.0", "2.2", "3.0", "3.1", "4.0", "5.0"];
     let known = version
@@ -107,7 +105,7 @@ fn version(version: u32) -> String {
     known.map_or_else(|| version.to_string(), ToString::to_string)
 }
 
-/// `nvmlIntNvLinkDeviceType_t`.
+/// Converts a `nvmlIntNvLinkDeviceType_t` to the kind of remote device.
 pub(in super::super) fn remote(kind: u32) -> NvLinkRemote {
     match kind {
         GPU => NvLinkRemote::Gpu,
@@ -117,8 +115,8 @@ pub(in super::super) fn remote(kind: u32) -> NvLinkRemote {
     }
 }
 
-/// In a virtual machine the driver does not see what is there, and says so with a bus id of all
-/// ones.
+/// Returns the bus ID, unless it is unknown. In virtual machines, the driver cannot see the other
+/// end and reports a bus ID of all ones.
 fn known(bus_id: String) -> Reading<String> {
     if bus_id.starts_with("FFFFFFF") {
         Reading::Absent(Absence::Unknown)

@@ -10,12 +10,12 @@ use crate::{
     vendor::nvml::query::Query as Q,
 };
 
-/// Whether MIG is on, and will be after the next reset.
+/// Returns whether MIG is on, and whether it will be after the next reset.
 pub(in super::super) fn mig_mode(answers: Answers<'_>) -> Reading<Mode> {
     mode(answers, Q::MigMode)
 }
 
-/// What never changes about a MIG device, of answers about it; `None` where it is gone.
+/// Returns the constant data of a MIG device, or `None` if the device is gone.
 pub(in super::super) fn mig_device(answers: Answers<'_>, index: u32) -> Option<MigDevice> {
     let [gpu_instance, compute_instance] = *answers.numbers(Q::MigInstance).value()?;
     let attributes = answers.numbers::<9>(Q::MigAttributes);
@@ -49,7 +49,7 @@ pub(in super::super) fn mig_sample(
     }
 }
 
-/// A MIG device's name ends in its profile: `NVIDIA H200 MIG 1g.18gb`.
+/// Returns the profile at the end of a MIG device's name, such as `NVIDIA H200 MIG 1g.18gb`.
 fn profile(name: &str) -> Reading<String> {
     match name.split_once(" MIG ") {
         Some((_, profile)) => Reading::Now(profile.to_owned()),

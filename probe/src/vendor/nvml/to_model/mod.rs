@@ -1,5 +1,5 @@
-//! The model, made of the driver's answers by functions that ask nothing and remember nothing:
-//! units are changed, calls are joined, and a return code becomes a reason.
+//! Conversion of the driver's answers to the model. The functions are pure: they convert units,
+//! combine answers, and turn return codes into reasons.
 
 #![cfg_attr(
     not(test),

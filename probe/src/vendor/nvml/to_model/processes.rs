@@ -1,5 +1,4 @@
-//! The processes on a GPU: the driver's lists of who holds memory, joined with its samples of who
-//! ran.
+//! The processes on a GPU, from the driver's lists of memory and its samples of activity.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
@@ -12,7 +11,7 @@ use crate::{
     vendor::nvml::query::Query as Q,
 };
 
-/// A process, and the MIG instance where it runs on one: on two of them it is listed twice.
+/// A process and its MIG instance, if it runs on one. A process on two instances is listed twice.
 type Place = (u32, Option<MigInstance>);
 
 pub(in super::super) struct Held {
@@ -21,8 +20,8 @@ pub(in super::super) struct Held {
     mps: bool,
 }
 
-/// Every process in the driver's lists. Absent where either list is, but for a board without
-/// graphics.
+/// Returns all processes in the driver's lists. They are absent if a list is, but boards without
+/// graphics need no list of graphics processes.
 pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, Held>> {
     let mut found = BTreeMap::new();
     for (list, kind) in [
@@ -37,7 +36,7 @@ pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, 
             Reading::Absent(reason) => return Reading::Absent(reason),
         }
     }
-    // They are in the list of those that compute, too.
+    // MPS processes are also in the list of compute processes.
     let mps = answers.value(Q::MpsProcesses);
     let mps: BTreeSet<_> = mps
         .value()
@@ -51,9 +50,8 @@ pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, 
     Reading::Now(found)
 }
 
-/// They as the model has them, by PID, with what they did lately, as it was at `asked_ms`;
-/// `sampled` is what came of asking for that. What was asked before `begun_ms` is of an earlier
-/// sample.
+/// Returns the processes by PID, with their activity as of `asked_ms`. `sampled` is the result of
+/// the request for samples. Values from before `begun_ms` keep their own time.
 pub(in super::super) fn processes(
     listed: &BTreeMap<Place, Held>,
     shares: &Shares,
@@ -108,7 +106,8 @@ struct Listed {
     mig: Option<MigInstance>,
 }
 
-/// PID, memory, GPU instance, compute instance of each; -1 is what there is not.
+/// Parses a list with PID, memory, GPU instance and compute instance of each process. -1 means that
+/// a value is missing.
 fn entries(numbers: &[i128]) -> impl Iterator<Item = Listed> + '_ {
     numbers
         .as_chunks()
@@ -129,8 +128,8 @@ fn entries(numbers: &[i128]) -> impl Iterator<Item = Listed> + '_ {
         })
 }
 
-/// A process in both lists is one process with its memory told twice; one that stands twice in the
-/// same list holds both.
+/// Adds a list to the processes. A process in both lists is one process, whose memory is listed
+/// twice. If it occurs twice in the same list, the two amounts are added.
 fn merge(found: &mut BTreeMap<Place, Held>, list: &[i128], kind: ProcessKind) {
     for Listed {
         pid,

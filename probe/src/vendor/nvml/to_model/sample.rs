@@ -1,4 +1,4 @@
-//! A sample: what is read at every tick.
+//! The fields of a GPU's sample that are read at every tick.
 
 use super::{
     super::{
@@ -12,8 +12,8 @@ use crate::{
     vendor::nvml::query::Query as Q,
 };
 
-/// What comes of single answers; what comes of two moments, and of several devices, is left as it
-/// is.
+/// Fills in the fields that come from single answers. It leaves rates, which need two readings, and
+/// the fields of MIG devices unchanged.
 pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     let percent = |query| answers.number(query).map(|percent| percent as f64);
     sample.memory = memory(answers);
@@ -32,7 +32,7 @@ pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     sample.power.limit_watts = watts(answers, Q::EnforcedPowerLimit);
     sample.power.energy_joules_total = watts(answers, Q::TotalEnergyConsumption);
     sample.temperature.gpu_celsius = percent(Q::Temperature);
-    // A 0 is a board without that sensor, not memory at the freezing point.
+    // A value of 0 means that the board lacks this sensor.
     sample.temperature.memory_celsius = match answers.real(lanes::MEMORY_CELSIUS) {
         Reading::Now(0.0) => Reading::Absent(Absence::NotSupported),
         celsius => celsius,
@@ -43,7 +43,7 @@ pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     sample.clocks.sm_mhz = small(answers, Q::Clock(1));
     sample.clocks.memory_mhz = small(answers, Q::Clock(2));
     sample.clocks.video_mhz = small(answers, Q::Clock(3));
-    // NVML_PSTATE_UNKNOWN is 32.
+    // The value of NVML_PSTATE_UNKNOWN is 32.
     sample.performance_state =
         and_then(
             answers.number(Q::PerformanceState),
@@ -60,8 +60,8 @@ pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     sample.fan_percent = percent(Q::FanSpeed);
 }
 
-/// Returns the kind of the memory. The driver answers "not supported" or 0 bytes about a GPU
-/// without memory of its own. Other errors say nothing about the kind.
+/// Returns the kind of memory. For a GPU without its own memory, the driver returns "not supported"
+/// or 0 bytes. Other errors give no information about the kind.
 fn memory_kind(memory: &MemorySample) -> MemoryKind {
     match memory.total_bytes {
         Reading::Absent(Absence::NotSupported) | Reading::Now(0) => MemoryKind::Unified,
@@ -69,7 +69,7 @@ fn memory_kind(memory: &MemorySample) -> MemoryKind {
     }
 }
 
-/// Device memory, of a driver before 510 with what the driver reserves counted as used.
+/// Returns the memory. Drivers before 510 count the memory that they reserve as used.
 pub(in super::super) fn memory(answers: Answers<'_>) -> MemorySample {
     let newer = answers.numbers::<4>(Q::MemoryInfo);
     if let Reading::Absent(Absence::NotSupported) = newer {

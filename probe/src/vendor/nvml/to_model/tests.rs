@@ -1,5 +1,4 @@
-//! The model of a real board's answers, and what of it goes when one of them fails: every call with
-//! every return code.
+//! Tests of the model of a real board, with every call failing with every return code.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +16,7 @@ use crate::{
     vendor::nvml::query::{Answer, CachedAnswers, Code, Query as Q, Value},
 };
 
-/// What an idle H200 answered a collector (driver 580.159.04), and what its records then were.
+/// The answers of an idle H200 to a collector (driver 580.159.04), and the resulting records.
 const H200: &str = include_str!("h200.json");
 
 #[derive(Deserialize)]
@@ -32,7 +31,7 @@ fn recording() -> Recording {
     serde_json::from_str(H200).unwrap()
 }
 
-/// The model that these answers make.
+/// Returns the model of these answers as JSON.
 fn model(answers: &CachedAnswers) -> Json {
     let answers = Answers::new(answers, 0);
     let mut made = GpuSample::absent(0, None, 0, Health::Ok, &Absence::NoAnswer);
@@ -42,7 +41,8 @@ fn model(answers: &CachedAnswers) -> Json {
     json!({ "sample": made, "details": slow, "board": board(answers, Path::new("/nowhere")) })
 }
 
-/// The same board with fans, a link, accounting and retired pages, so that every reading is there.
+/// Returns the answers of the H200 with added fans, a link, accounting and retired pages, so that
+/// all readings exist.
 fn board_that_has_everything() -> CachedAnswers {
     let mut answers = recording().answers;
     let mut keep =
@@ -65,7 +65,7 @@ fn board_that_has_everything() -> CachedAnswers {
     keep(Q::RetiredPages(1), &[]);
     keep(Q::RetiredPagesPending, &[0]);
     keep(Q::NumaNode, &[0]);
-    // Nothing takes the place of the newer function.
+    // The older function must not replace the newer one in these tests.
     answers.keep(None, Q::MemoryInfoV1, 1, Err(Code::NOT_SUPPORTED));
     answers.keep(
         None,
@@ -76,7 +76,7 @@ fn board_that_has_everything() -> CachedAnswers {
     answers
 }
 
-/// Every reading by its path, as it stands in JSON.
+/// Returns all readings as JSON texts, by path.
 fn readings(json: &Json) -> BTreeMap<String, String> {
     fn walk(path: &str, json: &Json, into: &mut BTreeMap<String, String>) {
         match json {
@@ -102,7 +102,7 @@ fn readings(json: &Json) -> BTreeMap<String, String> {
     into
 }
 
-/// The readings that are not what they were, with what they are.
+/// Returns the readings that differ from those before, with their new values.
 fn changed(before: &BTreeMap<String, String>, answers: &CachedAnswers) -> BTreeMap<String, String> {
     let after = readings(&model(answers));
     let gone = before
@@ -124,7 +124,7 @@ fn with(answers: &CachedAnswers, query: Q, answer: Answer) -> CachedAnswers {
     answers
 }
 
-/// The queries that were answered.
+/// Returns the queries that have a value.
 fn answered(answers: &CachedAnswers) -> Vec<Q> {
     let mut queries: Vec<_> = answers
         .queries()
@@ -152,7 +152,7 @@ fn a_real_boards_answers_make_what_its_collector_told() {
     assert!(differing.is_empty(), "{differing:#?}");
 }
 
-/// How an absent reading says a return code.
+/// Returns the JSON reason of an absent reading for a return code.
 fn reason(code: u32) -> Json {
     match code {
         3 | 13 => json!({ "absent": "not_supported" }),
@@ -165,7 +165,7 @@ fn reason(code: u32) -> Json {
 
 #[test]
 fn every_return_code_of_every_call_takes_its_own_readings_away_with_the_reason() {
-    /// "Invalid argument" from these is how drivers say that a board has no such thing.
+    /// Returns `true` for queries whose "invalid argument" means that the board lacks the item.
     fn is_none(query: Q, code: u32) -> bool {
         code == 2
             && matches!(
@@ -178,7 +178,7 @@ fn every_return_code_of_every_call_takes_its_own_readings_away_with_the_reason()
     for query in answered(&whole) {
         let taken = |code| changed(&before, &with(&whole, query, Err(Code(code))));
         let (missing, failed) = (taken(3), taken(999));
-        // nvidia-smi's face alone reads it.
+        // Only the output of `gpumon smi` uses this query.
         if failed.is_empty() {
             assert!(missing.is_empty(), "{query:?}");
             continue;
@@ -193,16 +193,16 @@ fn every_return_code_of_every_call_takes_its_own_readings_away_with_the_reason()
                 "{query:?} returns {code}"
             );
             let why = reason(if absent { 3 } else { code }).to_string();
-            // A list that a board does not have is empty, an account that was forgotten is left
-            // out, and a place that does not count one kind of errors has none. Errors of links are
-            // added up as far as they are counted.
+            // Some failures leave no reason: a missing list is empty, a forgotten account is
+            // omitted, a location can count only one kind of error, and the sum of link errors uses
+            // the counters that exist.
             let other = lost.iter().find(|(path, own)| {
                 !["", "[]", "0", "null"].contains(&own.as_str())
                     && **own != why
                     && !path.ends_with("errors_total")
                     && *path != "sample.memory_kind"
             });
-            // The system is asked then, where this board is not.
+            // The NUMA node is then read from the system, where this board does not exist.
             let of_the_system = query == Q::NumaNode && absent;
             assert!(
                 of_the_system || other.is_none(),
@@ -239,8 +239,8 @@ fn a_time_of_its_own_is_told_of_what_was_answered_before() {
     );
 }
 
-/// `docs/reference/nvml-calls.md`: which calls each reading is made of, found out by having each
-/// fail.
+/// Checks `docs/reference/nvml-calls.md`, which lists the calls of each reading. The test finds
+/// them by having each call fail.
 #[test]
 fn the_reference_page_tells_which_calls_each_reading_is_made_of() {
     let whole = board_that_has_everything();
@@ -298,7 +298,8 @@ fn absurd_number_of_any_call_does_not_wrap() {
                 "{query:?} {absurd}: {made}"
             );
         }
-        // The driver's values are kept here; they are checked against the GPU's memory later.
+        // The model keeps the driver's huge values, because they are compared with the GPU's memory
+        // only later. Here, the conversion must not panic.
         model(&with(
             &whole,
             query,

@@ -1,15 +1,15 @@
-//! Things that come again.
+//! Periods of equal length.
 
-/// A division of time into rounds of equal length.
+/// A division of time into periods of equal length, called rounds.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Cycle {
     pub(in super::super) period_s: f64,
-    /// How far into a round the timeline starts, in seconds.
+    /// The time that has passed in the first round when the timeline starts, in seconds.
     pub(in super::super) phase_s: f64,
 }
 
 impl Cycle {
-    /// The round that a time lies in, and how many seconds into it.
+    /// Returns the round that contains a time, and the seconds since the round started.
     pub(in super::super) fn at(self, seconds: f64) -> (i64, f64) {
         let shifted = seconds + self.phase_s;
         let round = (shifted / self.period_s).floor();

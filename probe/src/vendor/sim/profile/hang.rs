@@ -1,10 +1,10 @@
-//! A collective that waits for a process which never comes: its kernels run all the time, and
-//! nothing moves.
+//! A collective that waits for a process which never joins. Its kernels run all the time, but no
+//! data moves.
 
 use super::{Cycle, Load, Program, Tenant};
 use crate::vendor::sim::noise::Noise;
 
-/// After a day somebody notices.
+/// The time after which a user notices the hang and restarts the job.
 const RUN_S: f64 = 86_400.0;
 
 pub(super) fn load(noise: Noise, seconds: f64) -> Load {

@@ -1,9 +1,9 @@
-//! A notebook somebody went to lunch with: it holds memory and computes nothing.
+//! A notebook that holds memory but is idle.
 
 use super::{Cycle, Load, Program, Tenant};
 use crate::vendor::sim::noise::Noise;
 
-/// Every eight hours somebody restarts the kernel.
+/// The interval at which a user restarts the notebook's kernel.
 const RESTART_EVERY_S: f64 = 28_800.0;
 
 pub(super) fn load(noise: Noise, seconds: f64) -> Load {
@@ -14,7 +14,8 @@ pub(super) fn load(noise: Noise, seconds: f64) -> Load {
     }
 }
 
-/// The notebook's kernel, with so much memory and such a part of the GPU's work.
+/// Returns the notebook's kernel. `memory` is its share of the memory, and `part` its share of the
+/// GPU's work.
 pub(super) fn tenant(noise: Noise, seconds: f64, memory: f64, part: f64) -> Tenant {
     let phase_s = RESTART_EVERY_S * (0.2 + 0.6 * noise.stream("notebook").unit(0));
     let kernels = Cycle {

@@ -1,13 +1,13 @@
-//! A model server: most of the memory from the start, work when requests come.
+//! A model server, which uses most of the memory from the start, and works when requests arrive.
 
 use super::{Cycle, Load, Program, Tenant};
 use crate::vendor::sim::noise::{Noise, ease};
 
-/// Requests come in bursts, about one in this time.
+/// The mean interval between bursts of requests.
 const BURST_EVERY_S: f64 = 9.0;
-/// How long a burst takes to swell and to fade.
+/// The time in which a burst grows, and in which it fades.
 const EDGE_S: f64 = 0.6;
-/// Every eight days a new version is deployed.
+/// The interval at which a new version of the model is deployed, about eight days.
 const DEPLOY_EVERY_S: f64 = 700_000.0;
 
 pub(super) fn load(noise: Noise, seconds: f64) -> Load {
@@ -27,7 +27,8 @@ pub(super) fn load(noise: Noise, seconds: f64) -> Load {
     let busy = burst(noise, seconds);
     let jitter = noise.stream("jitter").smooth(seconds * 2.0);
     let gpu_percent = (92.0 * busy + 4.0 * jitter * busy).clamp(0.0, 100.0);
-    // Decoding reads all weights for every token, so that memory is nearly as busy as the kernels.
+    // Decoding reads all weights for every token, so that the memory is almost as busy as the
+    // multiprocessors.
     Load {
         gpu_percent,
         memory_percent: gpu_percent * 0.72,
@@ -37,7 +38,7 @@ pub(super) fn load(noise: Noise, seconds: f64) -> Load {
     }
 }
 
-/// How much is asked for, 0 to 1.
+/// Returns the amount of requested work, 0 to 1.
 fn burst(noise: Noise, seconds: f64) -> f64 {
     let (number, into_s) = Cycle {
         period_s: BURST_EVERY_S,

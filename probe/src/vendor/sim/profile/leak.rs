@@ -1,14 +1,13 @@
-//! A program that keeps every batch it has seen: its memory grows until there is none left, and it
-//! is started again.
+//! A program with a memory leak. Its memory grows until none is left, and then it is started again.
 
 use super::{Cycle, Load, Program, Tenant};
 use crate::vendor::sim::noise::Noise;
 
-/// From the first allocation to the last, in seconds.
+/// The time from the first allocation to the last, in seconds.
 const GROWTH_S: f64 = 280.0;
-/// Until somebody notices and starts it again.
+/// The time until a user restarts the program, in seconds.
 const DOWN_S: f64 = 8.0;
-/// What it holds at first, as a share.
+/// The share of the memory that is used at the start.
 const FIRST: f64 = 0.08;
 
 pub(super) fn load(noise: Noise, seconds: f64) -> Load {

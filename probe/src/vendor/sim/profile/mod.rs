@@ -1,4 +1,4 @@
-//! What the programs on a GPU do: a file for each kind.
+//! The workloads of programs on a GPU, with one file per kind.
 
 mod cycle;
 mod hang;
@@ -11,19 +11,19 @@ pub(super) use cycle::Cycle;
 
 use super::{Profile, noise::Noise};
 
-/// What a GPU is asked to do at one moment.
+/// The load of a GPU at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Load {
     pub(super) gpu_percent: f64,
-    /// Share of time in which device memory is read or written.
+    /// The share of time during which device memory is read or written.
     pub(super) memory_percent: f64,
     pub(super) encoder_percent: f64,
     pub(super) decoder_percent: f64,
-    /// Power that the kernels would draw at the highest clocks, as a share of the power limit;
-    /// above 1 is too much.
+    /// The power that the kernels would draw at the highest clocks, as a share of the power limit.
+    /// It can exceed 1.
     pub(super) demand: f64,
-    /// Whether the kernels only wait, as those of a collective do: they hold multiprocessors, and
-    /// nothing else moves.
+    /// Whether the kernels only wait, like those of a collective. They occupy multiprocessors, but
+    /// no data moves.
     pub(super) waits: bool,
     pub(super) tenants: [Option<Tenant>; 2],
 }
@@ -31,13 +31,13 @@ pub(super) struct Load {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tenant {
     pub(super) program: Program,
-    /// Which run of it: a program that was started again has another PID.
+    /// The number of the run. A program that is started again has another PID.
     pub(super) run: i64,
-    /// When this run started, in seconds of the timeline.
+    /// The start time of this run, in seconds of the timeline.
     pub(super) started_s: f64,
-    /// The memory it holds, as a share of all that programs can have.
+    /// The memory of the program, as a share of all memory that programs can use.
     pub(super) memory: f64,
-    /// Its part of the GPU's utilization, 0 to 1.
+    /// The program's share of the GPU's utilization, 0 to 1.
     pub(super) part: f64,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Program {
     Server,
     Leak,
     Notebook,
-    /// A rank of one job on several GPUs.
+    /// One rank of a job on several GPUs.
     Collective,
 }
 
@@ -63,7 +63,8 @@ impl Profile {
         }
     }
 
-    /// The profile of a GPU for which none is said: a machine where a bit of everything goes on.
+    /// Returns the default profile of a GPU. The profiles are mixed, so that a machine shows all
+    /// kinds of work.
     pub(super) fn of_index(index: u32) -> Self {
         const MIX: [Profile; 8] = [
             Profile::Training,

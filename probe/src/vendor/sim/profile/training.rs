@@ -1,24 +1,24 @@
-//! A training loop, one run after another, and on some GPUs a notebook beside it.
+//! A training loop with one run after another. Some GPUs also have a notebook.
 
 use super::{Cycle, Load, Program, Tenant, held};
 use crate::vendor::sim::noise::{Noise, ease};
 
-/// A run takes 40 minutes; then the next one of the sweep starts.
+/// The length of a run, after which the next run of the sweep starts.
 const RUN_S: f64 = 2_400.0;
-/// Between two runs the GPU is free.
+/// The pause between two runs.
 const PAUSE_S: f64 = 12.0;
-/// Loading the data, the first kernels, the memory pool growing.
+/// The time for loading data, running the first kernels and growing the memory pool.
 const WARM_UP_S: f64 = 15.0;
-/// Every five minutes, twenty seconds of validation end the stretch.
+/// The interval of validations. A validation takes the last 20 seconds of the interval.
 const VALIDATE_EVERY_S: f64 = 300.0;
 const VALIDATE_S: f64 = 20.0;
-/// Every ten minutes the model is written to disk; the GPU waits.
+/// The interval of checkpoints. While the model is written to disk, the GPU waits.
 const CHECKPOINT_EVERY_S: f64 = 600.0;
 const CHECKPOINT_S: f64 = 6.0;
-/// About every 45 s the data loader cannot keep up.
+/// The mean interval at which the data loader cannot keep up.
 const DIP_EVERY_S: f64 = 45.0;
 const DIP_S: f64 = 2.5;
-/// Forward, backward, optimizer.
+/// The duration of one training step: forward, backward and optimizer.
 const STEP_S: f64 = 1.2;
 
 pub(super) fn load(noise: Noise, seconds: f64) -> Load {
@@ -51,7 +51,7 @@ pub(super) fn load(noise: Noise, seconds: f64) -> Load {
     }
 }
 
-/// What the script asks for so many seconds into its run.
+/// Returns the load of the script, `age_s` seconds after the start of its run.
 fn work(noise: Noise, seconds: f64, age_s: f64) -> Load {
     let jitter = noise.stream("jitter").smooth(seconds * 2.0);
     let (gpu_percent, demand) = if age_s < WARM_UP_S {
@@ -64,7 +64,7 @@ fn work(noise: Noise, seconds: f64, age_s: f64) -> Load {
     } else if starves(noise, age_s) {
         (40.0 + 16.0 * jitter, 0.38)
     } else {
-        // The optimizer's part of a step is bound by memory and draws less.
+        // The optimizer is limited by the memory bandwidth, and draws less power.
         let optimizer = (age_s % STEP_S) / STEP_S > 0.85;
         (
             98.5 + 1.5 * jitter,

@@ -1,4 +1,5 @@
-//! What no single value shows: that a scenario's parts fit together.
+//! Checks whether the parts of a scenario fit together. Single values are checked while they are
+//! parsed.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -11,11 +12,11 @@ use super::{
     quantity::Seconds,
 };
 
-/// Where something is wrong, as a byte range, and what.
+/// The byte range of an invalid part, and the error message.
 type Complaint = (Range<usize>, String);
 
 impl Scenario {
-    /// More processes than any machine runs on a GPU.
+    /// The maximum number of processes in a table. No machine runs more on a GPU.
     const MAX_COUNT: u32 = 10_000;
 
     pub(super) fn check(&self) -> Result<(), Complaint> {
@@ -239,7 +240,7 @@ fn check_order(
     }
 }
 
-/// What a fault does not make sense without.
+/// Returns an error if a fault lacks a required key.
 fn check_needs(fault: &FaultSettings) -> Result<(), Complaint> {
     let (gpu, call) = (fault.gpu.is_some(), fault.call.is_some());
     let query = match fault.kind.get_ref() {
@@ -264,7 +265,7 @@ fn check_needs(fault: &FaultSettings) -> Result<(), Complaint> {
     Err((fault.kind.span(), query.to_owned()))
 }
 
-/// What means nothing for a fault.
+/// Returns an error if a fault has a key that does not apply to it.
 fn check_extras(fault: &FaultSettings) -> Result<(), Complaint> {
     let kind = *fault.kind.get_ref();
     let named = matches!(

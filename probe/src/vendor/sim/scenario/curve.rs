@@ -1,4 +1,4 @@
-//! A value over time.
+//! Values that change over time.
 
 use std::{fmt, marker::PhantomData};
 
@@ -9,14 +9,14 @@ use serde::{
 
 use super::quantity::{Seconds, Within};
 
-/// A value that is fixed, or moves in straight lines between key frames.
+/// A value that is constant, or that changes linearly between key frames.
 ///
-/// In TOML it is one value, or `[[seconds, value], ...]` in order of time. Before the first key
-/// frame the first value holds, after the last one the last. Two key frames at the same time make a
-/// jump.
+/// In TOML, it is one value, or `[[seconds, value], ...]` in order of time. The first value also
+/// applies before the first key frame, and the last value after the last one. Two key frames at the
+/// same time make a jump.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Curve<V> {
-    /// Seconds since the start, and the value then; never empty.
+    /// The times in seconds since the start, with the values at these times. Never empty.
     points: Vec<(f64, f64)>,
     unit: PhantomData<V>,
 }

@@ -1,4 +1,4 @@
-//! What the driver reports: the `[[event]]` tables.
+//! The events that the driver reports: the `[[event]]` tables.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -27,14 +27,13 @@ pub(super) enum EventSort {
     Mig,
 }
 
-/// Something that the driver reports by itself.
+/// An event that the driver reports on its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
-    /// When, in seconds of the timeline.
+    /// The time of the event, in seconds of the timeline.
     pub at_s: f64,
-    /// What.
     pub notice: Notice,
-    /// The process that it is about.
+    /// The process that the event concerns.
     pub pid: Option<u32>,
 }
 
@@ -58,7 +57,7 @@ impl EventSettings {
 }
 
 impl Scenario {
-    /// What the driver reports of a GPU from a time on, in order of time.
+    /// Returns the events of a GPU from a time on, in order of time.
     pub fn reports(&self, gpu: u32, from_s: f64) -> Vec<Report> {
         let own = self
             .event
@@ -72,7 +71,8 @@ impl Scenario {
         reports
     }
 
-    /// When something is reported, goes wrong, or is right again after a time, for the first time.
+    /// Returns the first time after `after_s` at which there is a report, or a fault starts or
+    /// ends.
     pub(crate) fn next_moment_s(&self, after_s: f64) -> Option<f64> {
         let reported = self.event.iter().map(|event| event.at_s.0);
         let moments = reported.chain(self.fault.iter().flat_map(FaultSettings::moments));

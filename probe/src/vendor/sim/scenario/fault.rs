@@ -1,4 +1,4 @@
-//! What goes wrong: the `[[fault]]` and `[returns]` tables and `init_error`.
+//! Faults: the `[[fault]]` and `[returns]` tables and `init_error`.
 
 use std::fmt;
 
@@ -14,44 +14,43 @@ use super::{
     settings::lasts,
 };
 
-/// One `[[fault]]` table.
+/// The keys of a `[[fault]]` table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FaultSettings {
-    /// The GPU it happens to; without it, any.
+    /// The affected GPU. The default is all GPUs.
     pub(super) gpu: Option<Spanned<u32>>,
     pub(super) kind: Spanned<FaultKind>,
-    /// When it begins, in seconds; without it, from the start.
+    /// The start of the fault, in seconds. The default is the start of the timeline.
     pub(super) from_s: Option<Spanned<Seconds>>,
-    /// When it is over, in seconds; without it, never.
+    /// The end of the fault, in seconds. By default, the fault never ends.
     pub(super) to_s: Option<Spanned<Seconds>>,
-    /// The one NVML function that it happens to; without it, all that concern the GPU.
+    /// The affected NVML function. The default is all functions about the GPU.
     pub(super) call: Option<Spanned<Function>>,
     pub(super) code: Option<Spanned<ReturnCode>>,
-    /// How far the driver's clock is ahead.
+    /// The time by which the driver's clock is ahead.
     pub(super) by_s: Option<Spanned<Skew>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FaultKind {
-    /// A GPU falls off the bus: every call returns `NVML_ERROR_GPU_IS_LOST`.
+    /// The GPU falls off the bus. Every call returns `NVML_ERROR_GPU_IS_LOST`.
     Lost,
     Hang,
-    /// The driver was replaced underneath: every call returns `NVML_ERROR_LIB_RM_VERSION_MISMATCH`.
+    /// The driver was replaced while the library was loaded. Every call returns
+    /// `NVML_ERROR_LIB_RM_VERSION_MISMATCH`.
     Mismatch,
     Crash,
-    /// One function returns a code. Without a function, all functions that concern the GPU return
-    /// it.
+    /// A function returns an error code. Without a function, all functions about the GPU return it.
     Returns,
     Garbage,
     Backwards,
-    /// The driver's time stamps are of another time than the machine's.
+    /// The driver's timestamps differ from the machine's time.
     ClockSkew,
 }
 
-/// Where a call is made: for a GPU, where it concerns one, and of this NVML function, where one is
-/// named.
+/// A call: its GPU if it concerns one, its NVML function if there is one, and its time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) gpu: Option<u32>,
@@ -64,8 +63,8 @@ impl FaultSettings {
         *self.kind.get_ref() == kind && self.concerns(Some(gpu)) && self.lasts(seconds)
     }
 
-    /// Whether a fault of this kind affects a call. Without a function, the call stands for a
-    /// reading of everything, which every call fault of that GPU affects.
+    /// Returns `true` if a fault of this kind affects a call. A call without a function stands for
+    /// a reading of all values, which is affected by all call faults of the GPU.
     pub(super) fn affects_call(&self, kind: FaultKind, call: Call<'_>) -> bool {
         let this_function = match (&self.call, call.function) {
             (Some(own), Some(function)) => own.get_ref().0 == function,
@@ -105,12 +104,12 @@ impl FaultSettings {
     }
 }
 
-/// `init_error`: initialization fails.
+/// The `init_error` key, which makes initialization fail.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InitError {
     code: ReturnCode,
-    /// When it works again, in seconds; without it, never.
+    /// The time from which initialization succeeds, in seconds. By default, it never does.
     to_s: Option<Spanned<Seconds>>,
 }
 
@@ -124,7 +123,7 @@ impl InitError {
     }
 }
 
-/// An `nvmlReturn_t` that says that something failed: 1 to 30, or 999.
+/// An `nvmlReturn_t` that is an error: 1 to 30, or 999.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReturnCode(pub(super) u32);
 

@@ -1,4 +1,4 @@
-//! What goes wrong at a moment.
+//! The faults that apply at a time.
 
 use super::{
     Scenario,
@@ -6,7 +6,7 @@ use super::{
 };
 
 impl Scenario {
-    /// Returns `true` if this GPU has fallen off the bus or was removed by this time.
+    /// Returns `true` if this GPU has fallen off the bus or has been removed.
     pub fn is_lost(&self, gpu: u32, seconds: f64) -> bool {
         let was_taken_out = self
             .settings(gpu)
@@ -23,8 +23,8 @@ impl Scenario {
         self.settings(gpu).is_none_or(|own| own.is_present(seconds))
     }
 
-    /// Returns the `nvmlReturn_t` with which all calls about this GPU fail at this time, if they
-    /// do.
+    /// Returns the `nvmlReturn_t` with which all calls about this GPU fail at this time, if there
+    /// is one.
     pub fn failure(&self, gpu: u32, seconds: f64) -> Option<u32> {
         let fault = self
             .fault
@@ -33,7 +33,8 @@ impl Scenario {
         fault.code.as_ref().map(|code| code.get_ref().0)
     }
 
-    /// Whether the driver is another one than the library at this time, so that every call fails.
+    /// Returns `true` if the versions of driver and library differ at this time, so that every call
+    /// fails.
     pub fn is_mismatched(&self, seconds: f64) -> bool {
         let call = Call {
             gpu: None,
@@ -45,8 +46,8 @@ impl Scenario {
             .any(|fault| fault.affects_call(FaultKind::Mismatch, call))
     }
 
-    /// Whether a call blocks at this time: of this GPU, where it concerns one, and of this NVML
-    /// function, where one is named; the simulated source reads everything at once and names none.
+    /// Returns `true` if a call hangs at this time. The call can concern a GPU and name an NVML
+    /// function. The simulated source reads all values at once, and names no function.
     pub fn hangs(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
         let call = Call {
             gpu,
@@ -58,7 +59,7 @@ impl Scenario {
             .any(|fault| fault.affects_call(FaultKind::Hang, call))
     }
 
-    /// Whether this call ends the process.
+    /// Returns `true` if this call terminates the process.
     pub fn crashes(&self, gpu: Option<u32>, function: &str, seconds: f64) -> bool {
         let call = Call {
             gpu,
@@ -70,7 +71,8 @@ impl Scenario {
             .any(|fault| fault.affects_call(FaultKind::Crash, call))
     }
 
-    /// The `nvmlReturn_t` that this call gives whatever else is true, where the scenario says so.
+    /// Returns the `nvmlReturn_t` that the scenario sets for this call, if there is one. It takes
+    /// precedence over all other faults.
     pub fn forced_return(&self, gpu: Option<u32>, function: &str, seconds: f64) -> Option<u32> {
         let call = Call {
             gpu,
@@ -98,8 +100,8 @@ impl Scenario {
             .any(|fault| fault.affects_gpu(FaultKind::Garbage, gpu, seconds))
     }
 
-    /// The share of this GPU's counters that is left at this time: 1, unless they run backwards.
-    /// Then a tenth is gone at once, and half of what is left with every second.
+    /// Returns the factor for this GPU's counters, which is 1 unless they run backwards. Then it
+    /// starts at 0.9 and is halved every second.
     pub(crate) fn left(&self, gpu: u32, seconds: f64) -> f64 {
         let fault = self
             .fault
@@ -108,7 +110,8 @@ impl Scenario {
         fault.map_or(1.0, |fault| 0.9 * (fault.begin_s() - seconds).exp2())
     }
 
-    /// How many seconds the driver's clock is ahead of the machine's, for this GPU.
+    /// Returns the time by which the clock of this GPU's driver is ahead of the machine's, in
+    /// seconds.
     pub(crate) fn skew_s(&self, gpu: u32, seconds: f64) -> f64 {
         let skewed = self
             .fault

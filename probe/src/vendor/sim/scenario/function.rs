@@ -1,4 +1,4 @@
-//! The name of an NVML function, as a key or a value in a scenario.
+//! The names of NVML functions in scenarios, as keys or values.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use serde::{
 use super::super::FUNCTIONS;
 use crate::toml_error::suggest;
 
-/// A function that the fake library exports.
+/// The name of a function that the fake library exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Function(pub(crate) &'static str);
 
-/// A key of `[latency]`: one function, or `default` for all that are not named.
+/// A key of `[latency]`: a function, or `default` for all other functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LatencyOf(&'static str);
 
@@ -51,7 +51,8 @@ impl Function {
     }
 }
 
-/// Reads a name. What a visitor refuses, the parser can place; what is refused after it, it cannot.
+/// A visitor that parses a name. The parser adds the position to a visitor's errors, but not to
+/// later ones.
 struct Name<T>(fn(&str) -> Result<T, String>);
 
 impl<T> Visitor<'_> for Name<T> {

@@ -1,4 +1,4 @@
-//! The `answers` tables: what NVML functions answer, word for word.
+//! The `answers` tables, which set the exact answers of NVML functions.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use serde::{
 use super::{Scenario, fault::ReturnCode, function::Function};
 use crate::model::MigInstance;
 
-/// What calls answer, by function and arguments.
+/// The answers of calls, by function and arguments.
 pub(super) type Answers = BTreeMap<CallTo, Given>;
 
-/// A call that differs from others of its function by its arguments: `nvmlDeviceGetClockInfo(1)`.
+/// A function with its arguments, for example `nvmlDeviceGetClockInfo(1)`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CallTo {
     function: &'static str,
     arguments: Vec<u32>,
 }
 
-/// Functions that answer what the simulation says and nothing else.
+/// Functions whose answers are always simulated, so that scenarios cannot set them.
 const SIMULATED: [&str; 34] = [
     "nvmlDeviceGetComputeRunningProcesses",
     "nvmlDeviceGetComputeRunningProcesses_v2",
@@ -58,18 +58,17 @@ const SIMULATED: [&str; 34] = [
     "nvmlSystemGetTopologyGpuSet",
 ];
 
-/// What a function answers, in its own units.
+/// The answer of a function, in the function's units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Given {
-    /// The `nvmlReturn_t` that it fails with.
+    /// The `nvmlReturn_t` of the failure.
     Code(u32),
-    /// A text.
     Text(String),
-    /// Its output values, or the fields of its structure, in their order.
+    /// The output values, or the fields of the structure, in order.
     Numbers(Vec<i64>),
 }
 
-/// As the file has it.
+/// The format of an answer in the file.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -127,12 +126,13 @@ impl<'de> Deserialize<'de> for CallTo {
 }
 
 impl Scenario {
-    /// What a call about the machine answers, where the scenario says so.
+    /// Returns the scenario's answer to a call about the machine, if there is one.
     pub fn given(&self, function: &'static str, arguments: &[u32]) -> Option<&Given> {
         find(&self.answers, function, arguments)
     }
 
-    /// The same of a call about a GPU, or about a MIG device of it.
+    /// Returns the scenario's answer to a call about a GPU or one of its MIG devices, if there is
+    /// one.
     pub fn given_about(
         &self,
         gpu: u32,

@@ -1,4 +1,4 @@
-//! The `mig` key of a `[[gpu]]` table: how a GPU is divided.
+//! The `mig` key of a `[[gpu]]` table, which divides a GPU.
 
 use serde::Deserialize;
 
@@ -9,9 +9,9 @@ use crate::model::MigInstance;
 #[serde(deny_unknown_fields)]
 pub(crate) struct MigSettings {
     pub(crate) profile: MigProfile,
-    /// The number of its GPU instance, 0 to 14.
+    /// The number of the GPU instance, 0 to 14.
     pub(super) gpu_instance: u32,
-    /// The number of its compute instance within that, 0 to 7.
+    /// The number of the compute instance within the GPU instance, 0 to 7.
     #[serde(default)]
     pub(super) compute_instance: u32,
     #[serde(default)]
@@ -19,7 +19,7 @@ pub(crate) struct MigSettings {
 }
 
 impl MigSettings {
-    /// The most devices of a GPU, and the slices that it can be cut into.
+    /// The number of slices in a GPU, which is also the maximum number of MIG devices.
     pub(crate) const MOST: u32 = 7;
 
     pub(crate) fn instance(&self) -> MigInstance {
@@ -29,7 +29,7 @@ impl MigSettings {
         }
     }
 
-    /// What is wrong with these as the devices of one GPU.
+    /// Returns an error message if these cannot be the devices of one GPU.
     pub(super) fn complaint(devices: &[Self]) -> Option<String> {
         let placed = devices
             .iter()
@@ -58,7 +58,7 @@ impl MigSettings {
         self.gpu_instance == other.gpu_instance
     }
 
-    /// Returns what is wrong with this device, given the devices before it.
+    /// Returns an error message if this device conflicts with those before it.
     fn misplaced(&self, before: &[Self]) -> Option<String> {
         let (gpu, compute) = (self.gpu_instance, self.compute_instance);
         if gpu > 14 || compute > 7 {
@@ -96,18 +96,18 @@ impl MigSettings {
     }
 }
 
-/// A profile as nvidia-smi writes it: `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
+/// A profile in nvidia-smi's format: `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct MigProfile {
     pub(crate) text: String,
-    /// The profile of its GPU instance, such as `3g.71gb`.
+    /// The profile of the GPU instance, for example `3g.71gb`.
     gpu_instance: String,
-    /// The number of slices of its GPU instance, in sevenths of the GPU.
+    /// The number of slices in the GPU instance, each a seventh of the GPU.
     pub(crate) slices: u32,
-    /// The number of slices of its compute instance.
+    /// The number of slices in the compute instance.
     pub(crate) compute_slices: u32,
-    /// Memory in GB.
+    /// The memory in GB.
     pub(crate) gigabytes: u32,
 }
 
@@ -123,7 +123,7 @@ impl TryFrom<String> for MigProfile {
         let parts = whole.split_once("g.").and_then(|(slices, memory)| {
             let slices = slices.parse().ok()?;
             let compute_slices = compute.map_or(Some(slices), |compute| compute.parse().ok())?;
-            // A profile with all slices has no `c`.
+            // A compute instance with all slices has no `c` in its profile.
             let is_part = compute.is_none() || compute_slices < slices;
             is_part.then_some((
                 slices,

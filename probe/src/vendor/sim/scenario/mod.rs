@@ -1,4 +1,4 @@
-//! The scenario: what the simulated GPUs are, do and suffer, as a TOML file says it.
+//! Scenarios, which describe simulated GPUs, their work and their faults in TOML files.
 
 mod check;
 mod curve;
@@ -33,20 +33,21 @@ use fault::{FaultSettings, InitError, ReturnCode};
 use function::{Function, LatencyOf};
 use quantity::Delay;
 
-/// What the simulated GPUs are, do and suffer.
+/// A description of simulated GPUs, their work and their faults.
 ///
-/// Times named `_s` are seconds since the start of the timeline: the moment when the process loaded
-/// the scenario, or [`start_ms`](Self::start_ms). Every key of the file is described in
-/// `tests/fake-nvml/scenarios/example.toml`.
+/// Times named `_s` are seconds since the start of the timeline, which is the moment when the
+/// process loaded the scenario, or [`start_ms`](Self::start_ms).
+/// `tests/fake-nvml/scenarios/example.toml` describes all keys.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// How many GPUs, 0 to 64. Without it: as many as the `[[gpu]]` tables need, and at least one.
+    /// The number of GPUs, 0 to 64. The default is the number that the `[[gpu]]` tables need, and
+    /// at least one.
     gpus: Option<Spanned<u32>>,
     #[serde(default)]
     pub(crate) seed: u64,
-    /// When the timeline starts, in milliseconds since the Unix epoch, so that a restarted process
-    /// goes on in it.
+    /// The start of the timeline in milliseconds since 1970. With this key, a restarted process
+    /// continues the same timeline.
     pub start_ms: Option<u64>,
     #[serde(default)]
     gpu: Vec<GpuSettings>,
@@ -67,23 +68,23 @@ pub struct Scenario {
     returns: BTreeMap<Function, ReturnCode>,
     #[serde(default)]
     answers: given::Answers,
-    /// `NVLinks` of a GPU that says nothing of its own.
+    /// The default number of `NVLinks` of a GPU.
     #[serde(skip)]
     pub(crate) usual_nvlinks: u32,
 }
 
 impl Scenario {
-    /// How many GPUs a scenario may have.
+    /// The maximum number of GPUs.
     pub const MAX_GPUS: u32 = 64;
 
-    /// The timeline of [`Scenario::simple`] starts on 1 January 2025, long enough ago that
-    /// everything is under way.
+    /// The start of the timeline of scenarios without a file, 1 January 2025. At present, all
+    /// simulated programs have thus been running for a long time.
     const SIMPLE_START_MS: u64 = 1_735_689_600_000;
 
-    /// Reads a scenario. `origin` is what errors call the text: its file name.
+    /// Parses a scenario. `origin` is the name of the file, for error messages.
     ///
     /// # Errors
-    /// [`TomlError`] names the line and column, what is wrong there and what would be right.
+    /// Returns a [`TomlError`] with the line, the column, the problem and the suggested fix.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, TomlError> {
         let scenario: Self =
             toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin))?;
@@ -93,8 +94,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// So many GPUs (at most 64), each busy in its own way, in a timeline that every process
-    /// shares. Several of them are linked through `NVSwitches`.
+    /// Creates a scenario of at most 64 GPUs with different workloads. All processes share its
+    /// timeline. Several GPUs are linked by `NVSwitches`.
     pub fn simple(gpu_count: u32, seed: u64) -> Self {
         let gpus = Some(Spanned::new(0..0, gpu_count.min(Self::MAX_GPUS)));
         let usual_nvlinks = if gpu_count > 1 { MAX_NVLINKS } else { 0 };
@@ -119,12 +120,12 @@ impl Scenario {
             .map_or(needed.unwrap_or(1), |gpus| *gpus.get_ref())
     }
 
-    /// The functions that a library of an older driver would lack.
+    /// Returns the functions that the library lacks, as that of an older driver would.
     pub fn hidden_functions(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.hidden.iter().map(|function| function.0)
     }
 
-    /// How long a call of this NVML function takes.
+    /// Returns the time that a call of this NVML function takes.
     pub fn latency(&self, function: &str) -> Duration {
         let named = self
             .latency
@@ -136,7 +137,7 @@ impl Scenario {
             .map_or(Duration::ZERO, |delay| delay.0)
     }
 
-    /// The `nvmlReturn_t` of an initialization at this time, where it fails.
+    /// Returns the `nvmlReturn_t` with which initialization fails at this time, if it does.
     pub fn init_error(&self, seconds: f64) -> Option<u32> {
         self.init_error
             .as_ref()

@@ -1,5 +1,4 @@
-//! Numbers as a scenario writes them, each checked where it stands so that an error can name the
-//! place.
+//! Numbers in scenarios. They are checked while they are parsed, so that errors have a position.
 
 use std::{fmt, time::Duration};
 
@@ -15,27 +14,27 @@ use crate::{units::Accepted, vendor::sim::clocks::MAX_SM_MHZ};
 pub(crate) struct Within<const MAX: u32>(pub(crate) f64);
 
 pub(crate) type Percent = Within<100>;
-/// Watts; no board draws three kilowatts.
+/// A power in watts. No board draws three kilowatts.
 pub(crate) type Watts = Within<3_000>;
-/// Degrees Celsius; silicon does not live beyond.
+/// A temperature in degrees Celsius. No chip works above the limit.
 pub(crate) type Celsius = Within<150>;
-/// Seconds since the start of the timeline; about 30 years are enough.
+/// A time in seconds since the start of the timeline, up to about 30 years.
 pub(crate) type Seconds = Within<1_000_000_000>;
 
 pub(crate) type Count = Within<1_000_000_000>;
 pub(crate) type Lanes = Within<16>;
-/// Megahertz; no more than an H200 has.
+/// A clock in megahertz, up to the maximum of an H200.
 pub(crate) type Megahertz = Within<MAX_SM_MHZ>;
 
-/// Seconds that a clock is ahead, or below 0 behind; up to a day.
+/// The time in seconds by which a clock is ahead, or behind if negative. At most one day.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Skew(pub(crate) f64);
 
-/// A size, written with its unit: `"12 GiB"`.
+/// A size with a unit, for example `"12 GiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) u64);
 
-/// A duration, written with its unit: `"2.8 ms"`.
+/// A duration with a unit, for example `"2.8 ms"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delay(pub(crate) Duration);
 
@@ -51,14 +50,14 @@ impl From<Bytes> for f64 {
     }
 }
 
-/// The largest size that makes sense on one board is 16 TiB.
+/// The accepted sizes. The maximum of 16 TiB is more than any board has.
 const SIZE: Accepted<u64> = Accepted::accept_sizes(
     0,
     16 << 40,
     "a size up to 16384 GiB with its unit, as \"12 GiB\"",
 );
 
-/// A longer delay is a hang, for which there is a fault of its own.
+/// The accepted delays. Longer ones should be simulated by the `hang` fault.
 const DELAY: Accepted<Duration> = Accepted::accept_durations(
     Duration::ZERO,
     Duration::from_mins(10),

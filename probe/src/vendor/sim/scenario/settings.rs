@@ -16,21 +16,22 @@ use super::{
     steps::Steps,
 };
 
-/// What a GPU is busy with, where nothing more exact is said.
+/// The default workload of a GPU, which other settings can override.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// A training loop near the power cap, with data-loader dips, validation and checkpoints.
+    /// A training loop close to the power limit, with data loader dips, validations and
+    /// checkpoints.
     Training,
-    /// A server that holds most of the memory and works in bursts.
+    /// A model server that uses most of the memory and works in bursts.
     Inference,
-    /// A program whose memory grows until it dies of it and starts again.
+    /// A program whose memory grows until it fails and starts again.
     Leak,
-    /// A notebook that holds memory and computes nothing.
+    /// A notebook that holds memory but is idle.
     Held,
-    /// A collective that waits for a process which never comes.
+    /// A collective that waits for a process which never joins.
     Hang,
-    /// Nobody.
+    /// No processes at all.
     Idle,
 }
 
@@ -38,65 +39,65 @@ pub enum Profile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct GpuSettings {
     pub(crate) index: Spanned<u32>,
-    /// When the GPU is added to the machine; if missing, it is present from the start.
+    /// The time at which the GPU is added. By default, it is present from the start.
     pub(super) from_s: Option<Spanned<Seconds>>,
-    /// When the GPU is removed; if missing, it stays.
+    /// The time at which the GPU is removed. By default, it stays.
     pub(super) to_s: Option<Spanned<Seconds>>,
     pub(crate) name: Option<String>,
     pub(crate) profile: Option<Profile>,
     pub(crate) memory: Option<Bytes>,
-    /// Whether the GPU has no memory of its own, so that `memory` is the machine's.
+    /// Whether the GPU has no memory of its own, so that `memory` is that of the machine.
     #[serde(default)]
     pub(crate) unified_memory: bool,
     pub(crate) power_limit_watts: Option<Watts>,
-    /// Instead of the profile's.
+    /// The utilization. It overrides that of the profile.
     pub(crate) utilization_percent: Option<Curve<Percent>>,
-    /// Instead of the sum of the processes' memory.
+    /// The used memory. It overrides the sum of the processes' memory.
     pub(crate) memory_used: Option<Curve<Bytes>>,
-    /// Instead of what follows from utilization and clocks.
+    /// The power. It overrides the value computed from utilization and clocks.
     pub(crate) power_watts: Option<Curve<Watts>>,
-    /// The highest clock of its multiprocessors, below that of an H200.
+    /// The maximum clock of the multiprocessors, which can be below that of an H200.
     pub(crate) max_sm_mhz: Option<Curve<Megahertz>>,
-    /// Instead of what follows from power.
+    /// The temperature. It overrides the value computed from the power.
     pub(crate) temperature_celsius: Option<Curve<Celsius>>,
-    /// The generation of the chip; Hopper without it.
+    /// The generation of the chip. The default is Hopper.
     pub(crate) architecture: Option<Architecture>,
-    /// Whether the hardware counts activity; without it, as the architecture does.
+    /// Whether the hardware counts activity. The default depends on the architecture.
     pub(crate) gpm: Option<bool>,
-    /// Multiprocessors with work, instead of what follows from utilization.
+    /// The share of multiprocessors with work. It overrides the value computed from utilization.
     pub(crate) sm_percent: Option<Curve<Percent>>,
-    /// Tensor cores with work, instead of what follows from utilization.
+    /// The utilization of tensor cores. It overrides the value computed from utilization.
     pub(crate) tensor_percent: Option<Curve<Percent>>,
     pub(crate) encoder_percent: Option<Curve<Percent>>,
     pub(crate) decoder_percent: Option<Curve<Percent>>,
     pub(crate) jpeg_percent: Option<Curve<Percent>>,
     pub(crate) ofa_percent: Option<Curve<Percent>>,
-    /// What holds the clocks down, instead of what follows from power and utilization.
+    /// The reasons for reduced clocks. They override those computed from power and utilization.
     pub(crate) throttle_reasons: Option<Steps<Vec<ThrottleReason>>>,
-    /// Whether its memory corrects errors; without it, as its name says.
+    /// Whether the memory corrects errors. The default depends on the name.
     pub(crate) ecc: Option<bool>,
-    /// Fans; without it, as its name says.
+    /// The number of fans. The default depends on the name.
     pub(crate) fans: Option<Within<8>>,
     pub(crate) ecc_corrected: Option<Curve<Count>>,
     pub(crate) ecc_uncorrected: Option<Curve<Count>>,
     pub(crate) remapped_rows: Option<RemappedRowsSettings>,
     pub(crate) retired_pages: Option<RetiredPagesSettings>,
     pub(crate) recovery_action: Option<Steps<RecoveryAction>>,
-    /// Lanes in use; without it, all 16.
+    /// The number of PCIe lanes in use. The default is 16.
     pub(crate) pcie_width: Option<Curve<Lanes>>,
     pub(crate) pcie_replays: Option<Curve<Count>>,
-    /// `NVLinks`; without it, none.
+    /// The number of `NVLinks`. The default is 0.
     pub(crate) nvlinks: Option<Within<18>>,
     #[serde(default)]
     pub(crate) nvlinks_down: Vec<Spanned<u32>>,
-    /// Its MIG devices, in NVML's order; without any, MIG is off.
+    /// The MIG devices, in NVML's order. MIG is off if there are none.
     pub(crate) mig: Option<Spanned<Steps<Vec<MigSettings>>>>,
-    /// Whether the driver keeps the GPU initialized; without it, it does.
+    /// Whether the driver keeps the GPU initialized. It does by default.
     pub(crate) persistence: Option<bool>,
-    /// Whether the driver accounts for processes; without it, it does not.
+    /// Whether the driver accounts for processes. It does not by default.
     #[serde(default)]
     pub(crate) accounting: bool,
-    /// What calls about it answer, whatever else is true of it.
+    /// The answers of NVML functions about this GPU. They override all other settings.
     #[serde(default)]
     pub(super) answers: Answers,
 }
@@ -130,21 +131,22 @@ pub(crate) struct RetiredPagesSettings {
     pub(crate) pending: bool,
 }
 
-/// A process that ended before the start: an `[[accounted]]` table.
+/// An `[[accounted]]` table: a process that ended before the timeline started.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AccountedSettings {
     pub(super) gpu: Spanned<u32>,
     pub(crate) pid: u32,
-    /// If this or one of the next two is missing, the driver does not report it.
+    /// The utilization. If this key or one of the next two is missing, the driver does not report
+    /// the value.
     pub(crate) gpu_percent: Option<Percent>,
     pub(crate) memory_percent: Option<Percent>,
     pub(crate) max_memory: Option<Bytes>,
-    /// How long the process ran.
+    /// The run time of the process.
     pub(crate) ran_s: Seconds,
 }
 
-/// An item of the `encoder_sessions` of a process.
+/// An item in the `encoder_sessions` of a process.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EncoderSessionSettings {
@@ -161,18 +163,18 @@ impl From<&EncoderSessionSettings> for EncoderSession {
     }
 }
 
-/// One `[[process]]` table. A GPU that has any has none from its profile.
+/// A `[[process]]` table. A GPU with such tables has no processes from its profile.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessSettings {
     pub(crate) gpu: Spanned<u32>,
-    /// Its PID; of a process that really exists where the fake library is read, since the reader
-    /// looks it up.
+    /// The PID. With the fake library, the process should exist, because gpumon reads its name from
+    /// the system.
     pub(crate) pid: u32,
-    /// So many of them, with PIDs that count up from `pid`.
+    /// The number of equal processes, whose PIDs count up from `pid`.
     #[serde(default = "one")]
     pub(crate) count: Spanned<u32>,
-    /// What it holds; without it, the driver cannot tell.
+    /// The memory of the process. By default, the driver does not know it.
     pub(crate) memory: Option<Curve<Bytes>>,
     sm_percent: Option<Curve<Percent>>,
     encoder_percent: Option<Curve<Percent>>,
@@ -180,37 +182,37 @@ pub(crate) struct ProcessSettings {
     /// The video streams that the process encodes while it runs.
     #[serde(default)]
     pub(crate) encoder_sessions: Vec<EncoderSessionSettings>,
-    /// Whether its kernels only wait for another GPU.
+    /// Whether the kernels only wait for another GPU.
     #[serde(default)]
     pub(crate) waits: bool,
     #[serde(default = "compute")]
     pub(crate) kind: ProcessKind,
     pub(crate) from_s: Option<Spanned<Seconds>>,
     pub(crate) to_s: Option<Spanned<Seconds>>,
-    /// Seconds after which it ends and another one with the next PIDs takes its place; without it,
-    /// it keeps running.
+    /// The time after which the process ends and is replaced by one with the next PIDs. By default,
+    /// the process keeps running.
     pub(crate) lifetime_s: Option<Spanned<Seconds>>,
-    /// The program's name. Simulated source only, as `user` and `command`.
+    /// The program's name. Like `user` and `command`, it applies to the simulated source only.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) user: Option<Arc<str>>,
     pub(crate) command: Option<Arc<str>>,
-    /// What it holds of the host's memory. Simulated source only, too.
+    /// The usage of host memory. It applies to the simulated source only.
     pub(crate) host_memory: Option<Curve<Bytes>>,
-    /// Whether a debugger is attached. Simulated source only, too.
+    /// Whether a debugger is attached. It applies to the simulated source only.
     #[serde(default)]
     pub(crate) traced: bool,
-    /// The Slurm job that it belongs to. Simulated source only, too.
+    /// The Slurm job of the process. It applies to the simulated source only.
     pub(crate) slurm_job: Option<Arc<str>>,
     #[serde(default)]
     pub(crate) mps: bool,
-    /// The GPU instance that it runs in; without it, on the whole GPU.
+    /// The GPU instance in which the process runs. The default is the whole GPU.
     pub(super) gpu_instance: Option<Spanned<u32>>,
     #[serde(default)]
     compute_instance: u32,
 }
 
 impl ProcessSettings {
-    /// The PIDs of those that run at this time.
+    /// Returns the PIDs of the processes that run at this time.
     pub(crate) fn pids(&self, seconds: f64) -> impl Iterator<Item = u32> + use<> {
         let count = *self.count.get_ref();
         let first = self
@@ -250,7 +252,7 @@ impl ProcessSettings {
         self.to_s.as_ref().map(|to| to.get_ref().0)
     }
 
-    /// When the process of this time started.
+    /// Returns the start time of the process that runs at this time.
     pub(crate) fn started_s(&self, seconds: f64) -> f64 {
         let lifetime_s = self
             .lifetime_s
@@ -259,8 +261,8 @@ impl ProcessSettings {
         self.first_started_s() + f64::from(self.generation(seconds)) * lifetime_s
     }
 
-    /// A process without a beginning is ten minutes older than the timeline, unless others take its
-    /// place.
+    /// Returns the start time of the first process. By default, this is ten minutes before the
+    /// timeline starts, or its start if the process is replaced regularly.
     fn first_started_s(&self) -> f64 {
         let oldest_s = if self.lifetime_s.is_some() {
             0.0
@@ -299,7 +301,7 @@ fn compute() -> ProcessKind {
     ProcessKind::Compute
 }
 
-/// Whether a time lies from `from` on and before `to`.
+/// Returns `true` if a time is at or after `from` and before `to`.
 pub(super) fn lasts(
     from: Option<&Spanned<Seconds>>,
     to: Option<&Spanned<Seconds>>,

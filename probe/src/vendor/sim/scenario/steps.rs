@@ -1,16 +1,16 @@
-//! A value that jumps.
+//! Values that change in steps.
 
 use serde::{Deserialize, Deserializer, de};
 
 use super::quantity::Seconds;
 
-/// A value that is fixed, or jumps from one to the next at key frames.
+/// A value that is constant, or that changes in steps at key frames.
 ///
-/// In TOML it is one value, or `[[seconds, value], ...]` in order of time. Before the first key
-/// frame the first value holds.
+/// In TOML, it is one value, or `[[seconds, value], ...]` in order of time. The first value also
+/// applies before the first key frame.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Steps<T> {
-    /// Seconds since the start, and the value from then on; never empty.
+    /// The times in seconds since the start, with the values from these times on. Never empty.
     frames: Vec<(f64, T)>,
 }
 
@@ -25,7 +25,7 @@ impl<T> Steps<T> {
     }
 }
 
-/// As the file has it. An empty list is a value where the values are lists.
+/// The format of a value in the file. If the values are lists, an empty list is a value.
 #[derive(Deserialize)]
 #[serde(
     untagged,

@@ -1,4 +1,4 @@
-//! The simulated machine: a pure function of scenario, GPU and time.
+//! The simulated machine, which is a pure function of scenario, GPU and time.
 
 use crate::model::{AccountedProcess, PciPath, TraceMetric};
 
@@ -7,13 +7,13 @@ use super::{
     identity::uuid, meters::Flow, noise::Noise,
 };
 
-/// GPUs of one socket.
+/// The number of GPUs per socket.
 const PER_SOCKET: u32 = 4;
 
-/// All simulated GPUs. Asked twice for the same moment, it gives the same answer twice.
+/// All simulated GPUs. The results depend only on the arguments.
 ///
-/// Methods that take a GPU's index panic where it is not below [`gpu_count`](Self::gpu_count).
-/// Moments are milliseconds after the start of the timeline.
+/// Methods panic if a GPU's index is not below [`gpu_count`](Self::gpu_count). Moments are in
+/// milliseconds since the start of the timeline.
 #[derive(Debug, Clone)]
 pub struct World {
     scenario: Scenario,
@@ -21,7 +21,7 @@ pub struct World {
 }
 
 impl World {
-    /// Builds the GPUs of a scenario.
+    /// Creates the GPUs of a scenario.
     pub fn new(scenario: Scenario) -> Self {
         let boards = (0..scenario.gpu_count())
             .map(|index| Board::new(&scenario, index))
@@ -29,22 +29,22 @@ impl World {
         Self { scenario, boards }
     }
 
-    /// What it was built from.
+    /// Returns the scenario from which the world was created.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// How many GPUs there are.
+    /// Returns the number of GPUs.
     pub fn gpu_count(&self) -> u32 {
         self.boards.len() as u32
     }
 
-    /// Who a GPU is.
+    /// Returns the constant data of a GPU.
     pub fn identity(&self, index: u32) -> &GpuIdentity {
         self.board(index).identity()
     }
 
-    /// What a GPU does.
+    /// Returns the state of a GPU at a moment.
     pub fn state(&self, index: u32, elapsed_ms: u64) -> GpuState {
         let mut state = self.board(index).state(seconds(elapsed_ms));
         if self.scenario.is_garbage(index, seconds(elapsed_ms)) {
@@ -53,14 +53,14 @@ impl World {
         state
     }
 
-    /// What a GPU has gone through.
+    /// Returns the errors and repairs of a GPU up to a moment.
     pub fn wear(&self, index: u32, elapsed_ms: u64) -> Wear {
         let seconds = seconds(elapsed_ms);
         self.board(index)
             .wear(seconds, self.scenario.left(index, seconds))
     }
 
-    /// Returns the processes that hold a GPU, in the order of the scenario.
+    /// Returns the processes on a GPU, in the order of the scenario.
     pub fn processes(&self, index: u32, elapsed_ms: u64) -> Vec<ProcessState> {
         let mut processes = self.board(index).processes(seconds(elapsed_ms));
         if self.scenario.is_garbage(index, seconds(elapsed_ms)) {
@@ -69,13 +69,13 @@ impl World {
         processes
     }
 
-    /// Whether a GPU is divided into MIG devices.
+    /// Returns `true` if a GPU is divided into MIG devices.
     pub fn is_divided(&self, index: u32, elapsed_ms: u64) -> bool {
         self.board(index).is_divided(seconds(elapsed_ms))
     }
 
-    /// The processes that the driver accounts for, those that run and those that have ended, the
-    /// oldest first. Empty where accounting is off.
+    /// Returns the processes that the driver accounts for, both running and ended, the oldest
+    /// first. Returns none if accounting is off.
     pub fn accounted(
         &self,
         index: u32,
@@ -89,7 +89,7 @@ impl World {
         }
     }
 
-    /// The way from one GPU to another through PCIe.
+    /// Returns the PCIe path between two GPUs.
     pub fn path(&self, a: u32, b: u32) -> PciPath {
         if a == b {
             PciPath::Internal
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// Returns `true` if switches link the two GPUs.
+    /// Returns `true` if both GPUs are linked by switches.
     pub fn are_linked(&self, a: u32, b: u32) -> bool {
         [a, b].iter().all(|index| {
             let links = &self.identity(*index).nvlinks;
@@ -108,7 +108,7 @@ impl World {
         })
     }
 
-    /// Returns the UUID of the fabric of the `NVSwitches`; `None` if a GPU has no links.
+    /// Returns the UUID of the `NVSwitch` fabric, or `None` if the GPU has no links.
     pub fn fabric_uuid(&self, index: u32) -> Option<String> {
         let noise = || Noise::new(self.scenario.seed, u32::MAX).stream("fabric");
         (!self.identity(index).nvlinks.is_empty()).then(|| uuid(noise()))

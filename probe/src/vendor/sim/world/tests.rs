@@ -13,7 +13,7 @@ fn read(toml: &str) -> World {
     World::new(Scenario::from_toml(toml, "test.toml").unwrap())
 }
 
-/// One GPU of a profile, at every second of an hour and a bit.
+/// Returns the states of a GPU with this profile, for every second of slightly more than an hour.
 fn hour_of(profile: &str) -> Vec<GpuState> {
     let world = read(&format!(
         "seed = 3\n[[gpu]]\nindex = 0\nprofile = \"{profile}\""
@@ -265,7 +265,8 @@ fn a_state_costs_microseconds() {
     for n in 0..1_000 {
         std::hint::black_box(world.state(n % 8, u64::from(n) * 997));
     }
-    // Ten times what it takes without optimization, so that only a change of its order is found.
+    // The limit is ten times the normal time without optimization, so that only a change of the
+    // order of magnitude fails the test.
     assert!(
         began.elapsed().as_millis() < 2_000,
         "{:?} for 1,000 states",

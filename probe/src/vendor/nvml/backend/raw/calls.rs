@@ -1,6 +1,6 @@
-//! The calls that have a shape of their own, and lists.
+//! Calls of functions that have their own shapes, and of functions that return lists.
 //!
-//! Every handle here is one that the library gave, and whatever a call fills in outlives it.
+//! All handles here come from the library, and all memory that a call fills in outlives the call.
 
 use std::ffi::{OsStr, c_uint, c_ulong};
 
@@ -12,12 +12,13 @@ use super::{
 };
 use crate::vendor::nvml::query::Code;
 
-/// A set of CPUs or NUMA nodes in words: as much room as `nvidia-smi` gives, for 1280 of them.
+/// The number of words in a set of CPUs or NUMA nodes. 1280 CPUs are also the limit of
+/// `nvidia-smi`.
 const SET: usize = 20;
 
 impl Library {
     pub(crate) fn open(path: &OsStr) -> Result<Self, libloading::Error> {
-        // SAFETY: NVML's library has no initializers that anything here could disturb.
+        // SAFETY: NVML's library has no initializers that could affect this process.
         let opened = unsafe { libloading::Library::new(path) }?;
         Ok(Self::with_functions(opened, PLACES))
     }
@@ -26,32 +27,34 @@ impl Library {
         self.find(&nvmlInit_v2).is_ok()
     }
 
-    /// `nvmlInit_v2`. The wrapper's own way to this looks every function of NVML up first.
+    /// Calls `nvmlInit_v2` directly, because the `nvml-wrapper` crate would look up every NVML
+    /// function first.
     pub(crate) fn initialize(&self) -> Result<(), Code> {
         let call = self.find(&nvmlInit_v2)?;
-        // SAFETY: it takes nothing.
+        // SAFETY: the function has no parameters.
         done(unsafe { call() })
     }
 
-    /// Calls a function about a device with this value, which the call changes.
+    /// Calls a function about a device with this value, and returns the value that the function has
+    /// filled in.
     pub(crate) fn fill<T: Plain>(
         &self,
         function: &Function<Out<T>>,
         device: Device,
         mut value: T,
     ) -> Result<T, Code> {
-        // SAFETY: as above.
+        // SAFETY: the handle is the library's, and the value outlives the call.
         done(unsafe { self.find(function)?(device.0, &raw mut value) })?;
         Ok(value)
     }
 
-    /// `nvmlDeviceGetHandleByIndex_v2`.
+    /// Returns the handle from `nvmlDeviceGetHandleByIndex_v2`.
     pub(crate) fn device(&self, index: u32) -> Result<Device, Code> {
         let [device] = self.get_system(&function::nvmlDeviceGetHandleByIndex_v2, &[index])?;
         Ok(Device(device))
     }
 
-    /// `nvmlDeviceGetMigDeviceHandleByIndex`.
+    /// Returns the handle from `nvmlDeviceGetMigDeviceHandleByIndex`.
     pub(crate) fn mig_device(&self, gpu: Device, index: u32) -> Result<Device, Code> {
         self.get_one(
             &function::nvmlDeviceGetMigDeviceHandleByIndex,
@@ -61,47 +64,47 @@ impl Library {
         .map(Device)
     }
 
-    /// `nvmlDeviceGetTopologyNearestGpus`.
+    /// Returns the GPUs from `nvmlDeviceGetTopologyNearestGpus`.
     pub(crate) fn nearest_gpus(&self, device: Device, level: u32) -> Result<Vec<Device>, Code> {
         let call = self.find(&function::nvmlDeviceGetTopologyNearestGpus)?;
-        // SAFETY: as above; there is as much room as is told.
+        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
         let gpus = counted(|count, items| unsafe { call(device.0, level, count, items) })?;
         Ok(gpus.into_iter().map(Device).collect())
     }
 
-    /// `nvmlSystemGetTopologyGpuSet`.
+    /// Returns the GPUs from `nvmlSystemGetTopologyGpuSet`.
     pub(crate) fn gpus_near_cpu(&self, cpu: u32) -> Result<Vec<Device>, Code> {
         let call = self.find(&function::nvmlSystemGetTopologyGpuSet)?;
-        // SAFETY: there is as much room as is told.
+        // SAFETY: the buffer has room for `count` items.
         let gpus = counted(|count, items| unsafe { call(cpu, count, items) })?;
         Ok(gpus.into_iter().map(Device).collect())
     }
 
-    /// `nvmlDeviceGetTopologyCommonAncestor`.
+    /// Returns the level from `nvmlDeviceGetTopologyCommonAncestor`.
     pub(crate) fn common_ancestor(&self, one: Device, two: Device) -> Result<u32, Code> {
-        // SAFETY: as above.
+        // SAFETY: both handles are the library's, and the value outlives the call.
         self.fill_with(
             &function::nvmlDeviceGetTopologyCommonAncestor,
             |call, level| unsafe { call(one.0, two.0, level) },
         )
     }
 
-    /// `nvmlDeviceGetP2PStatus`.
+    /// Returns the status from `nvmlDeviceGetP2PStatus`.
     pub(crate) fn p2p_status(
         &self,
         one: Device,
         two: Device,
         capability: u32,
     ) -> Result<u32, Code> {
-        // SAFETY: as above.
+        // SAFETY: both handles are the library's, and the value outlives the call.
         self.fill_with(&function::nvmlDeviceGetP2PStatus, |call, status| unsafe {
             call(one.0, two.0, capability, status)
         })
     }
 
-    /// `nvmlDeviceGetCpuAffinity`, without the empty words at the end.
+    /// Returns the words from `nvmlDeviceGetCpuAffinity`, without empty words at the end.
     pub(crate) fn cpu_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
-        // SAFETY: as above; there are as many words as is told.
+        // SAFETY: the handle is the library's, and the length of the buffer is passed.
         let set: [c_ulong; SET] = self.fill_with(
             &function::nvmlDeviceGetCpuAffinity,
             |call, words: &mut [_; SET]| unsafe {
@@ -111,10 +114,11 @@ impl Library {
         Ok(trimmed(&set))
     }
 
-    /// `nvmlDeviceGetMemoryAffinity` in the scope of the node, without the empty words at the end.
+    /// Returns the words from `nvmlDeviceGetMemoryAffinity` for NUMA nodes, without empty words at
+    /// the end.
     pub(crate) fn memory_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         const NODE: c_uint = 0;
-        // SAFETY: as above; there are as many words as is told.
+        // SAFETY: the handle is the library's, and the length of the buffer is passed.
         let set: [c_ulong; SET] = self.fill_with(
             &function::nvmlDeviceGetMemoryAffinity,
             |call, words: &mut [_; SET]| unsafe {

@@ -1,5 +1,4 @@
-//! Calls whose values have a type that only the answer tells, and calls that list several things of
-//! each.
+//! Calls that return values of variable type, and calls that return several values per item.
 
 use std::ffi::c_int;
 
@@ -22,37 +21,40 @@ use super::{
 };
 use crate::vendor::nvml::query::Code;
 
-/// As many samples as any driver keeps of anything; one that keeps more says so.
+/// The initial number of samples in the buffer. No known driver has more. If one does, it reports
+/// how many.
 const SAMPLES: usize = 256;
 
-/// As many samples of processes as a driver keeps on an idle H200.
+/// The initial number of process samples in the buffer, which is the number that the driver keeps
+/// on an idle H200.
 const UTILIZATION_SAMPLES: usize = 1024;
 
-/// A field by its number (`NVML_FI_...`, below 251: those above were renumbered at driver 580.82),
-/// and what it is asked of: an `NVLink`'s number, or 0 where there is no choice.
+/// A field: its ID (`NVML_FI_...`) and its scope, which is the number of an `NVLink`, or 0 if the
+/// field has no choices. The names refer to IDs below 251, because higher ones were renumbered in
+/// driver 580.82.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) id: u32,
     pub(crate) scope: u32,
 }
 
-/// A number in the type in which the driver gave it.
+/// A number of the type that the driver returned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
     Whole(i128),
     Real(f64),
 }
 
-/// When the driver read a field, in us since the epoch, and what; or why there is nothing.
+/// The time when the driver read a field, in microseconds since 1970, and its value, or the error
+/// code.
 type FieldValue = Result<(i64, Number), Code>;
 
-/// What `nvmlDeviceGetFieldValues` is given: the fields, and behind them an element that is not
-/// counted.
+/// Returns the argument of `nvmlDeviceGetFieldValues`: the fields, followed by an extra element
+/// that is not counted.
 ///
-/// Driver 580.159 goes one element too far where one of the fields is an `NVLink` error or
-/// throughput counter (138 to 141, 161 to 163), and overwrites what lies there if that reads as the
-/// number of another such counter with the return code 0, which memory of somebody else's may. This
-/// element reads otherwise.
+/// If a field is an `NVLink` error or throughput counter (138 to 141, 161 to 163), driver 580.159
+/// accesses one element too many. If the memory there happens to look like another such counter
+/// with return code 0, the driver overwrites it. The extra element looks different.
 fn guarded(fields: &[Field]) -> Vec<nvmlFieldValue_t> {
     let value = |id, scope, code| nvmlFieldValue_t {
         fieldId: id,
@@ -72,12 +74,13 @@ fn guarded(fields: &[Field]) -> Vec<nvmlFieldValue_t> {
 }
 
 impl Library {
-    /// `nvmlDeviceGetFieldValues`, of several fields in one call, in their order.
+    /// Reads several fields with one call of `nvmlDeviceGetFieldValues`, and returns the values in
+    /// their order.
     pub(crate) fn fields(&self, device: Device, fields: &[Field]) -> Result<Vec<FieldValue>, Code> {
         let call = self.find(&function::nvmlDeviceGetFieldValues)?;
         let mut values = guarded(fields);
         let count = c_int::try_from(fields.len()).map_err(|_| Code::INVALID_ARGUMENT)?;
-        // SAFETY: the handle is the library's; there are as many values as is told, and one more.
+        // SAFETY: the handle is the library's, and the buffer has `count` values and one more.
         done(unsafe { call(device.0, count, values.as_mut_ptr()) })?;
         let answer = |value: &nvmlFieldValue_t| {
             done(value.nvmlReturn)?;
@@ -86,8 +89,8 @@ impl Library {
         Ok(values.iter().take(fields.len()).map(answer).collect())
     }
 
-    /// `nvmlDeviceGetSamples`: times in us, and values, of what the driver keeps of this
-    /// `nvmlSamplingType_t` from after this time on (us since the epoch).
+    /// Returns the samples of this `nvmlSamplingType_t` after `since_us` from
+    /// `nvmlDeviceGetSamples`, each with its time. All times are in microseconds since 1970.
     pub(crate) fn samples(
         &self,
         device: Device,
@@ -97,7 +100,7 @@ impl Library {
         let call = self.find(&function::nvmlDeviceGetSamples)?;
         let mut value_type = 0;
         let samples: Vec<nvmlSample_t> = grow(SAMPLES, |count, items| {
-            // SAFETY: the handle is the library's, and there is as much room as is told.
+            // SAFETY: the handle is the library's, and the buffer has room for `count` items.
             unsafe { call(device.0, kind, since_us, &raw mut value_type, count, items) }
         })?;
         samples
@@ -106,7 +109,7 @@ impl Library {
             .collect()
     }
 
-    /// `nvmlDeviceGetProcessesUtilizationInfo`.
+    /// Returns the samples from `nvmlDeviceGetProcessesUtilizationInfo`.
     pub(crate) fn processes_utilization(
         &self,
         device: Device,
@@ -116,27 +119,28 @@ impl Library {
         grow(UTILIZATION_SAMPLES, |count, items| {
             let mut request = nvmlProcessesUtilizationInfo_v1_t {
                 version: version_of::<nvmlProcessesUtilizationInfo_v1_t>(1),
-                // SAFETY: the number was written by `grow`.
+                // SAFETY: `grow` has written the number.
                 processSamplesCount: unsafe { count.read() },
                 lastSeenTimeStamp: since_us,
                 procUtilArray: items,
             };
-            // SAFETY: the handle is the library's, and there is as much room as is told.
+            // SAFETY: the handle is the library's, and the buffer has room for
+            // `processSamplesCount` items.
             let code = unsafe { call(device.0, &raw mut request) };
-            // SAFETY: the number is `grow`'s.
+            // SAFETY: the pointer is to a number of `grow`.
             unsafe { count.write(request.processSamplesCount) };
             code
         })
     }
 
-    /// `nvmlDeviceGetProcessUtilization`.
+    /// Returns the samples from `nvmlDeviceGetProcessUtilization`.
     pub(crate) fn process_utilization(
         &self,
         device: Device,
         since_us: u64,
     ) -> Result<Vec<nvmlProcessUtilizationSample_t>, Code> {
         let call = self.find(&function::nvmlDeviceGetProcessUtilization)?;
-        // SAFETY: the handle is the library's, and there is as much room as is told.
+        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
         grow(UTILIZATION_SAMPLES, |count, items| unsafe {
             call(device.0, items, count, since_us)
         })
@@ -144,8 +148,8 @@ impl Library {
 }
 
 fn number(kind: nvmlValueType_t, value: nvmlValue_t) -> Result<Number, Code> {
-    // SAFETY: every member of the union is plain bits, and all of it was written: zeros before the
-    // call, the member that `kind` names by the driver.
+    // SAFETY: all members of the union are plain bits, and all bits are initialized: with zeros
+    // before the call, and then by the driver in the member that `kind` names.
     let whole = unsafe {
         match kind {
             DOUBLE => return Ok(Number::Real(value.dVal)),

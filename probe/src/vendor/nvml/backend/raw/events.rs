@@ -1,4 +1,4 @@
-//! What the driver reports by itself.
+//! Events that the driver reports on its own.
 
 use nvml_wrapper_sys::bindings::{
     nvmlEventData_t, nvmlEventMigConfigChange, nvmlEventSet_t, nvmlEventTypeDoubleBitEccError,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::vendor::{Notice, nvml::query::Code};
 
-/// The kinds of events that are asked for. Changes of clocks and P-states are left out: under a
-/// power limit there are dozens a second, and the samples show them.
+/// The kinds of events that are requested. Changes of clocks and P-states are excluded, because a
+/// power limit causes dozens per second, and samples show them anyway.
 const REPORTED: u64 = (nvmlEventTypeXidCriticalError
     | nvmlEventTypeSingleBitEccError
     | nvmlEventTypeDoubleBitEccError
@@ -22,18 +22,17 @@ const REPORTED: u64 = (nvmlEventTypeXidCriticalError
 pub(crate) struct EventSet {
     library: &'static Library,
     set: nvmlEventSet_t,
-    /// Whose events it gets: the driver's handle and the index.
+    /// The registered GPUs, with their handles and indices.
     members: Vec<(Device, u32)>,
 }
 
-// SAFETY: NVML's handles may be used by any thread; the pointer is an address that only NVML looks
-// behind.
+// SAFETY: NVML's handles can be used by any thread. Only NVML dereferences the pointer.
 unsafe impl Send for EventSet {}
 
 impl EventSet {
-    /// `nvmlEventSetCreate`.
+    /// Creates a set with `nvmlEventSetCreate`.
     pub(crate) fn create(library: &'static Library) -> Result<Self, Code> {
-        // Without these, a set is of no use.
+        // A set is useless without these functions.
         library.find(&f::nvmlDeviceRegisterEvents)?;
         library.find(&f::nvmlEventSetWait_v2)?;
         library.find(&f::nvmlEventSetFree)?;
@@ -45,8 +44,8 @@ impl EventSet {
         })
     }
 
-    /// `nvmlDeviceRegisterEvents`, for what the GPU of this index supports of [`REPORTED`]. Its
-    /// handle is looked up anew.
+    /// Registers the GPU with this index by `nvmlDeviceRegisterEvents`, for all requested kinds of
+    /// events that it supports. Its handle is looked up again.
     pub(crate) fn add(&mut self, index: u32) -> Result<(), Code> {
         let device = self.library.device(index)?;
         let [supported] = self
@@ -57,7 +56,7 @@ impl EventSet {
             return Err(Code::NOT_SUPPORTED);
         }
         let register = self.library.find(&f::nvmlDeviceRegisterEvents)?;
-        // SAFETY: the handle is the library's, and the set is valid until this is dropped.
+        // SAFETY: the handle is the library's, and the set is valid until it is dropped.
         done(unsafe { register(device.0, types, self.set) })?;
         self.members.retain(|(_, member)| *member != index);
         self.members.push((device, index));
@@ -68,11 +67,11 @@ impl EventSet {
         self.members.iter().map(|(_, index)| *index)
     }
 
-    /// `nvmlEventSetWait_v2`: the next event and its GPU's index; `None` where none came in time,
-    /// or one of a kind that nobody knows.
+    /// Waits for the next event with `nvmlEventSetWait_v2`, and returns the GPU's index and the
+    /// event. Returns `None` if there was no event in time, or one of an unknown kind.
     pub(crate) fn wait(&mut self, timeout_ms: u32) -> Result<Option<(u32, Notice)>, Code> {
         let wait = |call: WaitCall, event: &mut nvmlEventData_t| {
-            // SAFETY: the set is valid until this is dropped; the structure outlives the call.
+            // SAFETY: the set is valid until it is dropped, and the structure outlives the call.
             unsafe { call(self.set, event, timeout_ms) }
         };
         match self.library.fill_with(&f::nvmlEventSetWait_v2, wait) {
@@ -94,7 +93,7 @@ impl EventSet {
 impl Drop for EventSet {
     fn drop(&mut self) {
         if let Ok(free) = self.library.find(&f::nvmlEventSetFree) {
-            // SAFETY: the set was created and is not used any more.
+            // SAFETY: the set was created, and is not used again.
             unsafe { free(self.set) };
         }
     }

@@ -1,4 +1,4 @@
-//! NVML's functions, by their names, with the types that `nvml.h` gives them.
+//! NVML's functions, with their names and types in `nvml.h`.
 #![allow(
     non_upper_case_globals,
     non_camel_case_types,
@@ -18,24 +18,24 @@ use super::{
     },
 };
 
-/// The type of a function that takes these.
+/// The type of a function with these parameters.
 macro_rules! call {
     ($($parameter:ty),*) => { unsafe extern "C" fn($($parameter),*) -> sys::nvmlReturn_t };
 }
 
-/// Fills in words that are sets of CPUs.
+/// A function that fills in the words of a CPU set.
 pub(crate) type CpuSet = call!(sys::nvmlDevice_t, c_uint, *mut c_ulong);
-/// Waits for an event of a set.
+/// A function that waits for an event of a set.
 pub(crate) type WaitCall = call!(sys::nvmlEventSet_t, *mut sys::nvmlEventData_t, c_uint);
 
 macro_rules! functions {
     ($($shape:ty = $symbol:ident;)*) => {
-        /// The index of each function's address in the library.
+        /// The index of each function's address in [`Library`](super::Library).
         enum Place { $($symbol,)* }
 
         $(
             #[doc = concat!("`", stringify!($symbol), "`.")]
-            // SAFETY: the type is the one in `nvml.h`, and no other function has this place.
+            // SAFETY: the type is the one in `nvml.h`, and no other function has this index.
             pub(crate) const $symbol: Function<$shape> = unsafe {
                 Function::new(concat!(stringify!($symbol), "\0"), Place::$symbol as usize)
             };
@@ -44,8 +44,8 @@ macro_rules! functions {
         /// The number of functions.
         pub(super) const PLACES: usize = [$(stringify!($symbol)),*].len();
 
-        /// Every function of NVML that is called here, and those that other programs call: the
-        /// exports of gpumon's fake library, which a scenario can slow down, hide, or make fail.
+        /// All NVML functions that gpumon or other programs call. gpumon's fake library exports
+        /// them, and its scenarios can slow them down, hide them or let them fail.
         pub const FUNCTIONS: &[&str] = &[
             "nvmlInitWithFlags",
             "nvmlShutdown",
@@ -62,7 +62,7 @@ macro_rules! functions {
     };
 }
 
-/// Adds the functions that no row of a table of queries has.
+/// Adds the functions that have no row in a table of queries.
 macro_rules! all_functions {
     ($(
         $(#[$doc:meta])*

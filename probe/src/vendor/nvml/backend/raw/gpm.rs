@@ -1,5 +1,5 @@
-//! Samples of the hardware's counters, and what lies between two of them. The caller sees to it
-//! that one thread at a time is in here.
+//! Samples of GPU Performance Monitoring (GPM), and the metrics between two samples. The caller
+//! must ensure that only one thread uses this module at a time.
 
 use nvml_wrapper_sys::bindings::{
     NVML_GPM_METRICS_GET_VERSION, NVML_GPM_SUPPORT_VERSION, nvmlGpmMetricsGet_t, nvmlGpmSample_t,
@@ -18,11 +18,11 @@ pub(crate) struct Sample {
     sample: nvmlGpmSample_t,
 }
 
-// SAFETY: NVML's samples may be used by any thread, one at a time.
+// SAFETY: NVML's samples can be used by any thread, but only one at a time.
 unsafe impl Send for Sample {}
 
 impl Library {
-    /// `nvmlGpmQueryDeviceSupport`.
+    /// Returns `true` if the device supports GPM, from `nvmlGpmQueryDeviceSupport`.
     pub(crate) fn counts_activity(&self, device: Device) -> Result<bool, Code> {
         let asked = nvmlGpmSupport_t {
             version: NVML_GPM_SUPPORT_VERSION,
@@ -36,13 +36,13 @@ impl Library {
 }
 
 impl Sample {
-    /// `nvmlGpmSampleGet`, or `nvmlGpmMigSampleGet` of a GPU instance.
+    /// Takes a sample with `nvmlGpmSampleGet`, or of a GPU instance with `nvmlGpmMigSampleGet`.
     pub(crate) fn take(
         library: &'static Library,
         gpu: Device,
         instance: Option<u32>,
     ) -> Result<Self, Code> {
-        // Without this one, nothing could be freed.
+        // Samples could not be freed without this function.
         library.find(&f::nvmlGpmSampleFree)?;
         let [sample] = library.get_system(&f::nvmlGpmSampleAlloc, &[])?;
         let taken = Self { library, sample };
@@ -52,13 +52,13 @@ impl Sample {
             done(unsafe { call(gpu.0, instance, sample) })?;
         } else {
             let call = library.find(&f::nvmlGpmSampleGet)?;
-            // SAFETY: as above.
+            // SAFETY: the handle is the library's, and the sample was allocated.
             done(unsafe { call(gpu.0, sample) })?;
         }
         Ok(taken)
     }
 
-    /// `nvmlGpmMetricsGet`: each metric between this sample and a later one.
+    /// Returns each metric between this sample and a later one, from `nvmlGpmMetricsGet`.
     pub(crate) fn metrics(
         &self,
         later: &Self,
@@ -74,7 +74,7 @@ impl Sample {
             for (asked, id) in request.metrics.iter_mut().zip(some) {
                 asked.metricId = *id;
             }
-            // SAFETY: both samples are allocated, and there are as many metrics as is told.
+            // SAFETY: both samples are allocated, and the request has `numMetrics` metrics.
             done(unsafe { call(&raw mut *request) })?;
             let answered = request.metrics.iter().take(some.len());
             values.extend(answered.map(|metric| done(metric.nvmlReturn).map(|()| metric.value)));
@@ -86,7 +86,7 @@ impl Sample {
 impl Drop for Sample {
     fn drop(&mut self) {
         if let Ok(free) = self.library.find(&f::nvmlGpmSampleFree) {
-            // SAFETY: the sample was allocated and is not used any more.
+            // SAFETY: the sample was allocated, and is not used again.
             unsafe { free(self.sample) };
         }
     }

@@ -1,4 +1,4 @@
-//! Lists that the library fills in.
+//! Functions that return lists.
 
 use std::{ffi::c_uint, ptr};
 
@@ -7,17 +7,17 @@ use nvml_wrapper_sys::bindings::nvmlReturn_t;
 use super::library::{Plain, done};
 use crate::vendor::nvml::query::Code;
 
-/// `NVML_ERROR_INSUFFICIENT_SIZE`.
+/// The value of `NVML_ERROR_INSUFFICIENT_SIZE`.
 const INSUFFICIENT_SIZE: Code = Code(7);
 
-/// A list can grow while it is asked for; after so many tries it is growing for ever.
+/// The maximum number of attempts to read a list. The list can grow between two of them.
 const TRIES: u32 = 4;
 
-/// The most items in a list. A driver that reports more is faulty, and allocating that many would
-/// exhaust the memory.
+/// The maximum number of items in a list. If a driver reports more, it is faulty, and allocating
+/// them would exhaust the memory.
 const MOST_ITEMS: c_uint = 1 << 20;
 
-/// Asks for a list with more room until there is enough.
+/// Reads a list, with a larger buffer in each attempt until it is large enough.
 pub(super) fn grow<T: Plain>(
     room: usize,
     mut call: impl FnMut(*mut c_uint, *mut T) -> nvmlReturn_t,
@@ -30,7 +30,7 @@ pub(super) fn grow<T: Plain>(
                 items.truncate(count as usize);
                 return Ok(items);
             }
-            // Some more than it has now, since others may come meanwhile.
+            // The list may have grown before the next attempt, so that there is some extra room.
             Err(INSUFFICIENT_SIZE) if count <= MOST_ITEMS => {
                 items.resize(
                     items.len().max(count as usize).saturating_add(room),
@@ -43,7 +43,7 @@ pub(super) fn grow<T: Plain>(
     Err(INSUFFICIENT_SIZE)
 }
 
-/// Asks for a list after its number of items: these functions are not asked with too much room.
+/// Reads a list after its length, for functions that must not get a larger buffer.
 pub(super) fn counted<T: Plain>(
     call: impl Fn(*mut c_uint, *mut T) -> nvmlReturn_t,
 ) -> Result<Vec<T>, Code> {
@@ -68,7 +68,7 @@ mod tests {
     fn a_list_gets_as_much_room_as_it_needs_and_no_endless_tries() {
         let listed = |has: u32| {
             move |count: *mut c_uint, items: *mut u32| {
-                // SAFETY: both pointers come from `grow`, with so much room.
+                // SAFETY: both pointers come from `grow`, with room for `count` items.
                 unsafe {
                     let room = count.replace(has);
                     if room < has {

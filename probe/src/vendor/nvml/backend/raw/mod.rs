@@ -1,7 +1,7 @@
-//! The calls of NVML. The only unsafe code of the probe.
+//! The calls of NVML, which are the only unsafe code of this crate.
 //!
-//! [`Library`] looks up what is asked for, by the names and types in [`function`]; what an older
-//! driver does not have is
+//! [`Library`] looks up functions by their names and types in [`function`]. Functions that older
+//! drivers lack return
 //! [`Code::FUNCTION_NOT_FOUND`](crate::vendor::nvml::query::Code::FUNCTION_NOT_FOUND).
 
 mod calls;

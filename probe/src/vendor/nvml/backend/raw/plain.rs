@@ -1,5 +1,4 @@
-//! What the calls fill in: the versions of structures that have one, and which of their numbers are
-//! told, in which order.
+//! The structures that calls fill in: their versions, and the order of their numbers in answers.
 
 use std::{array, ffi::c_char};
 
@@ -8,7 +7,7 @@ use nvml_wrapper_sys::bindings as sys;
 use super::library::{Plain, text, version_of};
 use crate::vendor::nvml::query::Value;
 
-/// `nvmlRemappedRowsInfo_v2_t`, which the bindings lack.
+/// The structure `nvmlRemappedRowsInfo_v2_t`, which the bindings lack.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RemappedRowsInfo {
@@ -20,8 +19,8 @@ pub(crate) struct RemappedRowsInfo {
     failed: u32,
 }
 
-/// `nvmlUnrepairableMemoryStatus_v1_t`, which the bindings lack: one number, and room in case it
-/// grows.
+/// The structure `nvmlUnrepairableMemoryStatus_v1_t`, which the bindings lack. The reserved words
+/// are for later versions.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnrepairableMemory {
@@ -29,35 +28,37 @@ pub(crate) struct UnrepairableMemory {
     _reserved: [u32; 3],
 }
 
-/// The text of functions that are not told how much room there is, which is this much in `nvml.h`.
+/// The buffer for functions that return a text without a length. Its size is the one in `nvml.h`.
 pub(crate) type ShortText = [c_char; 64];
 
-/// The address of a retired page. Older drivers report no time with it, which is then 0.
+/// The address of a retired page without its time, which older drivers do not report. The answer
+/// has 0 instead.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UntimedPage(u64);
 
-/// What a call filled in, as the numbers of an answer.
+/// A conversion of a filled-in value to the numbers of an answer.
 pub(crate) trait Numbers: Sized {
     fn numbers(&self) -> Vec<i128>;
 
-    /// The answer that several of them are.
+    /// Returns the answer that consists of these values.
     fn value(all: &[Self]) -> Value {
         Value::Numbers(all.iter().flat_map(Self::numbers).collect())
     }
 }
 
-/// The numbers of several values, one after the other.
+/// Returns an answer with the numbers of several values, one after another.
 pub(crate) fn numbers<T: Numbers>(values: impl IntoIterator<Item = T>) -> Value {
     T::value(&values.into_iter().collect::<Vec<_>>())
 }
 
-/// `TYPE = version [older version]: |own| number, ...;`, in which only the type is required.
+/// Implements [`Plain`] and [`Numbers`] for types: `TYPE = version [older version]: |own| number,
+/// ...;`. Only the type is required.
 macro_rules! plain {
     ($(
         $type:ty $(= $version:literal $([$older:expr])?)? $(: |$own:ident| $($number:expr),+)?;
     )*) => {$(
-        // SAFETY: it is made of numbers and pointers, and begins with its version where there is
+        // SAFETY: the type consists of numbers and pointers, and begins with its version if it has
         // one.
         unsafe impl Plain for $type {
             $(
@@ -75,8 +76,8 @@ macro_rules! plain {
     )*};
 }
 
-/// Calls a macro with structures that calls fill in: each with its version, if it has one, and the
-/// numbers of it that an answer has, in their order.
+/// Calls a macro with the structures that calls fill in. Each has its version, if there is one, and
+/// the numbers that its answer contains, in order.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! nvml_structures {
@@ -140,7 +141,7 @@ plain! {
     sys::nvmlGpuFabricInfo_v3_t = 3 [version_of::<sys::nvmlGpuFabricInfo_v2_t>(2)]: |own| own.state,
         own.status, own.cliqueId, own.healthMask, own.healthSummary, half(&own.clusterUuid, 0),
         half(&own.clusterUuid, 1);
-    // The first version has the two numbers with which the second begins.
+    // The first version consists of the two numbers with which the second begins.
     sys::nvmlNvLinkInfo_v2_t = 2 [version_of::<[u32; 2]>(1)];
     sys::nvmlPciInfo_t: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId;
     sys::nvmlPciInfoExt_v1_t = 1: |own| own.domain, own.bus, own.device, own.pciDeviceId,
@@ -155,10 +156,10 @@ plain! {
     sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t = 1;
 }
 
-// SAFETY: handles of NVML are pointers.
+// SAFETY: NVML's handles are pointers, for which null is a valid value.
 unsafe impl<T> Plain for *mut T {}
 
-// SAFETY: as of its elements; each begins with its own version where there is one.
+// SAFETY: the elements fulfill the conditions, and each begins with its own version if it has one.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {
     fn blank() -> Self {
         array::from_fn(|_| T::blank())
@@ -171,7 +172,7 @@ impl Numbers for [u64; 2] {
     }
 }
 
-/// Implements [`Numbers`] for what is a text.
+/// Implements [`Numbers`] for types that contain a text.
 macro_rules! texts {
     ($($type:ty: |$own:ident| $text:expr;)*) => {$(
         impl Numbers for $type {
@@ -236,7 +237,8 @@ impl Numbers for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
     }
 }
 
-/// Half of 16 bytes, the highest first, so that two halves in hexadecimal read as the bytes do.
+/// Returns one half of 16 bytes as a number. The first byte is the most significant one, so that
+/// the two halves in hexadecimal show the bytes in order.
 fn half(bytes: &[u8; 16], which: usize) -> u64 {
     bytes
         .iter()
@@ -250,7 +252,8 @@ mod tests {
     use super::*;
     use crate::vendor::nvml::backend::raw::library::version_of;
 
-    /// The versions with which a driver of the 580 branch was seen to be asked.
+    /// The expected numbers are the versions that a program was observed to pass to a driver of the
+    /// 580 branch.
     #[test]
     fn structures_have_the_size_that_the_driver_expects() {
         let of = |version: u32, size: u32| version << 24 | size;

@@ -1,4 +1,4 @@
-//! Who holds a GPU.
+//! The lists of processes that use a GPU.
 
 use std::{ffi::c_uint, slice};
 
@@ -7,10 +7,10 @@ use nvml_wrapper_sys::bindings::nvmlReturn_t;
 use super::{lists::grow, plain::Numbers};
 use crate::vendor::nvml::query::Code;
 
-/// Room for so many processes at first.
+/// The initial number of processes in the buffer.
 const PROCESSES: usize = 64;
 
-/// What no process has as its memory or its instance (`NVML_VALUE_NOT_AVAILABLE`).
+/// The values for unknown memory and for a missing instance (`NVML_VALUE_NOT_AVAILABLE`).
 const UNKNOWN_MEMORY: u64 = u64::MAX;
 const NO_INSTANCE: u32 = u32::MAX;
 
@@ -18,9 +18,9 @@ const NO_INSTANCE: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pid: u32,
-    /// `None` where the driver cannot tell.
+    /// The process's memory, or `None` if the driver does not know it.
     memory_bytes: Option<u64>,
-    /// GPU instance and compute instance, where it runs on a MIG device.
+    /// The GPU instance and the compute instance, if the process runs on a MIG device.
     instance: Option<(u32, u32)>,
 }
 
@@ -38,17 +38,17 @@ impl Numbers for Held {
     }
 }
 
-/// What the entries of a list look like.
+/// The layout of the entries in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// A PID and a memory, as drivers before 450 write them.
+    /// PID and memory, as in drivers before 450.
     Short,
-    /// A PID, a memory and two instances; drivers 530 wrote something more.
+    /// PID, memory and two instances. Drivers of the 530 branch add a fourth word.
     Known,
 }
 
-/// An entry is a PID, a memory, and two instances: three words of 64 bits. Drivers 530 wrote a
-/// fourth, and those before 450 only two.
+/// The sizes of entries in 64-bit words. An entry consists of PID, memory and two instances in one
+/// word. Drivers before 450 have two words, and drivers of the 530 branch four.
 const SHORT_ENTRY: usize = 2;
 const ENTRY: usize = 3;
 const LARGEST_ENTRY: usize = 4;
@@ -56,28 +56,28 @@ const LARGEST_ENTRY: usize = 4;
 /// The words of the largest entry.
 pub(super) type Words = [u64; LARGEST_ENTRY];
 
-/// No process's memory, PID or instance.
+/// A filler that is not a valid PID, memory size or instance.
 const CANARY: u64 = 0xA5A5_5A5A_C3C3_3C3C;
 
-/// Reads a list of processes. The size of its structures depends on the version, so that they are
-/// read as the words that they consist of.
+/// Reads a list of processes. The size of the entries depends on the driver's version, so that they
+/// are read as words.
 pub(super) fn list_processes(
     entry: Entry,
     call: impl Fn(*mut c_uint, *mut Words) -> nvmlReturn_t,
 ) -> Result<Vec<Held>, Code> {
     let words = grow(PROCESSES, |count, words: *mut Words| {
-        // SAFETY: the number was written by `grow`, which has as much room.
+        // SAFETY: `grow` has written the number, and its buffer has that much room.
         unsafe { slice::from_raw_parts_mut(words, count.read() as usize) }
             .fill([CANARY; LARGEST_ENTRY]);
-        // There is room for `count` entries of the largest layout that any driver writes, and the
-        // driver writes no more entries than that.
+        // The buffer has room for `count` entries of the largest layout, and the driver writes at
+        // most `count` entries.
         call(count, words)
     })?;
     Ok(entries(words.as_flattened(), words.len(), entry))
 }
 
 fn entries(words: &[u64], count: usize, entry: Entry) -> Vec<Held> {
-    // What lies behind the entries tells how large they were.
+    // If the words after `count` normal entries were overwritten, the entries are larger.
     let beyond = words
         .get(count.saturating_mul(ENTRY))
         .is_some_and(|word| *word != CANARY);

@@ -1,7 +1,6 @@
-//! The shapes that NVML's calls have, each called in one place.
+//! The shapes of NVML functions. Each shape is called in exactly one place.
 //!
-//! Every handle here is one that the library returned, and the memory that a call fills in outlives
-//! the call.
+//! All handles here come from the library, and the memory that a call fills in outlives the call.
 #![allow(dead_code, reason = "a shape is a type without values")]
 
 use std::{
@@ -21,27 +20,27 @@ use super::{
 };
 use crate::vendor::nvml::query::{Answer, Code, Value};
 
-/// The length of the longest text: as much of a process's command line as `nvidia-smi` asks for.
+/// The maximum length of a text. `nvidia-smi` also requests this much of a process's command line.
 const TEXT: usize = 2048;
 
-/// The items that a list has room for at first: more clocks than any board has.
+/// The initial number of items in a list's buffer. No board has as many clocks.
 const ROOM: usize = 512;
 
-/// A function that no query is answered by alone.
+/// A function that does not answer a query on its own.
 pub(crate) struct Raw<F>(PhantomData<F>);
 
 impl<F: Copy> Signature for Raw<F> {
     type Call = F;
 }
 
-/// A kind of function that is called with a device and up to three numbers.
+/// The shape of functions that have a device and up to three numbers as parameters.
 pub(crate) trait Shape: Signature {
     type Filled;
 
     fn fill(call: Self::Call, device: nvmlDevice_t, of: &[u32]) -> Result<Self::Filled, Code>;
 }
 
-/// The memory that a call has filled in, as an answer.
+/// A conversion of the memory that a call has filled in to an answer.
 pub(crate) trait IntoValue {
     fn into_value(self) -> Value;
 }
@@ -120,7 +119,8 @@ macro_rules! with {
     };
 }
 
-/// `Shape(device): [the device, if it is passed on] [numbers] [values that are filled in];`
+/// Defines shapes: `Shape(device): [the device, if it is a parameter] [numbers] [values that are
+/// filled in];`
 macro_rules! values {
     ($(
         $(#[$doc:meta])*
@@ -163,19 +163,20 @@ values! {
     Out3(device): [device] [] [a b c];
     /// Fills in four values.
     Out4(device): [device] [] [a b c d];
-    /// Fills in one value, about one of several things.
+    /// Fills in one value for one argument.
     Of(device): [device] [what] [a];
-    /// Fills in one value, about two choices.
+    /// Fills in one value for two arguments.
     Of2(device): [device] [one two] [a];
-    /// Fills in one value, about three choices.
+    /// Fills in one value for three arguments.
     Of3(device): [device] [one two three] [a];
     /// Fills in one value about the machine.
     System(_device): [] [] [a];
-    /// Fills in one value about the machine, about one of several things.
+    /// Fills in one value about the machine for one argument.
     SystemOf(_device): [] [what] [a];
 }
 
-/// Fills in values in their newest version, or in the one before if the driver does not know it.
+/// Fills in values of the newest version, or of the older version if the driver does not know the
+/// newest.
 fn fill_values<T: Plain, const N: usize>(
     call: impl Fn(&mut [T; N]) -> nvmlReturn_t,
 ) -> Result<[T; N], Code> {
@@ -208,7 +209,8 @@ macro_rules! texts {
             fn fill(call: Self::Call, $device: nvmlDevice_t, of: &[u32]) -> Result<String, Code> {
                 let [$($number),*] = first(of);
                 let mut room = [0; TEXT];
-                // SAFETY: the handle is the library's, and the room has the length that is passed.
+                // SAFETY: the handle is the library's, and the buffer has the length that is
+                // passed.
                 done(unsafe {
                     call($($handle,)? $($number,)* room.as_mut_ptr(), TEXT as c_uint)
                 })?;
@@ -221,15 +223,16 @@ macro_rules! texts {
 texts! {
     /// Fills in a text.
     Text(device): [device] [];
-    /// Fills in a text, about one of several things.
+    /// Fills in a text for one argument.
     TextOf(device): [device] [what];
     /// Fills in a text about the machine.
     SystemText(_device): [] [];
-    /// Fills in a text about the machine, about one of several things.
+    /// Fills in a text about the machine for one argument.
     SystemTextOf(_device): [] [what];
 }
 
-/// Fills in lists: `Shape(item): (the numbers) |call, device, numbers, count, items| { the call };`
+/// Defines shapes that return lists: `Shape(item): (the numbers) |call, device, numbers, count,
+/// items| { the call };`
 macro_rules! lists {
     ($(
         $(#[$doc:meta])*
@@ -259,41 +262,42 @@ macro_rules! lists {
 }
 
 lists! {
-    /// Fills in a list and its length, in room whose length is passed.
+    /// Fills in a list and its length. The length of the buffer is passed.
     List<T>: T, fn(nvmlDevice_t, *mut c_uint, *mut T) |call, device, _what| {
-        // SAFETY: the handle is the library's, and there is as much room as is passed.
+        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
         grow(ROOM, |count, items| unsafe { call(device, count, items) })
     };
-    /// Fills in a list, about one of several things.
+    /// Fills in a list for one argument.
     ListOf<T>: T, fn(nvmlDevice_t, c_uint, *mut c_uint, *mut T) |call, device, what| {
-        // SAFETY: the handle is the library's, and there is as much room as is passed.
+        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
         grow(ROOM, |count, items| unsafe { call(device, what, count, items) })
     };
-    /// Fills in pages: times in us and addresses.
+    /// Fills in a list of pages, each with a time in microseconds and an address.
     RetiredPages: [c_ulonglong; 2],
     fn(nvmlDevice_t, c_uint, *mut c_uint, *mut c_ulonglong, *mut c_ulonglong) |call, device, what| {
         let mut stamps = Vec::new();
         let pages: Vec<c_ulonglong> = grow(ROOM, |count, items| {
-            // SAFETY: the number was written by `grow`.
+            // SAFETY: `grow` has written the number.
             stamps.resize(unsafe { count.read() } as usize, 0);
-            // SAFETY: the handle is the library's, and both have as much room as is passed.
+            // SAFETY: the handle is the library's, and both buffers have room for `count` items.
             unsafe { call(device, what, count, items, stamps.as_mut_ptr()) }
         })?;
         Ok(stamps.into_iter().zip(pages).map(|(at, page)| [at, page]).collect())
     };
-    /// Lists processes. Their structures differ between drivers, and are read as words.
+    /// Fills in a list of processes. Its structures differ between drivers, so that they are read
+    /// as words.
     Processes: Held, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
-        // SAFETY: the handle is the library's, and there is as much room as is passed.
+        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
         list_processes(Entry::Known, |count, items| unsafe { call(device, count, items) })
     };
-    /// Lists processes as drivers before 450 do.
+    /// Fills in a list of processes in the format of drivers before 450.
     ShortProcesses: Held, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
-        // SAFETY: the handle is the library's, and there is as much room as is passed.
+        // SAFETY: the handle is the library's, and the buffer has room for `count` items.
         list_processes(Entry::Short, |count, items| unsafe { call(device, count, items) })
     };
 }
 
-/// Returns nothing but its return code.
+/// A function that returns only its return code.
 pub(crate) struct Check;
 
 impl Signature for Check {
