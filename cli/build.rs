@@ -1,4 +1,4 @@
-//! Compresses what the program only prints.
+//! Build script that compresses the license texts that `gpumon licenses` prints.
 
 use std::{env, error::Error, fs::File, io, path::Path};
 

@@ -1,4 +1,4 @@
-//! `gpumon`, the program. All of it is in the library, where fuzzing reaches it, too.
+//! The `gpumon` program. All code is in the library, so that fuzz targets can call it.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! What can be typed. Each command's own arguments stand with the command, what several share in
-//! `options`.
+//! The top-level command line. Each command defines its own arguments next to its code; shared
+//! arguments are in `options`.
 
 use clap::Parser;
 use gpumon_probe::model::EnergyPrice;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     pub(crate) source: SourceArgs,
 
     /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh', to add costs to energy in reports, in
-    /// the table's total and, from a server, in browsers
+    /// the table's total and, on a server, in browsers
     #[arg(
         long,
         alias = "price",

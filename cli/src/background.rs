@@ -1,8 +1,8 @@
-//! Threads next to the one that runs a command.
+//! Background threads of a command.
 
 use std::{io, thread};
 
-/// Starts a thread that nothing waits for.
+/// Starts a named thread that is never joined.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let builder = thread::Builder::new().name(name.to_owned());
     builder.spawn(work).map(drop)

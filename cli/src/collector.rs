@@ -1,8 +1,8 @@
-//! A `gpumon collect` of a command's own, for a machine on which no server runs.
+//! A `gpumon collect` that a command starts when no server is running on this machine.
 //!
-//! Another process reads the driver, so that one which hangs there, beyond rescue perhaps, does not
-//! keep this one from ending; and letting go of the driver, which takes it milliseconds, is not
-//! waited for.
+//! The driver is read in a separate process, so that a hung driver cannot keep this process from
+//! exiting. This process also does not wait while the driver is closed, which takes several
+//! milliseconds.
 
 use std::{
     ffi::OsString,
@@ -17,8 +17,8 @@ use gpumon_probe::child;
 
 use crate::options::SourceArgs;
 
-/// What starts one, which ends with its standard input. An interrupt of the terminal is not meant
-/// for it.
+/// Returns the command that starts a collector. The collector ends when its standard input is
+/// closed, and Ctrl-C in the terminal does not reach it.
 pub(crate) fn command(source: &SourceArgs, interval: Duration) -> anyhow::Result<Command> {
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let mut command = child::command(program);
@@ -34,15 +34,15 @@ pub(crate) fn command(source: &SourceArgs, interval: Duration) -> anyhow::Result
     Ok(command)
 }
 
-/// Has samples come so often from now on.
+/// Asks the collector to change its sampling interval.
 ///
 /// # Errors
-/// It has ended.
+/// Returns an error if the collector has ended.
 pub(crate) fn set_interval(requests: &mut ChildStdin, interval: Duration) -> io::Result<()> {
     writeln!(requests, "{{\"interval_ms\":{}}}", interval.as_millis())
 }
 
-/// Returns the lines of an output until it ends or cannot be read.
+/// Returns the lines of an output until the output ends or cannot be read.
 pub(crate) fn read_lines(output: Option<impl Read>) -> impl Iterator<Item = String> {
     let lines = output
         .into_iter()

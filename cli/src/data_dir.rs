@@ -1,24 +1,24 @@
-//! The directory in which gpumon keeps data, for commands that share it with a server.
+//! The directory in which gpumon keeps data, for commands that share data with a server.
 
 use std::{
     env,
     path::{Path, PathBuf},
 };
 
-/// Where the system service keeps its data.
+/// The data directory of the system service.
 const SYSTEM: &str = "/var/lib/gpumon";
 
-/// The directory of `gpumon serve --data-dir`.
+/// The data directory of `gpumon serve --data-dir`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct DataDirArgs {
-    /// Data directory, as of `gpumon serve`; by default /var/lib/gpumon for root and
+    /// Data directory, the same as for `gpumon serve`; by default /var/lib/gpumon for root and
     /// ~/.local/state/gpumon for others
     #[arg(long, env = "GPUMON_DATA_DIR", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
 }
 
 impl DataDirArgs {
-    /// The directory; `None` where it is `none`, or the user has no home directory.
+    /// Returns the directory; `None` if it is `none`, or if the user has no home directory.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         let named = self
             .data_dir
@@ -29,7 +29,8 @@ impl DataDirArgs {
             .filter(|folder| folder != Path::new("none"))
     }
 
-    /// The same, where a file of settings names it and nothing else does.
+    /// Returns these arguments, completed with the directory of a settings file if nothing else
+    /// names one.
     pub(crate) fn or(&self, in_settings: Option<PathBuf>) -> Self {
         Self {
             data_dir: self.data_dir.clone().or(in_settings),
@@ -44,8 +45,9 @@ fn usual() -> Option<PathBuf> {
     Some(find_folder("XDG_STATE_HOME", ".local/state")?.join("gpumon"))
 }
 
-/// Returns the folder that a variable of the XDG base directory specification names, or else this
-/// one of the home directory. The specification ignores relative paths.
+/// Returns the directory that a variable of the XDG base directory specification names, or else the
+/// directory `usual` below the user's home directory. As the specification demands, relative paths
+/// are ignored.
 pub(crate) fn find_folder(variable: &str, usual: &str) -> Option<PathBuf> {
     let absolute = |name| {
         env::var_os(name)

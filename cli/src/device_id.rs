@@ -1,4 +1,4 @@
-//! The GPU or MIG device that a person names.
+//! Lookup of the GPU or MIG device that a user names.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use gpumon_probe::model::{Gpu, GpuName, Vendor};
 
 use crate::{exit::Failure, suggest::nearest};
 
-/// A GPU with all its MIG devices, or one of them.
+/// A GPU with all its MIG devices, or a single MIG device or partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeviceId {
     pub(crate) gpu: u32,
     pub(crate) mig: Option<u32>,
 }
 
-/// The error that no GPU has a name, or that it is unclear which GPU has it.
+/// The error for a name that matches no GPU, or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoSuchGpu {
     message: String,
@@ -21,12 +21,12 @@ pub(crate) struct NoSuchGpu {
 }
 
 impl NoSuchGpu {
-    /// Returns the error of a GPU that is not there, with nvidia-smi's exit code.
+    /// Returns the error for a GPU that does not exist, with nvidia-smi's exit code.
     pub(crate) fn new(message: String) -> Self {
         Self { message, code: 6 }
     }
 
-    /// Returns the error of a name that may be that of several GPUs.
+    /// Returns the error for a name that may match several GPUs.
     pub(crate) fn from_unclear(message: String) -> Self {
         Self { message, code: 2 }
     }
@@ -44,11 +44,11 @@ impl From<NoSuchGpu> for Failure {
     }
 }
 
-/// Finds the GPU or the part of one with this name; `None` if it may be the UUID of a GPU that has
-/// not reported its own yet.
+/// Finds the GPU, MIG device or partition with this name; `None` if the name may be the UUID of a
+/// GPU that has not reported its UUID yet.
 ///
 /// # Errors
-/// No GPU has this name.
+/// Returns an error if no GPU matches.
 pub(crate) fn find(name: &str, gpus: &[Gpu]) -> Result<Option<DeviceId>, NoSuchGpu> {
     let id = find_gpu(name, gpus)
         .or_else(|| find_part(name, gpus))
@@ -63,7 +63,7 @@ pub(crate) fn find(name: &str, gpus: &[Gpu]) -> Result<Option<DeviceId>, NoSuchG
     )))
 }
 
-/// Finds a whole GPU by a name that only one can have.
+/// Finds a whole GPU by a name that is unique.
 fn find_gpu(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let name: GpuName = name.parse().ok()?;
     if matches!(name, GpuName::Uuid(_)) {
@@ -76,7 +76,7 @@ fn find_gpu(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     })
 }
 
-/// Finds a part of a GPU by the GPU's name and the index of the part: `3:1`, `amd:0:1`.
+/// Finds a MIG device or partition by the GPU's name and its own index: `3:1`, `amd:0:1`.
 fn find_part(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let (gpu, index) = name.rsplit_once(':')?;
     let gpu = find_gpu(gpu, gpus)?.gpu;
@@ -92,8 +92,8 @@ fn find_part(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
         })
 }
 
-/// Finds a GPU or a part of one by its UUID, or by a beginning of it that no other has. UUIDs of
-/// AMD's partitions begin with that of their GPU.
+/// Finds a GPU, MIG device or partition by its UUID or a unique prefix of it. UUIDs of AMD's
+/// partitions begin with the UUID of their GPU.
 pub(crate) fn by_uuid(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let name = name.to_ascii_lowercase();
     let kinds = ["gpu-", "mig-", "pci-"];
@@ -134,7 +134,7 @@ pub(crate) fn by_uuid(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     None
 }
 
-/// Returns the names that could have been meant, as a clause.
+/// Returns a clause with the names of all GPUs, for an error message.
 fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
     let uuids = gpus.iter().filter_map(|gpu| gpu.uuid.as_deref());
     if let Some(meant) = nearest(name, uuids).filter(|_| name.len() > 8) {
@@ -171,7 +171,7 @@ fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
     )
 }
 
-/// Returns the first and the last of these names, as a clause; `None` if there is no name.
+/// Returns a clause with the first and last of these names; `None` if there are no names.
 fn list(mut names: impl Iterator<Item = String>) -> Option<String> {
     let first = names.next()?;
     Some(match names.last() {
@@ -186,7 +186,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// GPUs `GPU-a0…`, `GPU-a1…` and so on, of which the last has two MIG devices.
+    /// Returns GPUs with the UUIDs `GPU-a0…`, `GPU-a1…` and so on. The last GPU has two MIG
+    /// devices.
     pub(crate) fn gpus(names: &[&str]) -> Vec<Gpu> {
         let absent = || Reading::Absent(Absence::Unknown);
         let device = |index: u32| MigDevice {
@@ -217,7 +218,7 @@ pub(crate) mod tests {
         names.iter().enumerate().map(gpu).collect()
     }
 
-    /// One GPU of NVIDIA, a divided and a whole one of AMD, and one of Intel.
+    /// Returns one NVIDIA GPU, a partitioned and an unpartitioned AMD GPU, and one Intel GPU.
     pub(crate) fn mixed_gpus() -> Vec<Gpu> {
         let part = |index, uuid: &str| MigDevice {
             index,

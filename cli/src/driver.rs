@@ -1,4 +1,4 @@
-//! All readings of the driver, read once, on a thread that is left behind if the driver hangs.
+//! One complete reading of the driver, on a thread that is abandoned if the driver hangs.
 
 use std::{
     collections::BTreeMap,
@@ -13,21 +13,21 @@ use gpumon_probe::{
 
 use crate::options::SourceArgs;
 
-/// How long the GPUs may take to report everything once the driver has started.
+/// The time limit for all GPUs to report everything once the driver has started.
 const READING: Duration = Duration::from_secs(4);
 
 pub(crate) enum Driver {
     Refused(SourceError),
     /// The driver does not respond.
     Silent,
-    /// The driver answers, though perhaps not for every GPU.
+    /// The driver responds, though perhaps not for every GPU.
     Answers(Box<Answer>),
 }
 
 pub(crate) struct Answer {
     pub(crate) inventory: Inventory,
     pub(crate) sample: Option<Sample>,
-    /// By index.
+    /// The details of GPUs by index.
     pub(crate) details: BTreeMap<u32, GpuDetails>,
 }
 
@@ -44,8 +44,8 @@ impl Driver {
             .is_some_and(|answer| answer.inventory.platform.is_simulated)
     }
 
-    /// Returns `true` if NVIDIA's driver answers, or none does: NVIDIA's may be the one that is
-    /// missing.
+    /// Returns `true` if NVIDIA's driver responds, or if no driver does: NVIDIA's may be the
+    /// missing one.
     pub(crate) fn uses_nvidia(&self) -> bool {
         self.answer().is_none_or(|answer| {
             let platform = &answer.inventory.platform;
@@ -59,20 +59,20 @@ impl Answer {
         self.sample.iter().flat_map(|sample| &sample.gpus)
     }
 
-    /// Returns the GPUs that answer, with their details if these are known.
+    /// Returns the healthy GPUs, with their details if known.
     pub(crate) fn well(&self) -> impl Iterator<Item = (&GpuSample, Option<&GpuDetails>)> {
         let well = self.gpus().filter(|gpu| gpu.health == Health::Ok);
         well.map(|gpu| (gpu, self.details.get(&gpu.index)))
     }
 
-    /// Returns `true` if there is a sample, and details of every GPU that answers.
+    /// Returns `true` if a sample has arrived, and details of every healthy GPU.
     pub(crate) fn is_complete(&self) -> bool {
         self.sample.is_some() && self.well().all(|(_, details)| details.is_some())
     }
 }
 
-/// Reads until it is enough or the time is over. `opening` is how long the driver may take to
-/// start, and `is_enough` gets the answer after each record, and whether the record is a sample.
+/// Reads records until `is_enough` returns `true` or the time is over. `opening` is the time limit
+/// for the driver to start. `is_enough` is called after each record, with `true` for a sample.
 pub(crate) fn read(
     source: &SourceArgs,
     commands: CommandLines,
@@ -87,7 +87,7 @@ pub(crate) fn read(
             details: BTreeMap::new(),
         },
         Ok(Err(error)) => return Driver::Refused(error),
-        // The inventory comes first, so that this is a driver that hangs.
+        // The inventory always comes first, so anything else means that the driver hangs.
         Ok(Ok(_)) | Err(_) => return Driver::Silent,
     };
     let deadline = Instant::now() + READING;

@@ -1,4 +1,4 @@
-//! Exit codes, and which failure gets which.
+//! Exit codes of failures.
 
 use std::{
     io::{self, Write},
@@ -10,39 +10,41 @@ use gpumon_server::listen::ListenError;
 
 use crate::{config::Refusal, grammar};
 
-/// Why a command failed, and the exit code that says so to a script.
+/// The reason why a command failed, with the exit code for scripts.
 ///
 /// The codes are nvidia-smi's where it has one: 2 for a bad argument, 4 no permission, 6 no device,
 /// 9 driver not loaded, 12 no library, 18 library and driver do not match; 1 for anything else.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// `None` where the command has reported it already.
+    /// The error; `None` if the command has printed it already.
     error: Option<anyhow::Error>,
     code: u8,
 }
 
-/// Tells the user, in one line: part of it may be from a stranger. Where standard error is closed
-/// or full, the exit code still tells.
+/// Prints a message for the user on one line, with control characters escaped, because parts of the
+/// message may be untrusted. If standard error cannot be written, the exit code still reports the
+/// failure.
 pub(crate) fn say(message: &str) {
     let _ = writeln!(anstream::stderr(), "gpumon: {}", escaped(message));
 }
 
-/// Prints why arguments make no command, or the help or version that they ask for.
+/// Prints the error of invalid arguments, or the help or version that was requested.
 pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
     match error.print() {
-        // A closed pipe is no failure: the reader has seen enough (`gpumon --help | head`).
+        // A closed pipe is no failure: the reader has seen enough, as in `gpumon --help | head`.
         Err(failure) if !error.use_stderr() && failure.kind() != io::ErrorKind::BrokenPipe => {
             let failure = Failure::from(failure);
             failure.message().iter().for_each(|message| say(message));
             failure.exit_code()
         }
-        // If an error cannot be written, another error cannot be read either.
+        // If standard error cannot be written, no other error can be reported there.
         _ if error.use_stderr() => ExitCode::from(2),
         _ => ExitCode::SUCCESS,
     }
 }
 
-/// The same where files of settings may be what is wrong.
+/// Prints why a command line was refused: invalid arguments, a request for help, or mistakes in
+/// settings files.
 pub(crate) fn refuse(refusal: Refusal) -> ExitCode {
     match refusal {
         Refusal::Arguments(error) => return refuse_arguments(&plain(error)),
@@ -51,7 +53,8 @@ pub(crate) fn refuse(refusal: Refusal) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Help as it is documented, which it is not once switches can be switched off.
+/// Returns help from the documented definitions. The definitions that [`crate::config`] prepares
+/// show switches as options with values.
 fn plain(error: clap::Error) -> clap::Error {
     let documented = grammar::command()
         .try_get_matches()
@@ -60,10 +63,10 @@ fn plain(error: clap::Error) -> clap::Error {
     documented.unwrap_or(error)
 }
 
-/// The result of a command, or of a part of it.
+/// The result of a command or a part of it.
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
-/// Returns the failure of an invalid argument, with a message as of [`format!`].
+/// Returns the failure for an invalid argument, with a message formatted like [`format!`].
 macro_rules! usage {
     ($($message:tt)*) => {
         $crate::exit::Failure::usage(::anyhow::anyhow!($($message)*))
@@ -72,7 +75,7 @@ macro_rules! usage {
 pub(crate) use usage;
 
 impl Failure {
-    /// The arguments ask for what cannot be.
+    /// Returns the failure for invalid arguments.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self {
             error: Some(error.into()),
@@ -80,7 +83,7 @@ impl Failure {
         }
     }
 
-    /// It fails with this code, which says the same as the message to a script.
+    /// Returns a failure with this exit code, which must match the message.
     pub(crate) fn with_code(error: impl Into<anyhow::Error>, code: u8) -> Self {
         Self {
             error: Some(error.into()),
@@ -88,12 +91,12 @@ impl Failure {
         }
     }
 
-    /// What the command printed says it all.
+    /// Returns a failure that the command has already printed.
     pub(crate) fn reported(code: u8) -> Self {
         Self { error: None, code }
     }
 
-    /// The same, unless that was a success.
+    /// Returns a failure that the command has already printed, or `Ok` if the code is 0.
     pub(crate) fn unless_success(code: u8) -> Result {
         if code == 0 {
             Ok(())
@@ -152,7 +155,8 @@ impl From<ListenError> for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Of what a command prints; anything else says what was tried.
+    /// Converts an error from printing the output. Other I/O errors must be given a context that
+    /// names the operation.
     fn from(error: io::Error) -> Self {
         Self {
             error: Some(anyhow::Error::from(error).context("cannot write the output")),

@@ -1,4 +1,4 @@
-//! Records as they come: from a running server, as it sends them, or from the driver.
+//! A live feed of records from a running server or from the driver.
 
 use std::{
     io::{self, Read},
@@ -29,44 +29,44 @@ use crate::{
     options::SourceArgs,
 };
 
-/// What whoever takes records waits for.
+/// An input for the receiver of a feed.
 pub(crate) enum Input {
-    /// A record as it is written.
+    /// A record in its serialized form.
     Record {
         text: String,
         kind: Kind,
         at_ms: u64,
     },
-    /// So many samples that did not come.
+    /// The number of samples that the receiver has missed.
     Missed(u64),
-    /// What there is to tell.
+    /// A message for the user.
     Remark(String),
-    /// Why the server has no readings at the moment.
+    /// The reason why the server has no readings at the moment.
     NoReadings(String),
     ServerEnded,
     Failed(Failure),
-    /// Somebody wants it to end.
+    /// A request to stop.
     Stop,
 }
 
-/// Where records come from. They are sent as a part of whatever else their receiver waits for.
+/// A source of live records. The records are sent on the receiver's own channel, among other
+/// inputs.
 pub(crate) struct Feed<T> {
     source: SourceArgs,
     server: ServerArgs,
     traces: bool,
     inputs: SyncSender<T>,
     way: Way,
-    /// The server's GPUs are none of the driver's.
+    /// Whether the server's GPUs are simulated.
     is_simulated: bool,
 }
 
-/// How they come.
+/// The current origin of the records.
 enum Way {
-    /// From a server, until this is set.
+    /// A server, until the flag is set.
     Server(Arc<AtomicBool>),
-    /// From a collector of this process's own, which ends when this is dropped.
+    /// A collector that this process has started, which ends when its standard input is dropped.
     Collector(ChildStdin),
-    /// Not yet.
     Nowhere,
 }
 
@@ -104,8 +104,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         Ok(feed)
     }
 
-    /// The same with traces on a thread of its own, for whoever does not wait until a driver or a
-    /// server answers. `started` makes of the outcome what is sent.
+    /// Starts a feed with traces on a new thread, so that the caller does not wait for a driver or
+    /// a server. `started` converts the outcome to an input.
     pub(crate) fn start_in_background(
         source: &SourceArgs,
         server: &ServerArgs,
@@ -116,12 +116,12 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         let (source, server) = (source.clone(), server.clone());
         spawn("records", move || {
             let feed = Self::start(&source, &server, interval, true, inputs.clone());
-            // It fails only where the receiver has ended.
+            // Sending fails only if the receiver has ended.
             let _ = inputs.send(started(feed));
         })
     }
 
-    /// Reads the driver from now on.
+    /// Switches from the server to reading the driver directly.
     pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result {
         if self.is_simulated {
             return Err(anyhow!("the server has ended, and its GPUs were simulated").into());
@@ -131,13 +131,13 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         self.sample(interval)
     }
 
-    /// Has samples come so often from now on. For a while, some may come twice; where the server
-    /// does not answer, all stays as it was.
+    /// Changes the sampling interval. For a moment, some samples may arrive twice. If the server
+    /// does not respond, nothing changes.
     pub(crate) fn set_interval(&mut self, interval: Duration) {
         let ended = match &mut self.way {
             Way::Server(ended) => Arc::clone(ended),
             Way::Collector(requests) => {
-                // That it has ended is told where its records end.
+                // If the collector has ended, the thread that reads its records reports that.
                 let _ = collector::set_interval(requests, interval);
                 return;
             }
@@ -154,7 +154,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         }
     }
 
-    /// Takes what a server knows, and then what it sends.
+    /// Passes on the inventory and details from the server's first frame, and then each record that
+    /// it streams.
     fn follow(&mut self, mut frames: Frames, at: &str) -> Result {
         let bad = |error: &dyn std::fmt::Display| {
             anyhow!("the server at {at} is not gpumon's: {error}; name it with --control")
@@ -194,14 +195,14 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
                 .and_then(|()| remark_on(&inputs, &collector))
                 .and_then(|()| pass_on(&mut frames, &inputs, &ended));
             if !ended.load(Ordering::Relaxed) {
-                // It fails only where the receiver has ended.
+                // Sending fails only if the receiver has ended.
                 let _ = send(&inputs, Input::ServerEnded);
             }
         })?;
         Ok(())
     }
 
-    /// Takes what a collector of its own writes.
+    /// Starts a collector and passes on its records.
     fn sample(&mut self, interval: Duration) -> Result {
         let mut command = collector::command(&self.source, interval)?;
         let mut child = children::start(command.stderr(Stdio::piped()))
@@ -240,7 +241,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     }
 }
 
-/// What it says at its end, without whose words they are.
+/// Returns the last line of the collector's standard error, without the prefix `gpumon: `.
 fn last_words(said: Option<impl Read>) -> String {
     let last = collector::read_lines(said)
         .filter(|line| !line.trim().is_empty())
@@ -273,7 +274,7 @@ struct Lagged {
     missed: u64,
 }
 
-/// Passes on the frames that are records, byte for byte, until the server ends or `ended` is set.
+/// Passes on the frames that are records, unchanged, until the server ends or `ended` is set.
 fn pass_on<T: From<Input>>(
     frames: &mut Frames,
     inputs: &SyncSender<T>,
@@ -301,7 +302,7 @@ fn pass_on<T: From<Input>>(
     Ok(())
 }
 
-/// Says why nothing is recorded, where that is so.
+/// Sends the reason why the server has no readings, if there is one.
 fn remark_on<T: From<Input>>(inputs: &SyncSender<T>, status: &CollectorStatus) -> Result<(), Left> {
     match (status.state, &status.message) {
         (CollectorState::Running | CollectorState::Starting, _) | (_, None) => Ok(()),

@@ -1,16 +1,16 @@
-//! What fuzzing feeds with bytes from strangers' files.
+//! Entry points of the fuzz targets, which take files with arbitrary bytes.
 
 use std::path::Path;
 
-/// Opens a recording as `gpumon replay` does, and plays it.
+/// Opens and plays a recording as `gpumon replay` does.
 pub fn replay(recording: &Path) {
     crate::top::fuzzing::replay(recording);
 }
 
-/// Reads a settings file as every command does, and tells what is wrong with it.
+/// Parses a settings file as every command does, and formats its mistakes.
 ///
 /// # Panics
-/// Where a mistake has no words.
+/// Panics if a mistake has an empty message.
 pub fn settings(file: &Path) {
     for (_, parsed) in crate::config::read(Some(file)).0 {
         assert!(
@@ -22,12 +22,12 @@ pub fn settings(file: &Path) {
     }
 }
 
-/// Reads a notebook as `gpumon notebook report` does, and writes both reports.
+/// Reads a notebook with the code of `gpumon notebook report`, and writes both reports.
 pub fn notebook(file: &Path) {
     crate::commands::notebook::fuzz(file);
 }
 
-/// Reads earlier results as `gpumon bench --compare` does, and holds a new one against them.
+/// Reads earlier results as `gpumon bench --compare` does, and compares new results with them.
 pub fn compare(earlier: &Path) {
     crate::commands::bench::fuzzing::compare(earlier);
 }

@@ -1,4 +1,4 @@
-//! The texts in gpumon's JSON: words of gpumon's and the driver's own, names, and free texts.
+//! Classification of strings in gpumon's JSON: fixed words, names and free texts.
 
 use gpumon_probe::model::ConditionKind;
 use serde_json::{Map, Value};
@@ -18,21 +18,20 @@ pub(crate) enum NameKind {
     Job,
     Unit,
     Address,
-    /// Sentences that name processes, and those that people wrote.
+    /// Sentences that contain names of processes, and texts that users wrote.
     Text,
 }
 
-/// The meaning of a string in gpumon's JSON.
+/// The role of a string in gpumon's JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextRole {
     Name(NameKind),
-    /// A word of gpumon's or the driver's, which names nobody.
+    /// A fixed word of gpumon or the driver, which identifies nobody.
     Word,
-    /// Every other text.
     Text,
 }
 
-/// Keys of words, the last five those of `versions.json` of a bundle.
+/// The keys whose values are words. The last five are keys of `versions.json` in a bundle.
 const WORDS: &str = "\
     absent action advice architecture compute compute_capability condition cuda_version \
     driver_version dtype energy_source kind library_version location meaning memory_kind name \
@@ -54,7 +53,7 @@ impl TextRole {
         let is_naming =
             || is("what", &["mark"]) || condition.is_some_and(ConditionKind::names_processes);
         Self::Name(match key {
-            // An earlier reading is an object: its value has the role of the reading.
+            // An earlier reading is an object: its `value` has the role of the whole reading.
             "value" => return outer,
             "user" => NameKind::User,
             "hostname" => NameKind::Host,
@@ -65,15 +64,16 @@ impl TextRole {
             "job_id" => NameKind::Job,
             "unit" => NameKind::Unit,
             "kernel_name" | "program" => NameKind::Program,
-            // A GPU has a name, too, but none of these keys.
+            // A GPU also has a `name`, but none of these keys.
             "name" if has(&["pid"]) => NameKind::Program,
             "name" if has(&["id", "uid", "runtime"]) => NameKind::Id,
-            // The path from one GPU to another has none of these keys.
+            // The path between two GPUs is also a `path`, but has none of these keys.
             "path" if has(&["id", "kernel_id"]) => NameKind::Notebook,
             "notebook" => NameKind::Notebook,
             "text" if is_naming() => NameKind::Text,
             _ if WORDS.split(' ').any(|word| word == key) => return Self::Word,
-            // Below a word, keys are names of what has the word.
+            // In an object that has the role of a word, the keys are names, and the values are
+            // words.
             _ if outer == Self::Word => return Self::Word,
             _ => return Self::Text,
         })
@@ -82,10 +82,11 @@ impl TextRole {
     /// Returns `true` if other people may have chosen the string at `key` in `object`.
     pub(crate) fn is_untrusted(self, key: &str, object: &Map<String, Value>) -> bool {
         match self {
-            // Terminals that announce a run choose its ID.
+            // The terminal that announces a run chooses the run's ID.
             Self::Word => key == "run",
             Self::Name(_) => !["uuid", "serial"].contains(&key),
-            // Texts of conditions that name processes are names.
+            // gpumon wrote this text of a condition. Texts of conditions that name processes have
+            // the role of a name.
             Self::Text => !(key == "text" && object.contains_key("condition")),
         }
     }
@@ -98,7 +99,8 @@ mod tests {
     use super::*;
     use crate::commands::schema::{What, schema};
 
-    /// Keys of texts of gpumon or the driver, which can contain a name, such as that of a folder.
+    /// Keys of free texts of gpumon or the driver, which can contain a name, such as that of a
+    /// directory.
     const TEXTS: [&str; 7] = [
         "joined", "message", "rule", "step", "text", "title", "value",
     ];
@@ -112,7 +114,7 @@ mod tests {
         is_string && schema.get("const").is_none() && schema.get("enum").is_none()
     }
 
-    /// The keys of strings that can be anything, also in readings.
+    /// Collects the keys whose schema allows an arbitrary string, also inside a reading.
     fn free(value: &Value, kinds: &Value, keys: &mut BTreeSet<String>) {
         let of_readings = |schema: &Value| {
             let kind = schema["$ref"]

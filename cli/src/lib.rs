@@ -1,7 +1,4 @@
-//! `gpumon`: monitors NVIDIA GPUs in JupyterLab, the browser and the terminal.
-//!
-//! [`main`] is a dispatcher; every command is a file or folder in [`commands`]. What was typed is
-//! in [`args`].
+//! The `gpumon` command, which monitors GPUs in JupyterLab, the browser and the terminal.
 
 #![forbid(unsafe_code)]
 
@@ -56,16 +53,16 @@ use gpumon_workload::{lock_file, suggest};
 
 use self::{args::Args, commands::smi, options::SourceArgs};
 
-/// A terminal that can do nothing gets plain text: `anstream` takes every terminal for one with
-/// colors where `CI` is set.
+/// Disables colors on dumb terminals. With `CI` set, `anstream` assumes that every terminal has
+/// colors.
 fn plain_on_dumb_terminals() {
     if env::var_os("TERM").is_some_and(|terminal| terminal == "dumb") {
         anstream::ColorChoice::Never.write_global();
     }
 }
 
-/// A panic ends the process, on whichever thread it is: a collector without the thread of one GPU
-/// would look well. `serve` alone takes this back.
+/// Makes a panic on any thread end the process: a collector without the thread of one GPU would
+/// otherwise seem healthy. Only `serve` reverts this.
 fn end_at_a_panic() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -74,7 +71,7 @@ fn end_at_a_panic() {
     }));
 }
 
-/// Does what the command line says.
+/// Parses the command line and runs its command.
 pub fn main() -> ExitCode {
     end_at_a_panic();
     grammar::define(|| Args::command().override_help(overview::format_overview()));
@@ -94,7 +91,8 @@ pub fn main() -> ExitCode {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     if gpumon_smi::is_passthrough(&texts, is_command) {
-        // Who does not name nvidia-smi may have mistyped an option of gpumon, and means no change.
+        // Without the word `smi`, an option may be a typing mistake for one of gpumon's, so
+        // nvidia-smi must not change any GPU state.
         let is_named = rest.first().is_some_and(|word| word == "smi");
         return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..], is_named);
     }
@@ -110,7 +108,7 @@ pub fn main() -> ExitCode {
     };
     match commands::dispatch(args, resolved) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read our output has seen enough (`gpumon | head`).
+        // The reader of the output has seen enough, as in `gpumon | head`.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {

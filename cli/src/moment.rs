@@ -1,5 +1,5 @@
-//! Moments and spans of time as they are typed: `2026-11-23T20:00`, `yesterday 20:00`, `-2h`,
-//! `20:00..22:00`.
+//! Parsers for times and time spans as users type them: `2026-11-23T20:00`, `yesterday 20:00`,
+//! `-2h`, `20:00..22:00`.
 
 use std::{ops::Range, str::FromStr, time::Duration};
 
@@ -10,49 +10,49 @@ use jiff::{
     tz::TimeZone,
 };
 
-/// What there is to choose from, for a message.
+/// The accepted forms, for error messages.
 pub(crate) const FORMS: &str = "give a date, a time of day or both, as 2026-11-23T20:00, 20:00 or 'yesterday 20:00', or \
                                 a time before now, as -2h";
 
-/// The farthest that a moment is before or after another.
+/// The maximum offset of a relative time.
 const FARTHEST: Duration = Duration::from_hours(24 * 366 * 10);
 
-/// A moment that was typed, and is known only beside others.
+/// A time that a user typed, which may be relative to now, or to the start or end of the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Moment {
     Now,
-    /// In local time.
+    /// A date and time in local time.
     Local(DateTime),
     At(Timestamp),
     TimeOfDay(Time),
-    /// Today is 0, yesterday 1.
+    /// A number of days before today, with a time of day.
     DaysAgo(i32, Time),
-    /// Before now, or before the end.
+    /// A time before now, or before the end of the recording.
     Before(Duration),
-    /// After the beginning of a recording, or of a span.
+    /// A time after the start of the recording or span.
     After(Duration),
 }
 
-/// From one moment to another; where one of them is left out, as far as there is anything.
+/// A time span. If a limit is missing, the span extends to the start or end of the available data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MomentSpan {
     from: Option<Moment>,
     to: Option<Moment>,
 }
 
-/// Beside what moments are meant.
+/// The reference points for relative times.
 #[derive(Debug, Clone)]
 pub(crate) struct Beside {
-    /// Where what is looked at begins, in milliseconds since 1970; a time of day is then the first
-    /// after it.
+    /// The start of the data in milliseconds since 1970. If set, a time of day means the first one
+    /// after the start.
     pub(crate) begin_ms: Option<u64>,
-    /// Where it ends: the last sample of a recording, or now.
+    /// The end of the data in milliseconds since 1970: the last sample of a recording, or now.
     pub(crate) end_ms: u64,
     pub(crate) zone: TimeZone,
 }
 
 impl Beside {
-    /// History, which ends now.
+    /// Returns the reference for history, which ends now.
     pub(crate) fn now(now_ms: u64) -> Self {
         Self {
             begin_ms: None,
@@ -61,7 +61,7 @@ impl Beside {
         }
     }
 
-    /// A recording from its first sample to its last.
+    /// Returns the reference for a recording, from its first to its last sample.
     pub(crate) fn recording((first_ms, last_ms): (u64, u64)) -> Self {
         Self {
             begin_ms: Some(first_ms),
@@ -111,13 +111,14 @@ impl FromStr for Moment {
     }
 }
 
-/// `20:00` or `20:00:30`. What jiff takes beside these could be mistaken for something else.
+/// Parses `20:00` or `20:00:30`. Other forms that jiff accepts could be mistaken for something
+/// else.
 fn time_of_day(text: &str) -> Option<Time> {
     let is_clock = text.contains(':')
         && text
             .bytes()
             .all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
-    // An hour has one digit for many people.
+    // Many users write the hour with one digit.
     let pad = |part: &str| match part.len() {
         1 => format!("0{part}"),
         _ => part.to_owned(),
@@ -148,7 +149,8 @@ impl FromStr for MomentSpan {
 }
 
 impl Moment {
-    /// In milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970. `from_ms` is the start of the span that this
+    /// time ends.
     fn ms(self, beside: &Beside, from_ms: Option<u64>) -> Option<u64> {
         let Beside {
             begin_ms,
@@ -170,12 +172,14 @@ impl Moment {
                     .to_datetime(time),
             )?,
             Self::TimeOfDay(time) => {
-                // The first after the beginning, where there is one, else the last before now.
+                // A time of day means the first one after the start, or without a start, the last
+                // one before now.
                 let after_ms = from_ms.or(*begin_ms);
                 let day = day_of(after_ms.unwrap_or(*end_ms))?;
                 let on_that_day = local(day.to_datetime(time))?;
                 let ms = on_that_day.as_millisecond();
-                // To the second: the beginning is rarely one.
+                // The comparison ignores fractions of a second, because the start is rarely a whole
+                // second.
                 let shift = match after_ms {
                     Some(after_ms) if ms.saturating_add(1000) <= signed(after_ms) => 1,
                     None if ms > signed(*end_ms) => -1,
@@ -191,10 +195,10 @@ impl Moment {
         u64::try_from(at.as_millisecond()).ok()
     }
 
-    /// When that was, in milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970.
     ///
     /// # Errors
-    /// Where it is before 1970, or after nothing.
+    /// Returns an error if the time is before 1970, or is relative to an unknown start.
     pub(crate) fn resolve(self, beside: &Beside) -> Result<u64, String> {
         self.ms(beside, None)
             .ok_or_else(|| format!("there is no such moment: {FORMS}"))
@@ -206,10 +210,10 @@ impl MomentSpan {
         Self { from, to }
     }
 
-    /// Its beginning and its end, which is no part of it, in milliseconds since 1970.
+    /// Returns the span in milliseconds since 1970, excluding its end.
     ///
     /// # Errors
-    /// Where nothing is between them.
+    /// Returns an error if the span is empty.
     pub(crate) fn resolve(self, beside: &Beside) -> Result<Range<u64>, String> {
         let nowhere = || format!("there is no such moment: {FORMS}");
         let from_ms = match self.from {
@@ -217,7 +221,8 @@ impl MomentSpan {
             None => beside.begin_ms.unwrap_or(0),
         };
         let to_ms = match self.to {
-            // A time of day is meant after the beginning of the span, be it on the next day.
+            // If the end is a time of day, it is the first after the start, possibly on the next
+            // day.
             Some(to) => to
                 .ms(beside, self.from.map(|_| from_ms))
                 .ok_or_else(nowhere)?,
@@ -237,7 +242,7 @@ fn signed(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// Returns this moment in a time zone; `None` if it is farther than a calendar reaches.
+/// Returns this time in a time zone; `None` if it is outside the calendar's range.
 pub(crate) fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
     Some(
         Timestamp::from_millisecond(i64::try_from(at_ms).ok()?)
@@ -246,7 +251,7 @@ pub(crate) fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
     )
 }
 
-/// `2026-11-23 20:00:00`, in local time.
+/// Formats a time as `2026-11-23 20:00:00` in this time zone.
 pub(crate) fn shown(at_ms: u64, zone: &TimeZone) -> String {
     zoned(at_ms, zone).map_or_else(
         || format!("{at_ms} ms"),
@@ -254,7 +259,7 @@ pub(crate) fn shown(at_ms: u64, zone: &TimeZone) -> String {
     )
 }
 
-/// `2026-11-23`, in local time.
+/// Formats the date of a time as `2026-11-23` in local time.
 pub(crate) fn date(at_ms: u64) -> String {
     shown(at_ms, &time_zone())
         .chars()
@@ -266,7 +271,7 @@ pub(crate) fn date(at_ms: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Two hours before UTC.
+    /// Returns a reference in the time zone UTC+2.
     fn beside(begin: Option<&str>, end: &str) -> Beside {
         let ms = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond() as u64;
         Beside {

@@ -1,4 +1,4 @@
-//! The arguments that several commands share.
+//! Arguments that several commands share.
 
 use std::{
     ffi::OsString,
@@ -26,12 +26,12 @@ use gpumon_server::frame::INTERVAL_MS;
 
 use crate::config::{self, Refusal};
 
-/// Returns the parser of a sampling interval in milliseconds.
+/// Returns the parser for a sampling interval in milliseconds.
 pub(crate) fn parse_interval() -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end()))
 }
 
-/// Where readings come from; the same for every command.
+/// The source of readings; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
     #[arg(
@@ -65,12 +65,13 @@ const NVML_LIB: &str = "GPUMON_NVML_LIB";
 const CONFIG: &str = "GPUMON_CONFIG";
 const PROCFS: &str = "GPUMON_PROCFS";
 const SYSFS: &str = "GPUMON_SYSFS";
-/// The arguments of [`SourceArgs`], those that take a value and the others.
+/// The options of [`SourceArgs`] that take a value, followed by those that do not.
 const WITH_VALUE: [&str; 3] = ["--source", "--nvml-lib", "--config"];
 const ALONE: [&str; 1] = ["--no-daemon"];
 
 impl SourceArgs {
-    /// The words that say where readings come from, and the rest, each in their order.
+    /// Splits the arguments into those that select the source of readings and the rest, and keeps
+    /// their order.
     pub(crate) fn told_apart(words: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
         let (mut own, mut rest) = (Vec::new(), Vec::new());
         let mut words = words.iter();
@@ -89,9 +90,9 @@ impl SourceArgs {
         (own, rest)
     }
 
-    /// What these words say, for a command line whose rest is not gpumon's own. Where there are
-    /// neither words nor files of settings, what the environment says, in less time than it takes
-    /// to build a command line.
+    /// Parses these arguments for a command line that otherwise belongs to nvidia-smi. Without
+    /// arguments and settings files, only environment variables are read, which is faster than
+    /// building a command line.
     pub(crate) fn from_words(words: &[OsString]) -> Result<Self, Refusal> {
         let source = std::env::var(SOURCE).unwrap_or_default();
         let config = std::env::var_os(CONFIG).map(PathBuf::from);
@@ -116,7 +117,7 @@ impl SourceArgs {
         self.source.open(&self.roots())
     }
 
-    /// Opens the source where a sampler looks for drivers and processes.
+    /// Opens the source, using the procfs and sysfs directories of the sampler.
     pub(crate) fn open_for(&self, sampling: &SamplingArgs) -> Result<Arc<dyn Source>, SourceError> {
         self.source.open(&Roots {
             sys: sampling.sysfs.clone(),
@@ -125,7 +126,7 @@ impl SourceArgs {
         })
     }
 
-    /// Returns the places in which drivers are found.
+    /// Returns the directories in which drivers are found.
     pub(crate) fn roots(&self) -> Roots {
         let usual = Roots::default();
         Roots {
@@ -135,8 +136,8 @@ impl SourceArgs {
         }
     }
 
-    /// Readings with details, or why there are none. They are read on a thread that nobody waits
-    /// for: in a hung driver it never ends.
+    /// Returns a channel of records with details, or of the error that prevents reading. A detached
+    /// thread reads them, because a hung driver never returns.
     pub(crate) fn records(&self, commands: CommandLines) -> Receiver<Result<Record, SourceError>> {
         let (sender, records) = mpsc::channel();
         let source = self.clone();
@@ -153,16 +154,16 @@ impl SourceArgs {
                 .open()
                 .and_then(|source| sampler::run(&source, &options, send))
             {
-                // Where nobody listens any more, nobody waits.
+                // If the receiver is gone, nobody needs the error.
                 let _ = sender.send(Err(error));
             }
         });
         records
     }
 
-    /// The same, to be typed to another gpumon.
+    /// Returns the arguments that select the same source in another gpumon process.
     pub(crate) fn to_arguments(&self) -> Vec<OsString> {
-        // All is said here, and a file that is changed meanwhile changes nothing.
+        // All settings are passed as arguments, so that a change of a file has no effect.
         let mut arguments: Vec<OsString> =
             ["--config", "none", "--source"].map(OsString::from).into();
         arguments.push(self.source.to_string().into());
@@ -179,8 +180,8 @@ impl SourceArgs {
         )
     }
 
-    /// Whether this very command says what to read, so that a server's readings are not what is
-    /// meant.
+    /// Returns `true` if the arguments of this command select a source, so that a server must not
+    /// be used.
     pub(crate) fn is_read_here(&self) -> bool {
         if self.no_daemon {
             return true;
@@ -189,8 +190,8 @@ impl SourceArgs {
             || self.nvml_lib.is_some() && self.nvml_lib != config::for_all(NVML_LIB, "nvml-lib")
     }
 
-    /// The library that was named. A variable that is set to nothing names none, and a file in this
-    /// folder is meant where there is one, which the loader would not look for.
+    /// Returns the NVML library that was named; `None` for an empty variable. A file in the current
+    /// directory becomes an absolute path, because the loader does not search this directory.
     pub(crate) fn library(&self) -> Option<OsString> {
         let named = self.nvml_lib.as_ref().filter(|name| !name.is_empty())?;
         let here = std::path::absolute(named)
@@ -200,7 +201,7 @@ impl SourceArgs {
     }
 }
 
-/// A variable that is set to nothing asks for nothing special.
+/// Parses a source. An empty text, as from an empty variable, means the default.
 fn parse_source(text: &str) -> Result<SourceChoice, BadSource> {
     if text.is_empty() {
         Ok(SourceChoice::Auto)
@@ -209,7 +210,7 @@ fn parse_source(text: &str) -> Result<SourceChoice, BadSource> {
     }
 }
 
-/// Options of a live view: all readings, details and events.
+/// Returns the options for a live view: all readings, details and events.
 pub(crate) fn watching(interval: Arc<SharedInterval>) -> Options {
     Options {
         interval,
@@ -221,8 +222,8 @@ pub(crate) fn watching(interval: Arc<SharedInterval>) -> Options {
     }
 }
 
-/// Returns the options of a command without arguments for them. Processes and power states are
-/// where the environment has procfs and sysfs.
+/// Returns the options for a command without sampling arguments. The environment may set the
+/// directories of procfs and sysfs.
 pub(crate) fn options_in_environment(interval: Duration, commands: CommandLines) -> Options {
     let options = Options::new(interval, commands);
     Options {
@@ -237,7 +238,7 @@ fn root_in_environment(variable: &str, usual: PathBuf) -> PathBuf {
     set.map_or(usual, PathBuf::from)
 }
 
-/// How to sample; the same for every command that takes more than one sample.
+/// The sampling options; the same for every command that takes more than one sample.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SamplingArgs {
     /// Sampling interval in milliseconds, 100 to 60000
@@ -267,8 +268,8 @@ pub(crate) struct SamplingArgs {
     )]
     procfs: PathBuf,
 
-    /// Directory in which Slurm's prolog leaves a file `UUID` with `JOB_ID UID` for each GPU of a
-    /// job, as that of jobstats does
+    /// Directory in which Slurm's prolog writes a file `UUID` with `JOB_ID UID` for each GPU of a
+    /// job, like that of jobstats
     #[arg(long, env = "GPUMON_SLURM_GPUS", default_value = SLURM_GPUS, value_name = "DIR")]
     slurm_gpus: PathBuf,
 
@@ -287,7 +288,7 @@ impl SamplingArgs {
         Duration::from_millis(u64::from(self.interval_ms))
     }
 
-    /// How conditions are found.
+    /// Returns the settings for detecting conditions.
     pub(crate) fn conditions(&self) -> ConditionSettings {
         ConditionSettings {
             held_idle_after_ms: self.held_idle_after.as_millis() as u64,
@@ -298,7 +299,7 @@ impl SamplingArgs {
         &self.procfs
     }
 
-    /// What a sampler takes, with everything that a GPU can tell.
+    /// Returns the options of a sampler that reads all that a GPU reports.
     pub(crate) fn options(&self, commands: CommandLines) -> Options {
         Options {
             proc_root: self.procfs.clone(),
@@ -312,7 +313,7 @@ impl SamplingArgs {
         }
     }
 
-    /// The same, to be typed to another gpumon.
+    /// Returns the arguments that select the same options in another gpumon process.
     pub(crate) fn to_arguments(&self) -> Vec<OsString> {
         vec![
             "--interval-ms".into(),
@@ -331,10 +332,10 @@ impl SamplingArgs {
     }
 }
 
-/// The most that a file or a directory can be allowed, which no disk has.
+/// The maximum size limit for a file or a directory, in bytes. No disk is that large.
 pub(crate) const LARGEST_SIZE: u64 = 1_000_000_000_000_000 - 1;
 
-/// The accepted values of waiting times, run times and spans of the past.
+/// The accepted values for waiting times, run times and lengths of history.
 const TIME: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(7 * 24),

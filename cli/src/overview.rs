@@ -1,4 +1,4 @@
-//! The overview that `gpumon --help` prints: all commands in groups, on one screen.
+//! The overview that `gpumon --help` prints: all commands in groups on one screen.
 
 use clap::builder::StyledStr;
 
@@ -7,13 +7,13 @@ use crate::terminal::{
     text::align_left,
 };
 
-/// Commands that belong together, each with a few words.
+/// A group of related commands, each with a short description.
 struct Group {
     title: &'static str,
     commands: &'static [(&'static str, &'static str)],
 }
 
-/// Groups that are next to each other.
+/// The groups, by row and column.
 const GROUPS: [[Group; 2]; 3] = [
     [
         Group {
@@ -85,11 +85,10 @@ const GROUPS: [[Group; 2]; 3] = [
     ],
 ];
 
-/// Columns of a group, and of the names in it.
+/// The width of a group, and of the command names in it.
 const GROUP: usize = 40;
 const NAME: usize = 13;
 
-/// Returns the overview.
 pub(crate) fn format_overview() -> StyledStr {
     let mut text =
         "Usage: gpumon [OPTIONS] [COMMAND]   Without a command: every GPU and process\n".to_owned();
@@ -103,7 +102,7 @@ pub(crate) fn format_overview() -> StyledStr {
     text.into()
 }
 
-/// A part of a line, with its style.
+/// A part of a line: a name and a description, each with its style.
 type Piece = [(anstyle::Style, String); 2];
 
 fn format_heading(group: &Group) -> Piece {

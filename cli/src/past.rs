@@ -1,4 +1,4 @@
-//! The past, as a running server answers it, or as it is on disk.
+//! History from a running server or from a data directory.
 
 use std::{
     ops::Range,
@@ -23,7 +23,7 @@ use crate::{
     local::ServerArgs,
 };
 
-/// Where history is; the same for every command that reads it.
+/// The source of history; the same for every command that reads history.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PastArgs {
     #[command(flatten)]
@@ -36,20 +36,22 @@ pub(crate) struct PastArgs {
 }
 
 impl PastArgs {
-    /// The server that is asked.
+    /// Returns the arguments for the server to ask.
     pub(crate) fn server(&self) -> &ServerArgs {
         &self.server
     }
 
-    /// Whether no server is asked.
+    /// Returns `true` if history is read from a data directory and not from a server.
     pub(crate) fn is_read_from_disk(&self) -> bool {
         self.data_dir.is_some()
     }
 
-    /// What is known of a span, up to its end: in points of a time, or in as many as there may be.
+    /// Returns the history of a span. Without a resolution, the result has as many points as
+    /// allowed.
     ///
     /// # Errors
-    /// Where there is no server, or it refuses, or the directory has no history.
+    /// Returns an error if no server is running, the server refuses, or the directory has no
+    /// history.
     pub(crate) fn ask(
         &self,
         span: &Range<u64>,
@@ -58,7 +60,7 @@ impl PastArgs {
     ) -> Result<HistorySpan> {
         let request = SpanRequest {
             from_ms: span.start,
-            // The last moment that belongs to it.
+            // The end of a request is inclusive, unlike that of `span`.
             to_ms: span.end.saturating_sub(1).max(span.start + 1),
             points: *POINTS.end(),
             resolution_ms,
@@ -73,10 +75,10 @@ impl PastArgs {
         }
     }
 
-    /// Which jobs were on which GPUs: all of them, or those that are called so.
+    /// Returns the jobs that used GPUs: all of them, or those with this ID.
     ///
     /// # Errors
-    /// As [`Self::ask`].
+    /// Returns the same errors as [`Self::ask`].
     pub(crate) fn list_jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>> {
         match &self.data_dir {
             None => {
@@ -89,11 +91,11 @@ impl PastArgs {
         }
     }
 
-    /// Who used how much, as JSON: in a span, or since the server's start; of a directory, all that
-    /// it knows.
+    /// Returns the usage by owner as JSON. Without a span, a server returns usage since its start,
+    /// and a directory all recorded usage.
     ///
     /// # Errors
-    /// As [`Self::ask`].
+    /// Returns the same errors as [`Self::ask`].
     pub(crate) fn usage(&self, span: Option<&Range<u64>>) -> Result<String> {
         let Some(folder) = &self.data_dir else {
             let span = span.map(|span| format!("?from_ms={}&to_ms={}", span.start, span.end));
@@ -117,7 +119,7 @@ impl PastArgs {
         Ok(serde_json::to_string(&usage).context("cannot write usage as JSON")?)
     }
 
-    /// What to do where nothing is known of a time.
+    /// Returns a hint for users if no history is recorded for a time.
     pub(crate) fn cure(&self) -> &'static str {
         if self.data_dir.is_some() {
             "name another directory, or leave --data-dir out to ask the running server"
@@ -127,7 +129,7 @@ impl PastArgs {
     }
 }
 
-/// The most points that are answered at once.
+/// Returns the maximum number of points in one answer.
 pub(crate) fn most_points() -> u64 {
     u64::from(*POINTS.end())
 }

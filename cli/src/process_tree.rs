@@ -1,4 +1,4 @@
-//! A process with all that it has started, and what these have.
+//! A process with all its descendants.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,39 +16,42 @@ use gpumon_probe::{
     usage::cost::CostMeter,
 };
 
-/// More generations than there are.
+/// The maximum number of ancestors that are examined, more than any real process has.
 const DEEPEST: usize = 64;
 
-/// Programs that adopt orphans below them, as the first process of a PID namespace does.
+/// Programs that adopt orphans among their descendants, as the first process of a PID namespace
+/// does.
 const REAPERS: [&str; 2] = ["systemd", "gpumon"];
 
-/// The most members that are kept. In a larger tree, membership depends only on running ancestors.
+/// The maximum number of members that are kept. In a larger tree, membership depends only on
+/// running ancestors.
 const MOST_MEMBERS: usize = 4096;
 
-/// The shortest pause between searches for members, as a multiple of the time that the last search
-/// took. In a large tree, a search reads files of many threads.
+/// The minimum pause between searches for members, as a multiple of the duration of the last
+/// search. In a large tree, a search reads files of many threads.
 const SEARCH_PAUSE: u32 = 20;
 
-/// The most processes that are named one by one if their membership is unclear.
+/// The maximum number of processes with unclear membership that are named individually.
 const MOST_NAMED: usize = 8;
 
-/// Knows which processes that hold a GPU belong to one tree. A process stays in it also when its
-/// parent has ended.
+/// A tree of processes, which knows which processes on a GPU belong to it. A process remains a
+/// member after its parent has ended.
 pub(crate) struct ProcessTree {
     root: u32,
     proc_root: PathBuf,
     booted_ms: Option<u64>,
-    /// When this process began to watch the tree.
+    /// The time at which this process began to watch the tree, in milliseconds since 1970.
     since_ms: u64,
     started_ms: Option<u64>,
     uid: Option<u32>,
-    /// The ancestors of the root. One of them adopts orphans of the tree.
+    /// The ancestors of the root. One of these processes adopts orphans of the tree.
     ancestors: BTreeSet<u32>,
     /// The running members, and ended members that led a process group or session.
     members: HashMap<u32, ProcessStat>,
-    /// By PID and start, since PIDs are used again.
+    /// The memberships that are final. The key is the PID and the start time, because PIDs are
+    /// reused.
     known: HashMap<(u32, Option<u64>), Membership>,
-    /// The end of the last search for members, and how long it took.
+    /// The end and the duration of the last search for members.
     searched: Option<(Instant, Duration)>,
     unclear: BTreeSet<u32>,
     remarks: Vec<String>,
@@ -59,7 +62,8 @@ pub(crate) struct ProcessTree {
 enum Membership {
     Inside,
     Outside,
-    /// A process that has ended, or a service, started it while the tree was watched.
+    /// The process was started while the tree was watched, by a process that has ended or by a
+    /// service.
     Unclear,
 }
 
@@ -97,8 +101,8 @@ impl ProcessTree {
         tree
     }
 
-    /// Looks for new members. Whatever they start belongs to the tree, even after they have ended.
-    /// In a large tree, not every call looks.
+    /// Searches for new members, so that processes that they start later belong to the tree even
+    /// after they have ended. In a large tree, some calls do nothing.
     pub(crate) fn remember(&mut self) {
         if self
             .searched
@@ -160,8 +164,8 @@ impl ProcessTree {
         membership == Membership::Inside
     }
 
-    /// Adds the tree's processes in a record to a measurement, and names processes that may belong
-    /// to the tree.
+    /// Adds the tree's processes in a record to a measurement, and reports processes with unclear
+    /// membership.
     pub(crate) fn measure(&mut self, meter: &mut CostMeter, record: &Record) {
         meter.push(record, &mut |process| self.contains(process));
         self.remarks
@@ -193,7 +197,8 @@ impl ProcessTree {
     fn find_membership(&self, process: &Process) -> (Membership, bool) {
         let owner = process.owner.value().filter(|owner| !owner.partial);
         let by_ancestors = self.find_by_ancestors(process.pid);
-        // The sample already has these ancestors. The process may not be visible from here.
+        // The sample lists the ancestors of every process, including processes that are not visible
+        // in this procfs.
         let is_below = || {
             process.pid == self.root
                 || owner
@@ -212,10 +217,10 @@ impl ProcessTree {
             Some(Membership::Unclear) if owner.is_some_and(|owner| owner.notebook.is_some()) => {
                 (Membership::Outside, true)
             }
-            // The owner may show more once it is read.
+            // The membership may become clear once the owner is read.
             Some(Membership::Unclear) if owner.is_none() => (Membership::Outside, false),
             Some(membership) => (membership, owner.is_some()),
-            // An ancestor may have ended in the meantime.
+            // An ancestor may have ended since.
             None => (
                 Membership::Outside,
                 owner.is_some() && self.stat(process.pid).is_none(),
@@ -223,7 +228,7 @@ impl ProcessTree {
         }
     }
 
-    /// Determines the membership from the current ancestors; `None` if the process is not visible.
+    /// Determines the membership from the running ancestors; `None` if the process is not visible.
     fn find_by_ancestors(&self, pid: u32) -> Option<Membership> {
         let began_ms = self.stat(pid)?.birth.started_ms;
         let mut belongs_to_leader = false;
@@ -247,7 +252,7 @@ impl ProcessTree {
                 break;
             }
         }
-        // The parent of the process, or of an ancestor, has ended.
+        // The parent of the process or of one of its ancestors has ended.
         if belongs_to_leader {
             return Some(Membership::Inside);
         }
@@ -268,7 +273,7 @@ impl ProcessTree {
     }
 
     /// Returns `true` if a member leads or led the process group or session with this ID. No other
-    /// process gets this PID while the group or session exists.
+    /// process can have this PID while the group or session exists.
     fn is_led_by_member(&self, id: u32) -> bool {
         let is_other = |member: &ProcessStat| {
             self.stat(id)
@@ -358,8 +363,8 @@ mod tests {
         );
     }
 
-    /// A fake `/proc`. Processes are given as PID, parent, group, session, and seconds from boot to
-    /// start.
+    /// A fake `/proc`. Each process is given by its PID, parent, group, session, and start in
+    /// seconds since boot.
     struct FakeProc(tempfile::TempDir);
 
     impl FakeProc {
@@ -432,7 +437,7 @@ mod tests {
 
     #[test]
     fn orphan_in_members_session_is_inside() {
-        // A shell runs two programs in one pipeline. The first of them is the root.
+        // A shell runs two programs in a pipeline, and the first one is the root.
         let proc = FakeProc::new(&[(5, 1, 5, 5, 50), (10, 5, 10, 5, 100), (11, 5, 10, 5, 101)]);
         let mut tree = ProcessTree::below(proc.0.path(), 10, u64::MAX);
         assert!(
@@ -469,7 +474,7 @@ mod tests {
         let mut tree = ProcessTree::below(proc.0.path(), 10, 1_000_000 + 110 * 1000);
         for (pid, parent, second, is_unclear) in [
             (30, 1, 120, true),
-            // These belong to the user's service manager, which adopts orphans.
+            // The user's service manager, which adopts orphans, starts these processes.
             (31, 3, 120, true),
             (32, 1, 105, false),
             (33, 5, 120, false),

@@ -1,4 +1,4 @@
-//! The samples of a recording within a span of time.
+//! The samples of a recording within a time span.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::{
     moment::Beside,
 };
 
-/// Hands each sample of a span to `take`, behind the inventory that it belongs to. What is damaged
-/// is told and passed over.
+/// Calls `take` with each sample of a span and with the inventories that precede samples. Damaged
+/// parts of the recording are reported and skipped.
 ///
 /// # Errors
-/// Where there is no sample in the span, or `take` fails.
+/// Returns an error if the span has no sample, or if `take` fails.
 pub(crate) fn samples(
     recording: &Recording,
     span: &Range<u64>,

@@ -1,4 +1,4 @@
-//! The GPUs that a view is limited to: `-i` and `--only-visible`.
+//! The GPUs that a view is limited to by `-i` and `--only-visible`.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ impl ShownGpus {
     /// Returns the indices of the shown GPUs; `None` for all.
     ///
     /// # Errors
-    /// A name is that of no GPU, or a number in a variable may be that of several.
+    /// Returns an error if a name matches no GPU, or if a number in a variable may match several.
     pub(crate) fn find(&self, gpus: &[Gpu]) -> Result<Option<BTreeSet<u32>>, NoSuchGpu> {
         let named = if self.names.is_empty() {
             None
@@ -73,7 +73,7 @@ impl ShownGpus {
             .map(|id| id.gpu);
         let is_named = |gpu: &u32| named.as_ref().is_none_or(|named| named.contains(gpu));
         let shown: BTreeSet<u32> = allowed.filter(is_named).collect();
-        // A GPU that has not reported its UUID yet may be one of them.
+        // A GPU that has not reported its UUID yet may match one of the names.
         let may_be_unread = gpus.iter().any(|gpu| gpu.uuid.is_none());
         if shown.is_empty() && !may_be_unread {
             return Err(NoSuchGpu::new(if named.is_some() {
@@ -85,7 +85,7 @@ impl ShownGpus {
         Ok(Some(shown))
     }
 
-    /// Returns whether some GPUs may not be shown.
+    /// Returns `true` if some GPUs may be hidden.
     pub(crate) fn is_limited(&self) -> bool {
         !self.names.is_empty() || self.visible.is_some()
     }

@@ -1,4 +1,4 @@
-//! The processes that a view is limited to: `--pid`, `--compute`, `--graphics`.
+//! The processes that a view is limited to by `--pid`, `--compute` and `--graphics`.
 
 use gpumon_probe::model::{Process, ProcessKind};
 
@@ -34,12 +34,11 @@ impl ShownProcesses {
             .find_map(|(name, is_typed)| is_typed.then_some(name))
     }
 
-    /// Returns whether some processes are not listed.
+    /// Returns `true` if some processes may be hidden.
     pub(crate) fn is_limited(&self) -> bool {
         self.user.is_some() || self.find_typed().is_some()
     }
 
-    /// Returns whether a process is listed.
     pub(crate) fn is_shown(&self, process: &Process) -> bool {
         let is_users = |user: &String| process.user.value() == Some(user);
         let computes = process.kind != ProcessKind::Graphics;

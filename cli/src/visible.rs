@@ -1,9 +1,8 @@
-//! The GPUs that the environment allows, as a scheduler sets it for a job: `--only-visible` shows
-//! these, and `gpumon wait` chooses among them. Its command gets the same variables with the chosen
-//! GPUs.
+//! The GPUs that the environment allows, which a scheduler sets for a job. `--only-visible` shows
+//! these GPUs, and `gpumon wait` chooses among them and sets the same variables for its command.
 //!
-//! CUDA and Level Zero count GPUs in orders of their own, unless a variable selects the order of
-//! the PCI bus, which is gpumon's. Among GPUs of one model all orders are the same.
+//! CUDA and Level Zero number GPUs in orders of their own, unless a variable selects the PCI bus
+//! order, which gpumon uses. If all GPUs are of one model, all orders are the same.
 
 use std::{collections::BTreeSet, env, fmt};
 
@@ -16,14 +15,14 @@ const ROCR: &str = "ROCR_VISIBLE_DEVICES";
 const HIP: &str = "HIP_VISIBLE_DEVICES";
 const LEVEL_ZERO: &str = "ZE_AFFINITY_MASK";
 
-/// AMD's OpenCL reads this in the place of [`HIP`].
+/// The variable that AMD's OpenCL reads instead of [`HIP`].
 const OPENCL: &str = "GPU_DEVICE_ORDINAL";
 
-/// The variables that select the order of the PCI bus, with their values.
+/// The variables that select the PCI bus order, with their values.
 const CUDA_ORDER: (&str, &str) = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 const LEVEL_ZERO_ORDER: (&str, &str) = ("ZE_ENABLE_PCI_ID_DEVICE_ORDER", "1");
 
-/// The variables that show GPUs to programs, with those that select the order of GPUs.
+/// All variables that restrict the GPUs of programs or select their order.
 pub(crate) const VISIBILITY_VARIABLES: [&str; 7] = [
     CUDA,
     CUDA_ORDER.0,
@@ -34,7 +33,7 @@ pub(crate) const VISIBILITY_VARIABLES: [&str; 7] = [
     LEVEL_ZERO_ORDER.0,
 ];
 
-/// The variables that are set.
+/// The variables that are set in the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Visible {
     cuda: Option<Mask>,
@@ -43,12 +42,12 @@ pub(crate) struct Visible {
     level_zero: Option<Mask>,
 }
 
-/// A list of GPUs in a variable.
+/// The list of GPUs in a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mask {
     variable: &'static str,
     text: String,
-    /// The variable that would select the order of the PCI bus; `None` if the numbers count in it.
+    /// The variable that would select the PCI bus order; `None` if the numbers already follow it.
     missing_order: Option<(&'static str, &'static str)>,
 }
 
@@ -64,12 +63,12 @@ impl Mask {
         })
     }
 
-    /// Returns those of the devices that the list has. As in CUDA and `ROCr`, it ends at the first
-    /// entry that means nothing.
+    /// Returns the devices that the list selects. As in CUDA and `ROCr`, the list ends at the first
+    /// invalid entry.
     fn select(&self, devices: &[DeviceId], gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
         let mut ids = Vec::new();
         for entry in self.text.split(',').map(str::trim) {
-            // A part of a GPU, as in `0.1`, is shown as its GPU.
+            // A part of a GPU, such as `0.1`, counts as the whole GPU.
             let whole = entry
                 .split_once('.')
                 .filter(|_| self.variable == LEVEL_ZERO);
@@ -89,7 +88,7 @@ impl Mask {
         Ok(ids)
     }
 
-    /// Checks that it is known which device a number is.
+    /// Checks that the device of each number is unambiguous.
     fn check_order(&self, devices: &[DeviceId], gpus: &[Gpu]) -> Result<(), String> {
         let is_listed = |gpu: &&Gpu| devices.iter().any(|id| id.gpu == gpu.index);
         let models: BTreeSet<_> = gpus
@@ -108,9 +107,9 @@ impl Mask {
 }
 
 impl Visible {
-    /// Reads the variables; `None` if none restricts anything.
+    /// Reads the variables; `None` if they restrict nothing.
     pub(crate) fn from_environment() -> Option<Self> {
-        // For CUDA and ROCr, an empty list is no GPU, for others all GPUs.
+        // For CUDA and ROCr, an empty list means no GPU; for others, all GPUs.
         let is_list = |mask: &Mask| !mask.text.is_empty();
         let visible = Self {
             cuda: Mask::read(CUDA, Some(CUDA_ORDER)),
@@ -121,10 +120,10 @@ impl Visible {
         (visible != Self::default()).then_some(visible)
     }
 
-    /// Returns the GPUs of all vendors that are allowed.
+    /// Returns the allowed GPUs of all vendors.
     ///
     /// # Errors
-    /// It is unknown which GPU a number is.
+    /// Returns an error if a number is ambiguous.
     pub(crate) fn list_allowed(&self, gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
         let has_cuda = gpus.iter().any(|gpu| gpu.vendor == Vendor::Nvidia);
         let mut ids = Vec::new();
@@ -132,7 +131,8 @@ impl Visible {
             let masks = match vendor {
                 Vendor::Nvidia => [self.cuda.as_ref(), None],
                 Vendor::Amd => {
-                    // HIP takes CUDA's variable for its own. Its list counts what ROCr's has left.
+                    // HIP also reads CUDA's variable. The numbers count the GPUs that ROCr's
+                    // variable allows.
                     let alias = self.cuda.as_ref().filter(|mask| !mask.text.is_empty());
                     let alias = alias.filter(|_| !has_cuda);
                     [self.rocr.as_ref(), self.hip.as_ref().or(alias)]
@@ -159,15 +159,15 @@ impl Visible {
 }
 
 /// Returns the GPUs of a vendor in the order in which its library numbers them. AMD's `ROCr`
-/// numbers each partition; CUDA gives a divided GPU one number.
+/// numbers each partition; CUDA gives a partitioned GPU one number.
 fn list_devices(gpus: &[Gpu], vendor: Vendor) -> Vec<DeviceId> {
     let mut own: Vec<_> = gpus
         .iter()
         .filter(|gpu| gpu.vendor == vendor && gpu.vendor_index.is_some())
         .collect();
     own.sort_by_key(|gpu| gpu.vendor_index);
-    // ROCr leaves out GPUs that the topology of the compute driver lacks, such as those of other
-    // jobs. Their architecture is unknown, as are all in topologies of old drivers.
+    // ROCr leaves out GPUs that are missing in the compute driver's topology, such as those of
+    // other jobs. These GPUs have no architecture; with an old driver, no GPU has one.
     let is_in_topology =
         |gpu: &&Gpu| gpu.board.architecture.absence() != Some(&Absence::NotSupported);
     if vendor == Vendor::Amd && own.iter().any(is_in_topology) {
@@ -187,7 +187,7 @@ fn list_devices(gpus: &[Gpu], vendor: Vendor) -> Vec<DeviceId> {
     devices.collect()
 }
 
-/// The older name of a MIG device: `MIG-GPU-UUID/GPU instance/compute instance`.
+/// Finds a MIG device by the older form of its name: `MIG-GPU-UUID/GPU instance/compute instance`.
 fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let mut parts = entry.strip_prefix("MIG-")?.split('/');
     let gpu = by_uuid(parts.next()?, gpus)?.gpu;
@@ -217,7 +217,8 @@ pub(crate) struct VisibleAs {
 }
 
 impl VisibleAs {
-    /// Returns the name of a GPU or a part of one; `None` if its UUID or its place is unknown.
+    /// Returns the name of a GPU, MIG device or partition; `None` if its UUID or its position is
+    /// unknown.
     pub(crate) fn new(id: DeviceId, gpus: &[Gpu]) -> Option<Self> {
         let gpu = gpus.iter().find(|gpu| gpu.index == id.gpu)?;
         let vendor = gpu.vendor;
@@ -228,7 +229,7 @@ impl VisibleAs {
                 Some(parts.find(|part| part.index == index)?.uuid.clone())
             }
         };
-        // Partitions share the ID of their GPU, and some GPUs have none.
+        // Partitions share the ID of their GPU, and some GPUs have no ID.
         let has_own_id = || id.mig.is_none() && uuid().is_some_and(|uuid| uuid.starts_with("GPU-"));
         let name = match vendor {
             Vendor::Nvidia => uuid()?,
@@ -241,7 +242,7 @@ impl VisibleAs {
         Some(Self { vendor, name })
     }
 
-    /// Returns the variables of a command that may use these GPUs alone.
+    /// Returns the variables that restrict a command to these GPUs.
     pub(crate) fn variables(chosen: &[Self]) -> Vec<(&'static str, String)> {
         let mut variables = Vec::new();
         for vendor in Vendor::ALL {
@@ -254,7 +255,7 @@ impl VisibleAs {
             match vendor {
                 Vendor::Nvidia => variables.extend([(CUDA, names.join(",")), order(CUDA_ORDER)]),
                 Vendor::Amd => {
-                    // The second list counts what the first has left.
+                    // The second list numbers the GPUs that the first list allows.
                     let places: Vec<_> = (0..names.len()).map(|place| place.to_string()).collect();
                     let places = places.join(",");
                     variables.extend([
@@ -377,7 +378,7 @@ mod tests {
             let ids = visible(variables).list_allowed(&gpus).map(list);
             assert_eq!(ids, Ok(allowed), "{variables:?}");
         }
-        // HIP takes CUDA's list on a machine without CUDA.
+        // On a machine without CUDA, HIP uses CUDA's variable.
         let ids = visible(&[(CUDA, "2")]).list_allowed(&gpus[1..]).map(list);
         assert_eq!(ids, Ok(vec![amd[2], intel]));
     }

@@ -1,4 +1,4 @@
-//! `gpumon burn`: a stress test whose every result is verified.
+//! `gpumon burn`: a stress test that verifies every result.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(crate) struct BurnArgs {
     #[arg(long, value_enum)]
     dtype: Option<Dtype>,
 
-    /// Print one JSON object per device and line
+    /// Print one JSON object per line for each device
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `gpumon collect`: one JSON line per sample.
+//! `gpumon collect`: writes samples as JSON lines.
 
 use std::{
     ffi::OsString,
@@ -53,12 +53,12 @@ pub(crate) struct CollectArgs {
     hide_commands: bool,
 
     /// File that keeps the usual clock and power of each GPU, as learned from readings; by default,
-    /// they are learned again after each start
+    /// both are learned again after each start
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
     /// File of `gpumon bench --save-baseline`, benchmarks.json in its data directory: a GPU whose
-    /// latest result is below its baseline has a condition. The file is looked at every minute
+    /// latest result is below its baseline has a condition. The file is read again every minute
     #[arg(long, value_name = "FILE")]
     benchmarks: Option<PathBuf>,
 
@@ -88,22 +88,22 @@ Examples:
 Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GPU, 9 driver not loaded, \
 12 NVML library not found, 18 NVML library and driver versions differ";
 
-/// How often what was learned is written.
+/// The interval at which learned values are written.
 const WRITE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How often it is looked for new results of benchmarks.
+/// The interval at which the file of benchmarks is read again.
 const LOOK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The first sample waits no longer for results of benchmarks.
+/// The maximum time that the first sample waits for the file of benchmarks.
 const LOOK_WITHIN: Duration = Duration::from_millis(200);
 
-/// In the data directory.
+/// The file of learned values in the data directory.
 const LEARNED: &str = "learned.json";
 
-/// The end does not wait for the disk for longer.
+/// The maximum time that the end of the process waits for the disk.
 const WRITE_WITHIN: Duration = Duration::from_secs(1);
 
-/// What `serve` types to start its collector, with the directory where it has one.
+/// Returns the arguments with which `serve` starts its collector.
 pub(crate) fn arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) -> Vec<OsString> {
     let mut arguments: Vec<_> = ["collect", "--hide-commands", "--supervised"]
         .map(OsString::from)
@@ -149,7 +149,8 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
         );
         let watched = Arc::clone(&options.watched);
         let learned = learned.clone();
-        // Also where the driver hangs, so it cannot be the thread that reads the driver.
+        // The process must end with its standard input even if the driver hangs, so the thread that
+        // reads the driver cannot do this.
         thread::spawn(move || {
             let write_answers = || write_line(&Record::Answers(answers.get()));
             apply_requests(
@@ -185,11 +186,11 @@ fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result {
     let sys_root = args.sampling.options(CommandLines::Own).sys_root;
     let uuids = sampler::identify_gpus(&source.open_for(&args.sampling)?, &sys_root)?;
     print_json(&uuids)?;
-    // Do not wait for threads: a GPU may hang.
+    // Exiting does not wait for other threads, because a GPU may hang.
     std::process::exit(0);
 }
 
-/// Returns the GPUs that the first line names; none if it is another request.
+/// Returns the GPUs that the first line lists; none if that line is another request.
 fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
     let mut line = Vec::new();
     let _ = requests.read_until(b'\n', &mut line);
@@ -200,8 +201,8 @@ fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
     Vec::new()
 }
 
-/// Reads what was learned, and writes what is learned from now on, on a thread of its own. Readings
-/// need neither.
+/// Reads the learned values and starts a thread that writes them regularly. Problems with the file
+/// do not stop the readings.
 fn keep_learned(file: PathBuf) -> Arc<Learned> {
     let (learned, problem) = Learned::read(file);
     if let Some(problem) = problem {
@@ -223,8 +224,8 @@ fn keep_learned(file: PathBuf) -> Arc<Learned> {
     learned
 }
 
-/// Looks at a file of benchmarks, again and again, on a thread of its own: the disk may never
-/// answer.
+/// Starts a thread that reads the file of benchmarks regularly. The disk may never answer, so the
+/// first sample waits only briefly.
 fn watch_benchmarks(file: PathBuf) -> Arc<BelowBaselines> {
     let below = Arc::<BelowBaselines>::default();
     let watched = Arc::clone(&below);
@@ -244,7 +245,7 @@ fn watch_benchmarks(file: PathBuf) -> Arc<BelowBaselines> {
     below
 }
 
-/// Writes what was learned, unless the disk does not answer.
+/// Writes the learned values, but gives up if the disk does not answer in time.
 fn write_learned(learned: Option<Arc<Learned>>) {
     let Some(learned) = learned else { return };
     let (sender, written) = mpsc::channel();
@@ -254,7 +255,7 @@ fn write_learned(learned: Option<Arc<Learned>>) {
     }
 }
 
-/// Applies the request of each line until the input ends, or answers can no longer be written. An
+/// Applies the request of each line until the input ends or answers can no longer be written. An
 /// invalid line is reported and ignored.
 fn apply_requests(
     mut requests: impl BufRead,
@@ -290,7 +291,7 @@ fn apply_requests(
     }
 }
 
-/// A line is written whole, so that a reader never waits for the rest of one.
+/// Writes a record as a single line and flushes it, so that readers always get whole lines.
 fn write_line(record: &Record) -> io::Result<()> {
     let mut line = serde_json::to_vec(record)?;
     line.push(b'\n');

@@ -1,4 +1,4 @@
-//! `gpumon compare`: two recordings, or two spans of history, in numbers.
+//! `gpumon compare`: compares two recordings or two spans of history.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path, slice};
 
@@ -34,10 +34,10 @@ use crate::{
 
 /// Compare two recordings, or two spans of the running server's history
 ///
-/// Each is a file of `gpumon record`, or FROM..TO: a span of history in local time, for example
-/// 2026-11-23T20:00..22:00, 'yesterday 20:00..22:00', -2h..-1h or 14:30..now. Utilization, SM
-/// active, Tensor active, memory, energy, power and the share of time with reduced clocks are
-/// compared, of all GPUs and of each.
+/// Each side is a file of `gpumon record`, or FROM..TO: a span of history in local time, for
+/// example 2026-11-23T20:00..22:00, 'yesterday 20:00..22:00', -2h..-1h or 14:30..now. The
+/// comparison has utilization, SM active, Tensor active, memory, energy, power and the share of
+/// time with reduced clocks, for all GPUs together and for each GPU.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct CompareArgs {
@@ -71,12 +71,12 @@ Exit codes: 0 success, 1 error or no server, 2 invalid argument or not a recordi
 
 /// One side of a comparison.
 struct Side {
-    /// The name that was typed.
+    /// The recording or span as the user typed it.
     name: String,
     from_ms: u64,
     to_ms: u64,
     all: Figures,
-    /// By index.
+    /// The figures of each GPU, sorted by index.
     gpus: Vec<(GpuName, Figures)>,
 }
 
@@ -140,7 +140,7 @@ impl Side {
     }
 }
 
-/// Each GPU that is on one of the sides, with its figures on both.
+/// Returns each GPU that is on at least one side, with its figures on both.
 fn pair_gpus([a, b]: &[Side; 2]) -> impl Iterator<Item = (&GpuName, [Option<&Figures>; 2])> {
     let mut names: Vec<&GpuName> = a.gpus.iter().chain(&b.gpus).map(|(name, _)| name).collect();
     names.sort_by_key(|name| name.index);
@@ -191,7 +191,7 @@ fn draw(sides: &[Side; 2], terminal: Option<usize>) -> String {
     text + &columns.format_rows(&rows)
 }
 
-/// Returns the rows of A, of B, and of B compared with A.
+/// Returns the rows of A, of B and of their difference.
 fn group(name: &str, figures: [Option<&Figures>; 2]) -> Vec<Vec<String>> {
     let row =
         |side: &str, cells: Vec<String>| [vec![String::new(), side.to_owned()], cells].concat();
@@ -214,7 +214,8 @@ enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// A file that is there is meant, whatever it is called.
+    /// Parses an argument. If a file with this name exists, the argument is a recording, even if it
+    /// looks like a span.
     fn new(text: &'a str) -> Result<Self> {
         if !text.contains("..") || Path::new(text).exists() {
             if !Path::new(text).exists() {
@@ -272,7 +273,7 @@ fn of_recording(file: &str) -> Result<Side> {
 impl Measured {
     fn add(&mut self, sample: &Sample) {
         let interval_ms = u64::from(sample.interval_ms);
-        // In a gap, nothing is known.
+        // After a gap, a sample counts for one interval only.
         let time_ms = self.last.map_or(interval_ms, |(before_ms, _)| {
             let apart_ms = sample.at_ms.saturating_sub(before_ms);
             if apart_ms > (interval_ms * 5 / 2).max(1500) {
@@ -320,7 +321,7 @@ impl Measured {
     }
 
     fn into_side(self, name: &str) -> Side {
-        // The newest inventory knows the most.
+        // The last inventory of the recording is the most complete one.
         let known = self
             .inventory
             .map_or_else(Vec::new, |inventory| inventory.gpus);
@@ -351,7 +352,7 @@ fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side> {
     if span.gpus.is_empty() {
         return Err(anyhow!("{text}: nothing is known of that time; {}", past.cure()).into());
     }
-    // Some of it may be missing, and the two would not be alike.
+    // If the start of the span is missing, the two sides are less comparable.
     if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
         let from = crate::moment::shown(span.from_ms, &Beside::now(0).zone);
         say(&format!("{text}: nothing is known before {from}"));
@@ -390,7 +391,7 @@ fn measure_span(text: &str, span: &HistorySpan) -> Side {
     Side {
         name: text.to_owned(),
         from_ms: span.from_ms,
-        // The first moment behind it.
+        // The end of a side is exclusive.
         to_ms: span.to_ms + 1,
         all: Figures::of_all(
             &gpus.iter().map(|(_, figures)| figures),

@@ -1,4 +1,4 @@
-//! What is compared.
+//! The figures that `gpumon compare` and `gpumon job` compare.
 
 use std::ops::Range;
 
@@ -16,21 +16,23 @@ use crate::terminal::{
     units::{gib_in_column, priced_energy},
 };
 
-/// One of them.
+/// The definition of a compared figure.
 pub(super) struct Figure {
-    /// Its name in JSON, which ends in its unit.
+    /// The name in JSON, which ends with the unit.
     pub(super) key: &'static str,
     heading: &'static str,
     unit: Unit,
-    /// What it is of all GPUs together.
+    /// The way to combine the values of all GPUs.
     of_all: OfAll,
-    /// The figures with the highest rank are left out first where a terminal is narrow.
+    /// The rank of the figure. On a narrow terminal, figures with the highest rank are left out
+    /// first.
     rank: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
-    /// Compared by their difference, in points; all others by their ratio.
+    /// A percentage, compared by the difference in points. All other units are compared by their
+    /// ratio.
     Percent,
     Bytes,
     Joules,
@@ -68,7 +70,7 @@ impl Figure {
 
 pub(super) const COUNT: usize = 8;
 
-/// In the order in which they are shown, and in which [`Figures`] has them.
+/// The definitions of all figures, in the order of the columns and of [`Figures`].
 pub(super) const FIGURES: [Figure; COUNT] = [
     Figure::new(
         "gpu_utilization_mean_percent",
@@ -116,23 +118,24 @@ pub(super) const FIGURES: [Figure; COUNT] = [
     ),
 ];
 
-/// The places of figures.
+/// The indices of figures.
 pub(super) const UTILIZATION: usize = 0;
 pub(super) const SM_ACTIVE: usize = 2;
 pub(super) const TENSOR_ACTIVE: usize = 3;
 pub(super) const MEMORY_PEAK: usize = 4;
 pub(super) const THROTTLED: usize = 7;
 
-/// A value of each; `None` where it was not read.
+/// The value of each figure; `None` if it was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Figures(pub(super) [Option<f64>; COUNT]);
 
-/// One side beside the other: differences in points, and ratios.
+/// The differences between two sides: points or ratios, by the figure's unit.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Difference([Option<f64>; COUNT]);
 
 impl Figures {
-    /// Those of all GPUs, whose memory was held at once at most.
+    /// Returns the figures of all GPUs together. `memory_peak` is the maximum memory that all GPUs
+    /// used at the same time.
     pub(super) fn of_all<'a>(
         gpus: &(impl Iterator<Item = &'a Self> + Clone),
         memory_peak: Option<f64>,
@@ -150,7 +153,7 @@ impl Figures {
         all
     }
 
-    /// What these are beside others.
+    /// Returns the differences between these figures and others.
     pub(super) fn compare_with(&self, others: &Self) -> Difference {
         let mut difference = Difference::default();
         for (place, figure) in FIGURES.iter().enumerate() {
@@ -206,7 +209,7 @@ impl Difference {
     }
 }
 
-/// `+12 %` for 1.12.
+/// Formats a ratio as a percentage, such as `+12 %` for 1.12.
 pub(super) fn percent(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     if percent.abs() < 9.95 {
@@ -216,7 +219,7 @@ pub(super) fn percent(ratio: f64) -> String {
     }
 }
 
-/// `None` where the first is nothing.
+/// Returns `second / first`; `None` if `first` is not positive.
 pub(super) fn divide(first: f64, second: f64) -> Option<f64> {
     (first > 0.0).then(|| second / first)
 }
@@ -236,7 +239,7 @@ fn object(values: &[Option<f64>; COUNT], key: impl Fn(&Figure) -> String) -> Val
         .into()
 }
 
-/// The readings that figures are made of, by their names in the catalogue.
+/// The metrics from which figures are computed, by their IDs.
 pub(super) const METRICS: [&str; 6] = [
     "utilization.gpu_percent",
     "activity.sm_percent",
@@ -246,23 +249,23 @@ pub(super) const METRICS: [&str; 6] = [
     "power.energy_joules_total",
 ];
 
-/// The readings of a GPU for some time.
+/// The readings of a GPU during some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Point {
     /// The time that the point covers, in milliseconds.
     pub(super) time_ms: u64,
-    /// In the order of [`METRICS`].
+    /// The values of the metrics, in the order of [`METRICS`].
     pub(super) stats: [Option<Stat>; METRICS.len()],
-    /// When the counter of energy was read.
+    /// The time at which the energy counter was read, in milliseconds since 1970.
     pub(super) counted_ms: u64,
-    /// Whether the clocks were reduced; `None` where that is known otherwise.
+    /// Whether the clocks were reduced; `None` if the points do not have this information.
     pub(super) is_throttled: Option<bool>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     time_ms: u64,
-    /// In the order of [`METRICS`].
+    /// The summed values of the metrics, in the order of [`METRICS`].
     windows: [Window; METRICS.len()],
     throttled: Window,
     idle: Window,
@@ -270,7 +273,7 @@ pub(super) struct Meter {
 }
 
 impl Point {
-    /// Returns the readings of a device at a place of a span.
+    /// Returns the readings of a device at an index of a span.
     pub(super) fn new(span: &HistorySpan, device: &DeviceSpan, place: usize) -> Self {
         let stats = METRICS.map(|metric| find_series(device, metric)?.stat_at(place));
         let [utilization, _, _, memory, watts, _] = stats;
@@ -281,13 +284,13 @@ impl Point {
         Self {
             time_ms,
             stats,
-            // The last of its time.
+            // The counter was read at the end of the point's time.
             counted_ms: span.times_ms[place] + time_ms,
             is_throttled: None,
         }
     }
 
-    /// The largest amount of memory in that time.
+    /// Returns the maximum memory during the point's time, in bytes.
     pub(super) fn memory_bytes(&self) -> Option<f64> {
         let [_, _, _, memory, ..] = self.stats;
         memory.map(|stat| stat.max)
@@ -304,7 +307,7 @@ impl Meter {
             }
         }
         let [utilization, sm_active, .., joules] = point.stats;
-        // Nothing ran in all of it.
+        // A maximum of 0 means that the GPU was idle during the whole time.
         let is_idle = utilization.or(sm_active).map(|stat| stat.max <= 0.0);
         for (window, is) in [
             (&mut self.idle, is_idle),
@@ -319,7 +322,7 @@ impl Meter {
         }
     }
 
-    /// Starts a new part after a gap.
+    /// Marks a gap, so that the energy counter is not extended across it.
     pub(super) fn interrupt(&mut self) {
         self.energy.interrupt();
     }
@@ -329,13 +332,13 @@ impl Meter {
         self.time_ms
     }
 
-    /// The share of time in which nothing ran, in percent.
+    /// Returns the share of time in which the GPU was idle, in percent.
     pub(super) fn idle_percent(&self) -> Option<f64> {
         self.idle.mean()
     }
 
-    /// Returns the figures. `throttled` is the share of time with reduced clocks in percent, if the
-    /// points do not have it.
+    /// Returns the figures. `throttled` is the share of time with reduced clocks in percent, used
+    /// if the points do not have this information.
     pub(super) fn to_figures(&self, throttled: Option<f64>) -> Figures {
         let [utilization, sm_active, tensor_active, memory, watts, _] = &self.windows;
         Figures([
@@ -360,7 +363,7 @@ pub(super) fn time_ms(span: &HistorySpan, place: usize) -> u64 {
     }
 }
 
-/// Returns a metric of a GPU, or the same of a MIG device.
+/// Returns a metric of a GPU, or the corresponding metric of a MIG device.
 pub(super) fn find_series<'a>(device: &'a DeviceSpan, metric: &str) -> Option<&'a Series> {
     let of_gpu = device.metrics.get(metric);
     of_gpu.or_else(|| device.metrics.get(&format!("mig.{metric}")))

@@ -1,4 +1,4 @@
-//! `gpumon help`: all options of gpumon, or of a command.
+//! `gpumon help`: prints all options of gpumon, or of a command.
 
 use crate::{
     exit::{Failure, usage},
@@ -9,12 +9,12 @@ use crate::{
 /// Print all options of gpumon, or of a command
 #[derive(Debug, clap::Args)]
 pub(crate) struct HelpArgs {
-    /// Command, and one of its subcommands; by default, gpumon itself
+    /// Command, optionally with a subcommand; by default, gpumon itself
     #[arg(value_name = "COMMAND")]
     path: Vec<String>,
 }
 
-/// Prints the help of a command of `gpumon`, which is the definition of all arguments.
+/// Prints the help of a command. `gpumon` is the definition of the command line.
 pub(crate) fn run(gpumon: clap::Command, args: &HelpArgs) -> Result<(), Failure> {
     let mut command = gpumon;
     command.build();

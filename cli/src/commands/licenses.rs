@@ -1,4 +1,4 @@
-//! `gpumon licenses`: the licenses of what the program is made of.
+//! `gpumon licenses`: prints the licenses of gpumon and its libraries.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use flate2::read::GzDecoder;
 
 use crate::exit::Failure;
 
-/// What `make licenses` collects from the libraries' own files.
+/// The license texts that `make licenses` collects from the libraries, compressed by `build.rs`.
 const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/THIRD-PARTY-LICENSES.txt"));
 
 /// Print the licenses of gpumon and of the libraries in it

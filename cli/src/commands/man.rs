@@ -1,4 +1,4 @@
-//! `gpumon man`: the manual pages, made of the same definitions as the help.
+//! `gpumon man`: generates manual pages from the same definitions as the help.
 
 use std::{
     fs,
@@ -12,10 +12,10 @@ use gpumon_probe::safe_file;
 
 use crate::{exit::Failure, man, suggest::nearest, terminal::output::print_raw};
 
-/// Print manual pages
+/// Print the manual pages of gpumon
 ///
-/// Packages install the pages for man(1): one for gpumon and one for each command. They are in roff
-/// format.
+/// Packages install the pages for man(1): one for gpumon and one for each command. The pages are in
+/// roff format.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ManArgs {
@@ -23,7 +23,7 @@ pub(crate) struct ManArgs {
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     command: Option<String>,
 
-    /// Write all pages to this folder; it is created if missing
+    /// Write all pages to this folder, which is created if missing
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ Examples:
   gpumon man --out ~/.local/share/man/man1
       Install all pages for this user.";
 
-/// `gpumon` is the definition of all that can be typed.
+/// Prints or writes manual pages. `gpumon` is the definition of the command line.
 pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> {
     let all = all(gpumon);
     if let Some(folder) = &args.out {
@@ -48,7 +48,7 @@ pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> 
     print_raw(&render(page)?)
 }
 
-/// gpumon itself, and then each of its commands that is not hidden, with the commands of that.
+/// Returns gpumon itself, followed by each visible command and its subcommands.
 fn all(gpumon: clap::Command) -> Vec<clap::Command> {
     let mut gpumon = gpumon.disable_help_subcommand(true);
     gpumon.build();
@@ -68,7 +68,7 @@ fn all(gpumon: clap::Command) -> Vec<clap::Command> {
 }
 
 fn find<'a>(all: &'a [clap::Command], name: &str) -> anyhow::Result<&'a clap::Command> {
-    // As `alerts-check`.
+    // The name has the form `alerts-check`.
     let name_of = |command| page_name(command).trim_start_matches("gpumon-");
     let names = || all.iter().map(name_of);
     let found = all.iter().find(|command| name_of(command) == name);
@@ -93,7 +93,7 @@ fn write_all(all: &[clap::Command], folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `gpumon-wait`.
+/// Returns the name of a page, such as `gpumon-wait`.
 fn page_name(command: &clap::Command) -> &str {
     command
         .get_display_name()
@@ -138,12 +138,12 @@ fn render(command: &clap::Command) -> io::Result<String> {
     }
     man::see_also(&mut rest, page_name(command));
     rest.to_writer(&mut text)?;
-    // An empty line is a space between paragraphs already; formatters complain of breaks around it.
+    // An empty line already separates paragraphs, and formatters warn about line breaks around it.
     Ok(String::from_utf8_lossy(&text).replace(".br\n\n.br\n", "\n"))
 }
 
-/// The command with the usage of its help, which leaves the options to their own section, and
-/// without the sentence at its beginning, which is the page's name already.
+/// Returns the command with the usage line of its help, which has no list of options. The first
+/// sentence of its description is removed, because the page's name section has it.
 fn as_page(command: &clap::Command) -> clap::Command {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();

@@ -1,4 +1,4 @@
-//! `gpumon mark`: a moment that a script wants to see on charts.
+//! `gpumon mark`: marks a moment on charts, for use in scripts.
 
 use std::{
     convert::Infallible,
@@ -14,13 +14,13 @@ use crate::{background::spawn, exit::Result, local::ServerArgs};
 
 /// Mark this moment on the charts of a running server
 ///
-/// The mark stands on the charts of everybody who looks at the server, and in its list of events,
-/// with the name of the user. The server remembers the last 64 marks until it ends, and with
-/// --data-dir all of them for a year.
+/// All users of the server see the mark on charts and in the list of events, with the name of the
+/// user. The server remembers the last 64 marks until it ends, and with --data-dir all of them for
+/// a year.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct MarkArgs {
-    /// What to write there, in up to 100 characters
+    /// Text of the mark, up to 100 characters
     text: String,
 
     #[command(flatten)]
@@ -39,20 +39,21 @@ Environment:
 
 Exit codes: 0 success, 1 no server or refused by it, 2 invalid argument";
 
-/// So many wait for a server; it takes fewer at once.
+/// The maximum number of marks that wait for a server. The server accepts fewer marks at once.
 const MOST_WAITING: usize = 64;
 
-/// A server that answers does so in a few milliseconds.
+/// The time to wait for a server at the end, which normally answers in a few milliseconds.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: &MarkArgs) -> Result {
     send(&args.server, &json!({ "text": args.text }))
 }
 
-/// Has a running server know marks, too, where there is one; nobody waits for it.
+/// Forwards marks to a running server, if any, without waiting for it.
 pub(crate) struct Forwarder {
     server: ServerArgs,
-    /// Where marks go, and what hangs up when all are sent; from the first mark on.
+    /// The queue of marks, and a channel that closes when all marks are sent; `None` before the
+    /// first mark.
     way: Option<(SyncSender<CostMark>, Receiver<Infallible>)>,
 }
 
@@ -64,7 +65,7 @@ impl Forwarder {
         }
     }
 
-    /// One that a server which does not answer has no room for is on no chart.
+    /// Queues a mark. The mark is dropped if the queue is full because the server does not answer.
     pub(crate) fn send(&mut self, mark: &CostMark) {
         if self.way.is_none() {
             self.way = self.start().ok();
@@ -88,7 +89,7 @@ impl Forwarder {
         Ok((marks, ended))
     }
 
-    /// Waits a moment for those that are not sent yet, since they end with this process.
+    /// Waits briefly for the queued marks, which would be lost when this process ends.
     pub(crate) fn finish(&mut self) {
         if let Some((marks, ended)) = self.way.take() {
             drop(marks);

@@ -1,4 +1,4 @@
-//! The commands, one file each: its arguments, and what it does.
+//! The commands: one file or directory each, with the arguments and the implementation.
 
 pub(crate) mod alerts;
 pub(crate) mod bench;
@@ -89,7 +89,7 @@ pub(crate) enum Command {
     Tether(tether::TetherArgs),
 }
 
-/// `resolved` is what the arguments were made of.
+/// Runs the command. `resolved` is the command line from which `args` was parsed.
 pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
     let name = resolved.matches.subcommand_name();
     if let (Some(name), Some(option)) = (name, args.show.typed()) {

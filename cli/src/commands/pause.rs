@@ -1,5 +1,4 @@
-//! `gpumon pause` and `gpumon resume`: a running server lets go of the GPUs, and takes them up
-//! again.
+//! `gpumon pause` and `gpumon resume`: make a running server release the GPUs, and read them again.
 
 use std::time::Duration;
 
@@ -58,6 +57,6 @@ fn order(server: &ServerArgs, target: &str) -> Result {
     if let (CollectorState::Paused, Some(message)) = (status.state, &status.message) {
         crate::exit::say(message);
     }
-    // As it came: what a newer server adds is not lost.
+    // The raw reply keeps fields that a newer server adds.
     print_raw(&format!("{}\n", reply.body.trim()))
 }

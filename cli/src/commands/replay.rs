@@ -1,4 +1,4 @@
-//! `gpumon replay`: a recording, as if it were now.
+//! `gpumon replay`: plays back a recording.
 
 use std::{iter, net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -30,25 +30,25 @@ use crate::{
 /// that was rotated (FILE.1, FILE.2 and so on) are played before it. Press ? for the keys: pause,
 /// step, skip, faster, slower, go to a time.
 ///
-/// With --serve, a server plays it to the page and to every other client, which show that it is a
-/// recording. No command finds this server by itself, and its metrics are empty, so that no program
-/// takes the recording for live readings.
+/// With --serve, a server plays the recording to the page and to every other client, which show
+/// that it is a recording. No command finds this server by itself, and its metrics are empty, so
+/// that no program takes the recording for live readings.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct ReplayArgs {
-    /// Recording to play
+    /// Recording to play back
     file: PathBuf,
 
     /// Playback speed, 0.1 to 1000 times the real speed
     #[arg(long, default_value_t = 1.0, value_name = "N", value_parser = parse_speed)]
     speed: f64,
 
-    /// Begin at this moment: a time of day, a date and time, or a time after the first sample, as
-    /// +90s
+    /// Begin at this moment: a time of day, a date and time, or a time after the first sample, such
+    /// as +90s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<Moment>,
 
-    /// Play it on the web page instead
+    /// Play the recording on the web page instead
     #[arg(long)]
     serve: bool,
 
@@ -127,7 +127,7 @@ async fn serve(
     Ok(())
 }
 
-/// A player at the moment where it is to begin.
+/// Opens a recording and returns a player at the requested start.
 fn open(file: &std::path::Path, speed: f64, from: Option<Moment>) -> Result<Player> {
     let recording = Recording::open(file).map_err(failure)?;
     let times_ms = recording.times_ms();
@@ -142,7 +142,8 @@ fn open(file: &std::path::Path, speed: f64, from: Option<Moment>) -> Result<Play
 
 fn within(from: Moment, (first_ms, last_ms): (u64, u64)) -> Result<u64, String> {
     let at_ms = from.resolve(&Beside::recording((first_ms, last_ms)))?;
-    // The first sample is rarely at a whole second.
+    // The comparison ignores fractions of a second, because the first sample is rarely at a whole
+    // second.
     if at_ms.saturating_add(1000) > first_ms && at_ms <= last_ms {
         return Ok(at_ms);
     }
@@ -153,12 +154,12 @@ fn within(from: Moment, (first_ms, last_ms): (u64, u64)) -> Result<u64, String> 
     ))
 }
 
-/// What cannot be read of a file is told as what was typed wrong.
+/// Reports a bad recording as an invalid argument.
 pub(crate) fn failure(error: BadRecording) -> Failure {
     Failure::usage(error)
 }
 
-/// What of a recording is missing, in words; `None` where it is whole.
+/// Returns a description of damaged parts of a recording; `None` if it is complete.
 pub(crate) fn cuts(recording: &Recording) -> Option<String> {
     let cuts = recording.cuts();
     let first = cuts.first()?;

@@ -1,4 +1,4 @@
-//! `gpumon schema`: what the keys of gpumon's JSON mean, as a JSON Schema.
+//! `gpumon schema`: prints a JSON Schema that describes gpumon's JSON.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 
 use crate::{exit::Failure, terminal::output::print_raw};
 
-/// The types are those of the description of the API.
+/// The panic message for a description of the API that does not match the types.
 const COMPARED: &str = "a test compares the description with the types";
 
 /// Print the JSON Schema of gpumon's output
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
-    /// Output to describe
+    /// Kind of output to describe
     #[arg(value_enum, default_value_t = What::Snapshot)]
     what: What,
 }
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
     print_raw(&format!("{:#}\n", schema(args.what)))
 }
 
-/// Of what is written, not of what would be understood.
+/// Returns the schema of the JSON that gpumon writes, which may be stricter than what it accepts.
 pub(crate) fn schema(what: What) -> Value {
     let mut types = load_types();
     let name = match what {
@@ -65,7 +65,7 @@ pub(crate) fn load_types() -> Map<String, Value> {
     }
 }
 
-/// The names of the types that a schema refers to, and of those that they refer to.
+/// Collects the names of all types that a schema refers to, directly or indirectly.
 fn collect(schema: &Value, types: &Map<String, Value>, used: &mut BTreeSet<String>) {
     match schema {
         Value::Object(parts) => {

@@ -1,4 +1,4 @@
-//! `gpumon selftest`: known loads, and whether gpumon's readings of them agree.
+//! `gpumon selftest`: compares gpumon's readings with known GPU loads.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) struct SelftestArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time_limit: Option<Duration>,
 
-    /// Print one JSON object per reading and line
+    /// Print one JSON object per line for each reading
     #[arg(long)]
     json: bool,
 }
@@ -86,7 +86,7 @@ pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failur
     )
 }
 
-/// Where a load's readings begin, below what it does.
+/// The indentation of readings below their load.
 const INDENT: usize = 2;
 const COLUMNS: [Column; 5] = [
     Column::align_left("reading", 0).at_least(39),
@@ -100,7 +100,7 @@ const COLUMNS: [Column; 5] = [
 struct Text {
     columns: Columns,
     devices: Vec<DeviceName>,
-    /// The load of the last line.
+    /// The load of the previous row.
     load: Option<String>,
     verified: usize,
     mismatches: usize,
@@ -124,7 +124,7 @@ impl Text {
         }
     }
 
-    /// The next line, below what the load does where it is the first of that.
+    /// Returns the row of a check. The first row of each load follows the description of the load.
     fn lines(&mut self, check: &Check) -> String {
         let mut text = self.head();
         if self.load.as_deref() != Some(&check.load) {
@@ -170,7 +170,7 @@ impl Text {
         self.verified + self.mismatches + self.not_reported
     }
 
-    /// The GPUs and the headings, above the first line.
+    /// Returns the GPUs and the headings if no row has been printed yet.
     fn head(&mut self) -> String {
         if self.all() > 0 {
             return String::new();

@@ -1,4 +1,4 @@
-//! `gpumon tether`: another program, which ends with the process that started it.
+//! `gpumon tether`: runs another program that ends with the process that started it.
 
 use std::{ffi::OsString, os::unix::process::CommandExt};
 
@@ -8,18 +8,17 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use crate::exit::Failure;
 
-/// What it is called on the command line.
+/// The name of the command.
 pub(crate) const NAME: &str = "tether";
 
-/// Run a program in the place of this process, and have it ended when the parent ends, however that
-/// comes about
+/// Run a program in place of this process, and end it when the parent process ends for any reason
 #[derive(Debug, clap::Args)]
 pub(crate) struct TetherArgs {
-    /// PID of the parent; end at once if the parent has another one
+    /// PID of the parent; exit at once if the parent has another PID
     #[arg(value_name = "PID")]
     parent: u32,
 
-    /// Program and its arguments
+    /// Program to run, with its arguments
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -31,7 +30,7 @@ pub(crate) struct TetherArgs {
 
 pub(crate) fn run(args: &TetherArgs) -> Result<(), Failure> {
     set_parent_process_death_signal(Some(Signal::TERM)).context("cannot follow the parent")?;
-    // It may have ended just before.
+    // The parent may have ended before the request above took effect.
     if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != args.parent) {
         return Err(anyhow!("the parent process has ended").into());
     }

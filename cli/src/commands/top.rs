@@ -1,4 +1,4 @@
-//! `gpumon top`: the live screen.
+//! `gpumon top`: the interactive screen.
 
 use std::path::PathBuf;
 
@@ -40,11 +40,12 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     screen: ScreenArgs,
 
-    /// Disable signals to processes
+    /// Disable sending signals to processes
     #[arg(long)]
     readonly: bool,
 
-    /// Print one frame to standard output and exit; 120 x 40 if that is not a terminal
+    /// Print one frame to standard output and exit; the frame has 120 x 40 characters if the output
+    /// is no terminal
     #[arg(long, conflicts_with_all = ["replay", "interval_ms"])]
     once: bool,
 
@@ -61,13 +62,13 @@ pub(crate) struct TopArgs {
     fleet_source: OwnFleetArgs,
 }
 
-/// How the screen looks, live and in a replay.
+/// The options for the look of the screen, live and in a replay.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScreenArgs {
     #[command(flatten)]
     settings: Settings,
 
-    /// The same as --mouse=false
+    /// Disable the mouse; same as --mouse=false
     #[arg(long)]
     no_mouse: bool,
 
@@ -83,8 +84,8 @@ pub(crate) struct ScreenArgs {
 }
 
 impl ScreenArgs {
-    /// What is shown: a recording, where there is one, else the readings of a server or of the
-    /// driver. `resolved` is what the arguments were made of.
+    /// Returns the request for the screen: a recording if there is a player, or else the readings
+    /// of a server or the driver. `resolved` is the command line.
     pub(crate) fn request(
         self,
         source: SourceArgs,

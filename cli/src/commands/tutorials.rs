@@ -1,4 +1,4 @@
-//! `gpumon tutorials`: tutorial benchmarks, small programs in all their variants.
+//! `gpumon tutorials`: tutorial benchmarks, each a small program in several variants.
 
 use gpumon_workload::{
     protocol::{Backend, Found, FrameworkTime, Job, Outcome, Report, TutorialReport, TutorialsJob},
@@ -23,8 +23,8 @@ use crate::{
 ///
 /// The cases come from the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products,
 /// sums, training, transfers, fused operations, batches, devices. Each variant is timed by the GPU
-/// and by the host, its result is verified. Next to it is the time of a framework on an H200, or
-/// on CPU cores of its host; on such a device, the host times are compared.
+/// and by the host, and its result is verified. Next to it is the time of a framework on an H200,
+/// or on CPU cores of its host; on such a device, the host times are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct TutorialsArgs {
@@ -43,7 +43,7 @@ pub(crate) struct TutorialsArgs {
     #[arg(long)]
     quick: bool,
 
-    /// Print one JSON object per variant and line
+    /// Print one JSON object per line for each variant
     #[arg(long)]
     json: bool,
 }
@@ -83,12 +83,12 @@ pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failu
     )
 }
 
-/// Returns the values of [`TutorialsArgs::cases`].
+/// Returns the values that the argument [`TutorialsArgs::cases`] accepts.
 pub(crate) fn names() -> Vec<&'static str> {
     CASES.iter().map(|case| case.id).collect()
 }
 
-/// Where a case's variants begin, below its title.
+/// The indentation of variants below the title of their case.
 const INDENT: usize = 3;
 const VARIANT: usize = 38;
 const COLUMNS: [Column; 5] = [
@@ -101,10 +101,10 @@ const COLUMNS: [Column; 5] = [
 const QUICK: &str = "Quick run: sizes are those of the table, not those of the titles.";
 
 struct Text {
-    /// Whether sizes are others than the titles say.
+    /// Whether the run is quick, so that sizes differ from those in the titles.
     is_quick: bool,
     columns: Columns,
-    /// The case that it is in, and what one learns from that.
+    /// The current case, and the lesson that it teaches.
     case: Option<(String, String)>,
 }
 
@@ -121,8 +121,8 @@ impl Text {
         }
     }
 
-    /// The next lines, below the case's title where they are its first, and what one learns from
-    /// the case before.
+    /// Returns the row of a variant. The first row of a case follows the lesson of the previous
+    /// case and the title.
     fn lines(&mut self, report: &TutorialReport) -> String {
         let lines = self.variant(report);
         if self
@@ -170,8 +170,8 @@ impl Text {
         }
     }
 
-    /// Both times, the verification, and the comparison with a framework: behind them where there
-    /// is room.
+    /// Returns a row with both times and the verification. The comparison with a framework follows
+    /// on the same line if there is room.
     fn measured(&self, name: String, report: &TutorialReport, outcome: &Outcome) -> String {
         let mut text = self.line(name, outcome);
         if let Some((is_slower, comparison)) = comparison(report) {
@@ -212,7 +212,7 @@ impl ForPeople for Text {
         }
     }
 
-    /// What one learns from the last case.
+    /// Returns the lesson of the last case.
     fn end(&self) -> String {
         let lesson = |(_, teaches): &(_, String)| {
             format!(
@@ -225,10 +225,10 @@ impl ForPeople for Text {
     }
 }
 
-/// Whether it is slower than the framework, and by how much; on another device, the framework's
-/// time alone.
+/// Returns whether the variant is slower than the framework, and the comparison as text. On a
+/// different device, the text has only the framework's time.
 fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
-    // One that ran here tells more.
+    // A framework that ran on this machine is a better comparison.
     if report.beside.iter().any(|run| run.ratio.is_some()) {
         return None;
     }

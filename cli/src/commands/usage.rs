@@ -1,5 +1,4 @@
-//! `gpumon usage`: who used how much energy and GPU time, since the server's start or in a span of
-//! time.
+//! `gpumon usage`: prints energy and GPU time by owner, since the server's start or in a time span.
 
 use std::ops::Range;
 
@@ -26,25 +25,25 @@ use crate::{
 
 /// Print energy and GPU time by owner, since the server's start or in a span of time
 ///
-/// An owner is a user and, where there is one, the notebook, batch job, pod, container or service
-/// that the processes belong to. Idle power is included: while one owner alone holds a GPU, all of
-/// its energy counts as theirs, exactly. If several owners hold it, the energy is estimated by SM
+/// An owner is a user and, if known, the notebook, batch job, pod, container or service that the
+/// processes belong to. Idle power is included: while one owner alone holds a GPU, all of its
+/// energy counts as theirs, exactly. If several owners hold it, the energy is estimated by SM
 /// share, with a range: at least the energy above idle power while no other owner's kernels ran, at
 /// most all energy of the GPU.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct UsageArgs {
-    /// First moment: a date, a time of day or both, or a time before now, as -7d; by default, the
-    /// server's start, or with --until as far back as usage is recorded
+    /// Start of the span: a date, a time of day or both, or a time before now, such as -7d; by
+    /// default, the server's start, or with --until as far back as usage is recorded
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     since: Option<Moment>,
 
-    /// End, which is not included, in the same forms; by default, now. The span is extended to
-    /// whole quarters of an hour
+    /// End of the span, which is not included, in the same forms; by default, now. The span is
+    /// extended to whole quarters of an hour
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     until: Option<Moment>,
 
-    /// Print JSON
+    /// Print the usage as JSON
     #[arg(long)]
     json: bool,
 
@@ -68,7 +67,7 @@ Environment:
 
 Exit codes: 0 success, 1 no server, refused by it, or nothing known of that time, 2 invalid argument";
 
-/// Bounds that differ by less are those of an exact number.
+/// The relative difference of bounds up to which a number counts as exact.
 const EXACT: f64 = 1e-3;
 
 const COLUMNS: [Column; 6] = [
@@ -86,7 +85,7 @@ pub(crate) fn run(args: &UsageArgs) -> Result {
     let beside = Beside::now(now_ms());
     let Answer { json, usage, span } = Answer::new(&args.past, args.since, args.until, &beside)?;
     if args.json {
-        // Fields that a newer server adds are kept.
+        // The raw reply keeps fields that a newer server adds.
         return print_raw(&format!("{}\n", json.trim()));
     }
     print(&text(
@@ -97,21 +96,20 @@ pub(crate) fn run(args: &UsageArgs) -> Result {
     ))
 }
 
-/// What was used.
+/// The usage by owner.
 pub(crate) struct Answer {
-    /// As it came.
     json: String,
     pub(crate) usage: Usage,
-    /// Which span was asked for; `None` for all since the server's start.
+    /// The requested span; `None` for the time since the server's start.
     span: Option<Range<u64>>,
 }
 
 impl Answer {
-    /// Asks what was used since the server's start, or in a span of time where one of its ends is
-    /// given.
+    /// Requests the usage in a time span, or since the server's start if no limit is given.
     ///
     /// # Errors
-    /// Where nobody can be asked, or nothing is known of that time.
+    /// Returns an error if neither a server nor a data directory can be read, or if nothing is
+    /// recorded for that time.
     pub(crate) fn new(
         past: &PastArgs,
         since: Option<Moment>,
@@ -136,7 +134,7 @@ impl Answer {
     }
 }
 
-/// Whether anything is known of the span, which ends then.
+/// Checks that usage is recorded for a span that ends at `end_ms`.
 fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result {
     let Some(oldest_ms) = usage.oldest_ms else {
         return Err(anyhow!(
@@ -144,7 +142,7 @@ fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result {
         )
         .into());
     };
-    // A server that has just started has nothing to tell yet.
+    // A server that has just started has no usage yet, and that is no error.
     if usage.since_ms < usage.at_ms || usage.at_ms == oldest_ms || oldest_ms == 0 {
         return Ok(());
     }
@@ -158,7 +156,7 @@ fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result {
     Err(anyhow!("nothing is known before {end}: usage is recorded since {oldest}; give a later time, or {cure}").into())
 }
 
-/// Of which time it is.
+/// Returns the heading with the time that the usage covers.
 fn heading(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone) -> String {
     let Usage {
         since_ms, at_ms, ..

@@ -1,4 +1,4 @@
-//! `gpumon wait`: until a GPU is free, which is then printed, or given to a command.
+//! `gpumon wait`: waits for a free GPU, and prints it or runs a command on it.
 
 use std::{env, ffi::OsString, path::PathBuf, time::Duration};
 
@@ -17,15 +17,15 @@ use crate::{
 /// Wait for a free GPU, then print its index or run a command on it
 ///
 /// Without --free and --idle, gpumon waits for a GPU without compute processes (--empty). If
-/// several conditions are given, all of them must hold at the same time. Among several matching
+/// several conditions are given, all of them must be met at the same time. Among several matching
 /// GPUs, the one with the most free memory is selected. A GPU that is lost, not responding, asleep,
 /// in need of a reset or in prohibited compute mode is never selected.
 ///
 /// With a command after `--`, gpumon replaces itself by that command (exec), so that signals, exit
-/// status and job control are those of the command. Variables show it the selected GPUs alone:
-/// `CUDA_VISIBLE_DEVICES` for NVIDIA, `ROCR_VISIBLE_DEVICES` for AMD, `ZE_AFFINITY_MASK` for Intel.
-/// If one of them is already set, for example by Slurm, only those GPUs of its vendor are
-/// candidates.
+/// status and job control are those of the command. Environment variables restrict the command to
+/// the selected GPUs: `CUDA_VISIBLE_DEVICES` for NVIDIA, `ROCR_VISIBLE_DEVICES` for AMD,
+/// `ZE_AFFINITY_MASK` for Intel. If one of them is already set, for example by Slurm, only those
+/// GPUs of its vendor are candidates.
 ///
 /// A selected GPU is locked, so that no other `gpumon wait` of any user selects it, and checked
 /// once more under the lock. The lock is held as long as the command and its child processes run;
@@ -82,15 +82,15 @@ pub(crate) struct WaitArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
 
-    /// Sampling interval, 100ms to 1m
+    /// Sampling interval, from 100ms to 1m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = |text: &str| INTERVAL.parse(text))]
     interval: Duration,
 
-    /// Print errors only
+    /// Print only errors, no progress
     #[arg(short, long)]
     quiet: bool,
 
-    /// How to print the selected GPUs; several are comma-separated
+    /// Form in which the selected GPUs are printed; several GPUs are comma-separated
     #[arg(long, value_enum, default_value_t = Format::Index, conflicts_with = "command")]
     format: Format,
 

@@ -1,5 +1,5 @@
-//! `gpumon work`: the process that works. The runner does the job (`gpumon_workload::child`); here
-//! it gets its arguments and the driver's readings.
+//! `gpumon work`: the worker process. `gpumon_workload::child` runs the job; this module provides
+//! its arguments and the driver's readings.
 
 use std::{ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,11 +23,11 @@ pub(crate) struct WorkArgs {
     /// Job as JSON; `-` for standard input
     job: String,
 
-    /// PID of the parent; exit at once if the parent has another one
+    /// PID of the parent; exit at once if the parent has another PID
     #[arg(long, value_name = "PID")]
     parent: Option<u32>,
 
-    /// Python interpreter whose frameworks run beside workloads
+    /// Python interpreter whose frameworks run for comparison
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
 }
@@ -70,7 +70,7 @@ impl ReadDriver for Driver {
             Record::Sample(sample) => on_sample(&sample.gpus),
             _ => ControlFlow::Continue(()),
         };
-        // Without readings, work goes on: `gpumon doctor` says why there are none.
+        // Without readings, the job continues; `gpumon doctor` reports why they are missing.
         let _ = self
             .0
             .open()

@@ -1,8 +1,8 @@
-//! A command line, with what files set and what it does not say itself.
+//! The command line, completed with the values of settings files.
 //!
-//! Values of files become arguments of the command that was typed, so that the definitions of the
-//! command line check them as if somebody had typed them. Those are left out that a variable or a
-//! flag sets, or that cannot be used with one.
+//! The values of files are added as arguments to the typed command line, so that the clap
+//! definitions validate them like typed ones. A value is left out if a variable or a flag sets the
+//! same option, or conflicts with it.
 
 use std::{
     env,
@@ -22,33 +22,33 @@ use super::{
     remember,
 };
 
-/// A command line with all that holds for it.
+/// A command line with all values that apply to it.
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) matches: ArgMatches,
-    /// What variables and flags alone say.
+    /// The matches of variables and flags, without files.
     pub(super) typed: ArgMatches,
-    /// What files set, whether or not this command uses it.
+    /// All settings of the files, including those that this command does not use.
     pub(crate) entries: Vec<Entry>,
-    /// What is wrong in files and stops nothing.
+    /// Mistakes in files that do not stop the command.
     pub(crate) remarks: Vec<String>,
 }
 
 impl Resolved {
-    /// Whether a flag says it, and not a variable or a file.
+    /// Returns `true` if a flag sets the option, as opposed to a variable or a file.
     pub(crate) fn is_typed(&self, option: &str) -> bool {
         let typed = leaf_matches(&self.typed);
         typed.try_contains_id(option).is_ok()
             && typed.value_source(option) == Some(ValueSource::CommandLine)
     }
 
-    /// Whether anything says it: a flag, a variable or a file.
+    /// Returns `true` if a flag, a variable or a file sets the option.
     pub(crate) fn is_set(&self, option: &str) -> bool {
         let source = leaf_matches(&self.matches).value_source(option);
         source.is_some_and(|source| source != ValueSource::DefaultValue)
     }
 
-    /// The file that was named in the place of the usual ones.
+    /// Returns the settings file that was named with `--config` or its variable.
     pub(crate) fn config(&self) -> Option<&Path> {
         named(&self.typed).map(PathBuf::as_path)
     }
@@ -61,18 +61,18 @@ fn named(matches: &ArgMatches) -> Option<&PathBuf> {
         .flatten()
 }
 
-/// Why there is none.
+/// The reason why a command line cannot be resolved.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It is not understood, or asks for help.
+    /// The arguments are invalid, or ask for help or the version.
     Arguments(clap::Error),
-    /// Files of settings are not understood; never empty.
+    /// The mistakes in settings files; never empty.
     Settings(Vec<String>),
 }
 
-/// They show what there is, also where the settings of the screen are wrong.
+/// Commands with a full screen, which start even if settings of the screen are wrong.
 const SCREENS: [&str; 2] = ["top", "replay"];
-/// They use no settings, or tell themselves what is wrong with them.
+/// Commands that use no settings, or report mistakes in settings themselves.
 const WITHOUT: [&str; 6] = [
     "config",
     "doctor",
@@ -82,7 +82,7 @@ const WITHOUT: [&str; 6] = [
     "schema",
 ];
 
-/// Reads a command line, `words` with the name of the program.
+/// Resolves a command line. The first of `words` is the name of the program.
 pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved, Refusal> {
     let (prepared, typed, is_complete) =
         match_typed(prepare(command.clone()), words).map_err(Refusal::Arguments)?;
@@ -126,7 +126,7 @@ pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved,
     let at = place(&command, words, &path);
     let all = words[..at].iter().chain(&set).chain(&words[at..]);
     let matches = command.clone().try_get_matches_from(all).map_err(|error| {
-        // What was typed alone may be what is wrong.
+        // The typed arguments may be wrong even without the files.
         match command.try_get_matches_from(words) {
             Err(of_typed) => Refusal::Arguments(of_typed),
             Ok(_) => Refusal::Settings(vec![contradiction(&error, &files)]),
@@ -140,7 +140,7 @@ pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved,
     })
 }
 
-/// The names of the command and of its action.
+/// Returns the names of the command and its subcommands.
 pub(super) fn path(matches: &ArgMatches) -> Vec<String> {
     let inner = matches
         .subcommand()
@@ -162,7 +162,7 @@ pub(super) fn leaf_matches(matches: &ArgMatches) -> &ArgMatches {
         .map_or(matches, |(_, inner)| leaf_matches(inner))
 }
 
-/// The arguments of a command, with those that every command has.
+/// Returns the arguments of a command, including those that all commands share.
 fn arguments(command: &Command, path: &[String]) -> Vec<Arg> {
     let general = command
         .get_arguments()
@@ -174,8 +174,8 @@ fn arguments(command: &Command, path: &[String]) -> Vec<Arg> {
         .collect()
 }
 
-/// Sorts out what is wrong: what this command does not use is nobody's business here, what concerns
-/// a screen alone is told, and anything else refused.
+/// Returns the mistakes that only need a remark, or refuses the command line. Mistakes in settings
+/// that this command does not use are ignored, and mistakes that affect only a screen are remarks.
 fn judged<'a>(
     path: &[String],
     arguments: &[Arg],
@@ -210,7 +210,7 @@ fn judged<'a>(
         match mistake.table {
             Some("top") if is_screen => told.push(mistake.error.to_string()),
             Some(table) if !uses(table) => {}
-            // A screen may not even show a fleet.
+            // A screen may not show a fleet, so a mistake in the fleet's settings does not stop it.
             Some("fleet") if is_live => told.push(mistake.error.to_string()),
             _ => refused.push(mistake.error.to_string()),
         }
@@ -222,8 +222,8 @@ fn judged<'a>(
     }
 }
 
-/// What files set, as it would be typed: of this command, and not said or contradicted by a
-/// variable or a flag.
+/// Returns the settings of files as arguments of this command. Settings that a variable or a flag
+/// sets or contradicts are left out.
 fn words_of(
     entries: &[Entry],
     arguments: &[Arg],
@@ -252,7 +252,7 @@ fn words_of(
                 .iter()
                 .any(|other| is_typed(other) && contradict(leaf, arg, other))
         };
-        // What is off anyway need not be said, and contradicts nothing.
+        // A switch that is off by default needs no argument, and must not cause a conflict.
         let is_off = entry.is_switched_off()
             && arg
                 .get_default_values()
@@ -269,7 +269,8 @@ fn words_of(
     .collect()
 }
 
-/// Where arguments of the command can stand: behind its name.
+/// Returns the index in `words` after the command's name, where arguments of the command can be
+/// inserted.
 fn place(command: &Command, words: &[OsString], wanted: &[String]) -> usize {
     let names = |end: &usize| {
         let begun = command
@@ -281,7 +282,7 @@ fn place(command: &Command, words: &[OsString], wanted: &[String]) -> usize {
     (1..=words.len()).find(names).unwrap_or(words.len())
 }
 
-/// What the definitions of the command line have against what files say together.
+/// Returns the message for settings that conflict only when files are combined.
 fn contradiction(error: &clap::Error, files: &[SettingsFile]) -> String {
     let text = error.to_string();
     let what = text
@@ -299,15 +300,15 @@ fn contradiction(error: &clap::Error, files: &[SettingsFile]) -> String {
     )
 }
 
-/// Returns the command such that a variable that is set to nothing sets nothing, and that switches
-/// can be switched off, as by `--allow-runs=false`.
+/// Returns the command changed in two ways: empty variables are ignored, and switches accept a
+/// value, such as `--allow-runs=false`.
 fn prepare(command: Command) -> Command {
     command.mut_args(prepared_argument).mut_subcommands(prepare)
 }
 
 fn prepared_argument(arg: Arg) -> Arg {
     let is_switch = arg.get_env().is_some() && matches!(arg.get_action(), ArgAction::SetTrue);
-    // A switch that is off contradicts nothing.
+    // A variable that switches an option off must not cause a conflict.
     let is_unset = |value: OsString| value.is_empty() || is_switch && value == "false";
     let arg = if arg.get_env().and_then(env::var_os).is_some_and(is_unset) {
         arg.env(Resettable::Reset)
@@ -324,8 +325,8 @@ fn prepared_argument(arg: Arg) -> Arg {
         .default_value("false")
 }
 
-/// Returns the matches of variables and flags, and whether nothing is missing. A variable is left
-/// out if a flag is typed that it cannot be used with.
+/// Returns the matches of variables and flags, and whether all required arguments are present. A
+/// variable is ignored if it conflicts with a typed flag.
 pub(super) fn match_typed(
     command: Command,
     words: &[OsString],
@@ -369,7 +370,7 @@ pub(super) fn match_typed(
     });
     match command.clone().try_get_matches_from(words) {
         Ok(typed) => Ok((command, typed, true)),
-        // A file may say what is missing.
+        // A settings file may have the missing argument.
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
             Ok((command, lenient, false))
         }

@@ -1,5 +1,5 @@
-//! Values that are written into a table of a file, of which nothing else changes: comments, order,
-//! empty lines and keys that nobody knows.
+//! Writes values into a table of a settings file. The rest of the file is kept: comments, order,
+//! empty lines and unknown keys.
 
 use std::{fs, io, ops::Range, path::Path};
 
@@ -8,8 +8,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::read_text;
 
-/// Writes these keys and values below `[table]`; the file and its folder are made where they are
-/// not there.
+/// Writes these keys and values below `[table]`, and creates the file and its directory if
+/// necessary.
 pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -> io::Result<()> {
     let text = match read_text(path) {
         Ok(text) => text,
@@ -22,7 +22,7 @@ pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A link is followed, so that settings kept elsewhere stay there.
+    // A symbolic link is resolved, so that its target is replaced and not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     safe_file::replace(&path, text.as_bytes(), 0o644)
 }
@@ -81,7 +81,7 @@ pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Resu
             None => new.push((*key, value.as_str())),
         }
     }
-    // New ones stand behind the last one, and no further table is between them.
+    // New keys are inserted after the last own key of the table, before any subtable.
     let own = there.iter().filter(|(_, value)| {
         !matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_))
             || !is_heading(text, value.span().start)
@@ -117,7 +117,7 @@ fn line_of(text: &str, place: usize) -> usize {
         .map_or(1, |before| before.matches('\n').count() + 1)
 }
 
-/// Whether a table begins in this line.
+/// Returns `true` if the line of this offset is a table heading.
 fn is_heading(text: &str, place: usize) -> bool {
     text[line_start(text, place)..]
         .trim_start()

@@ -1,4 +1,4 @@
-//! The one table of keys, made of the definitions of the command line.
+//! The list of all settings keys, derived from the definitions of the command line.
 
 use std::{env, ffi::OsString};
 
@@ -11,19 +11,20 @@ use super::{
 };
 use crate::grammar;
 
-/// The commands whose options have a table of their own in the file.
+/// The commands whose options have a table of their own in the settings file.
 pub(crate) const TABLES: [&str; 3] = ["serve", "fleet", "top"];
 
-/// An option that names the file itself, and so cannot stand in it.
+/// The option that names the settings file, and so cannot be a key in it.
 const CONFIG: &str = "config";
 
-/// One key: an option that has a variable.
+/// A settings key: an option that also has an environment variable.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
-    /// The table that it stands in; `None` before the first one, for options of `gpumon` itself.
+    /// The key's table in the file; `None` for options of `gpumon` itself, which precede the first
+    /// table.
     pub(crate) table: Option<&'static str>,
     pub(crate) arg: Arg,
-    /// Options that it cannot be used with.
+    /// The options that conflict with this one.
     pub(crate) conflicts: Vec<Id>,
 }
 
@@ -37,8 +38,8 @@ impl Keys {
         for table in TABLES {
             let command = gpumon.find_subcommand(table).into_iter();
             let own = command.flat_map(|command| keys_of(command, Some(table)));
-            // What `gpumon` has itself holds for every command, and what two commands have stands
-            // in the table of one.
+            // Options of `gpumon` itself apply to every command, and an option that several
+            // commands share is a key of the first table only.
             let own: Vec<Key> = own
                 .filter(|key| !keys.iter().any(|known| known.is_same(&key.arg)))
                 .collect();
@@ -84,7 +85,7 @@ impl Key {
         Wanted::by(&self.arg)
     }
 
-    /// With the table that it stands in.
+    /// Returns the name with its table, such as `serve.listen`.
     pub(crate) fn full_name(&self) -> String {
         self.table.map_or_else(
             || self.name().to_owned(),
@@ -92,7 +93,7 @@ impl Key {
         )
     }
 
-    /// Whether an option of some command is this one.
+    /// Returns `true` if the argument of a command sets this key.
     pub(crate) fn is_same(&self, arg: &Arg) -> bool {
         self.arg.get_long() == arg.get_long() && self.arg.get_env() == arg.get_env()
     }
@@ -117,7 +118,7 @@ fn keys_of(command: &Command, table: Option<&'static str>) -> Vec<Key> {
     .collect()
 }
 
-/// Those that it names itself.
+/// Returns the options that the definition of this argument declares as conflicts.
 pub(super) fn conflicts_of(command: &Command, arg: &Arg) -> Vec<Id> {
     if arg.is_global_set() {
         return Vec::new();
@@ -141,12 +142,12 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Effective {
     pub(crate) key: Key,
-    /// The value in the form of a file; `None` if there is none.
+    /// The value in TOML; `None` if the key has no value.
     pub(crate) value: Option<String>,
     pub(crate) origin: Origin,
 }
 
-/// Returns the settings that apply to a command line, with their values.
+/// Returns the settings that apply to a command line, with their values and origins.
 pub(crate) fn effective(words: &[OsString]) -> Result<Vec<Effective>, Refusal> {
     let resolved = resolve(&grammar::command(), words)?;
     let (all, typed) = (
@@ -177,7 +178,8 @@ pub(crate) fn effective(words: &[OsString]) -> Result<Vec<Effective>, Refusal> {
                 _ if is_set(key) && !is_overruled(key, typed) => Origin::Variable {
                     name: key.variable(),
                 },
-                // One that contradicts what is typed is left out.
+                // The value of a file is ignored if it conflicts with a flag or a variable. The
+                // file is the origin only if its value is in effect.
                 _ if set
                     .is_some_and(|entry| value.as_deref() == Some(&key.written(&entry.texts))) =>
                 {
@@ -198,7 +200,7 @@ fn is_set(key: &Key) -> bool {
     env::var_os(key.variable()).is_some_and(|value| !value.is_empty())
 }
 
-/// Returns whether a flag was typed that the variable cannot be used with.
+/// Returns `true` if the variable is ignored because it conflicts with a typed flag.
 fn is_overruled(key: &Key, typed: &ArgMatches) -> bool {
     key.wanted() != super::Wanted::Switch
         && typed.value_source(key.arg.get_id().as_str()) != Some(ValueSource::EnvVariable)

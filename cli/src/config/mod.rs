@@ -1,12 +1,12 @@
-//! Settings: one table of keys, and the files, variables and flags that set them.
+//! Settings: the table of keys, and the files, variables and flags that set them.
 //!
-//! - [`keys`] is the table, made of the definitions of the command line: an option with a variable
+//! - [`keys`] builds the table from the definitions of the command line: an option with a variable
 //!   is a key. It also finds the origin of each value.
-//! - [`parse`] reads one file, [`value`] makes arguments of a single value.
-//! - [`command_line`] reads a command line with what files set, and without.
+//! - [`parse`] reads one file, [`value`] converts a single value to arguments.
+//! - [`command_line`] resolves a command line with and without files.
 //! - [`edit`] writes values into a file and keeps the rest of it.
 //!
-//! The later of these wins: the system's file, the user's, a variable, a flag.
+//! Later sources override earlier ones: the system's file, the user's file, variables, flags.
 
 mod command_line;
 mod edit;
@@ -37,11 +37,11 @@ pub(crate) use self::{
     value::Wanted,
 };
 
-/// What the files say for all commands, by the name of the option.
+/// The settings of files that apply to all commands, by the name of the option.
 static FOR_ALL: OnceLock<Vec<(String, OsString)>> = OnceLock::new();
 
-/// What is set for all commands, by a variable or a file; what is typed for one command is not
-/// among it. A variable that is set to nothing sets nothing.
+/// Returns a setting that applies to all commands, from a variable or a file. Flags of the current
+/// command are not considered, and an empty variable is ignored.
 pub(crate) fn for_all(variable: &str, name: &str) -> Option<OsString> {
     let set = std::env::var_os(variable).filter(|value| !value.is_empty());
     let in_file = || {
@@ -54,12 +54,12 @@ pub(crate) fn for_all(variable: &str, name: &str) -> Option<OsString> {
     set.or_else(in_file)
 }
 
-/// Remembers what files say for all commands; the first time counts.
+/// Stores the settings of files that apply to all commands. Only the first call has an effect.
 fn remember(values: Vec<(String, OsString)>) {
     let _ = FOR_ALL.set(values);
 }
 
-/// Reads the files that [`find`] returns, with everything that is wrong with them.
+/// Reads the files that [`find`] returns, with all their mistakes.
 pub(crate) fn read(named: Option<&Path>) -> (Vec<(PathBuf, Parsed)>, Vec<Unreadable>) {
     let (files, unreadable) = find(named);
     let keys = Keys::new();
@@ -70,13 +70,13 @@ pub(crate) fn read(named: Option<&Path>) -> (Vec<(PathBuf, Parsed)>, Vec<Unreada
     (read.collect(), unreadable)
 }
 
-/// Whether there is no file to be read.
+/// Returns `true` if no settings file exists.
 pub(crate) fn is_without_files(named: Option<&Path>) -> bool {
     let (files, unreadable) = find(named);
     files.is_empty() && unreadable.is_empty()
 }
 
-/// The file that the screen's settings are written to: the one that was named, or else the user's.
+/// Returns the file that the screen's settings are written to: the named file, or else the user's.
 pub(crate) fn written_path(named: Option<&Path>) -> Option<PathBuf> {
     match named.filter(|path| !path.as_os_str().is_empty()) {
         Some(path) if path == Path::new(NONE) => None,
@@ -85,7 +85,8 @@ pub(crate) fn written_path(named: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Returns the last entry of each key, without those that a later file contradicts.
+/// Merges the entries of several files. A later file replaces entries with the same key, and
+/// removes entries that conflict with its own.
 fn merge(files: impl IntoIterator<Item = Vec<Entry>>) -> Vec<Entry> {
     let mut held: Vec<Entry> = Vec::new();
     for entries in files {
@@ -103,36 +104,36 @@ fn is_replaced(entry: &Entry, before: &Entry) -> bool {
             && entry.key.conflicts_with(&before.key)
 }
 
-/// For every user of this machine.
+/// The settings file for all users of this machine.
 const SYSTEM: &str = "/etc/gpumon/config.toml";
 
-/// The name for no file at all.
+/// The value of `--config` for no file.
 const NONE: &str = "none";
 
-/// A file that is there.
 #[derive(Debug, Clone)]
 pub(crate) struct SettingsFile {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
 }
 
-/// A file that is there and is not used.
+/// A file that exists but cannot be used.
 #[derive(Debug, Error)]
 #[error("{cause}{}", find_cure(cause))]
 pub(crate) struct Unreadable {
     path: PathBuf,
     cause: FileError,
-    /// Whether somebody named it.
+    /// Whether the file was named with `--config` or its variable.
     pub(crate) is_named: bool,
 }
 
-/// The user's file.
+/// Returns the path of the user's settings file.
 pub(crate) fn usual_path() -> Option<PathBuf> {
     Some(find_folder("XDG_CONFIG_HOME", ".config")?.join("gpumon/config.toml"))
 }
 
-/// The files that hold, the later over the earlier: the one that was named, or else those of system
-/// and user that are there. Of these, one that cannot be read keeps nobody from the other.
+/// Returns the settings files, in the order in which they apply: the named file, or else the
+/// existing ones of the system and the user. If one of the two cannot be read, the other is still
+/// used.
 pub(crate) fn find(named: Option<&Path>) -> (Vec<SettingsFile>, Vec<Unreadable>) {
     match named.filter(|path| !path.as_os_str().is_empty()) {
         Some(path) if path == Path::new(NONE) => Default::default(),
@@ -163,15 +164,16 @@ fn read_all(paths: impl Iterator<Item = (PathBuf, bool)>) -> (Vec<SettingsFile>,
     (files, unreadable)
 }
 
-/// Returns whether there is no such file, as far as this user can know: another user's home
-/// directory, which `sudo -u` may leave in the environment, stops nothing.
+/// Returns `true` if the file is missing, as far as this user can see. `sudo -u` may leave another
+/// user's home directory in the environment, and that must not stop the command.
 fn is_out_of_reach(path: &Path, cause: io::ErrorKind) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(cause, NotFound | NotADirectory)
         || cause == PermissionDenied && path.metadata().is_err()
 }
 
-/// Returns the text of a file, which decides what gpumon does: other users may not write to it.
+/// Returns the text of a settings file. The file is refused if other users may write to it, because
+/// settings decide what gpumon does.
 fn read_text(path: &Path) -> Result<String, FileError> {
     Ok(PrivateFile::read(path, Secrecy::Public)?.text().to_owned())
 }
@@ -192,7 +194,7 @@ fn find_cure(cause: &FileError) -> &'static str {
 }
 
 impl Unreadable {
-    /// Returns whether it was named, is not there, and could be made there.
+    /// Returns `true` if the file was named and does not exist, but could be created.
     pub(crate) fn can_be_made(&self) -> bool {
         let folder = self
             .path

@@ -1,4 +1,4 @@
-//! What one file says, and all that is wrong with it.
+//! The parser of a settings file, which collects all mistakes in it.
 
 use std::{ops::Range, path::Path};
 
@@ -11,21 +11,21 @@ use super::{
     keys::{Key, Keys, TABLES},
 };
 
-/// One key with its value.
+/// A key with its value.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) key: Key,
-    /// The value as the command line takes it; several of a list.
+    /// The value as command-line arguments; several for a list.
     pub(crate) texts: Vec<String>,
     pub(crate) origin: String,
-    /// From 1.
+    /// The line number, from 1.
     pub(crate) line: usize,
 }
 
-/// Something wrong, and whose settings that concerns.
+/// A mistake in a settings file.
 #[derive(Debug, Clone)]
 pub(crate) struct Mistake {
-    /// `None` concerns every command.
+    /// The table with the mistake; `None` if the mistake affects every command.
     pub(crate) table: Option<&'static str>,
     pub(crate) error: TomlError,
 }
@@ -121,7 +121,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Two keys of one table that cannot be used together.
+    /// Adds a mistake for each pair of keys in one table that conflict.
     fn contradictions(&mut self) {
         let entries = std::mem::take(&mut self.parsed.entries);
         for (place, entry) in entries
@@ -160,7 +160,7 @@ impl Parser<'_> {
     }
 
     fn mistake(&mut self, table: Option<&'static str>, span: &Range<usize>, message: &str) {
-        // What is quoted of the file can hold anything.
+        // The message quotes the file, which may contain control characters.
         let error = TomlError::at(span, self.text, &self.origin, escaped(message));
         self.parsed.mistakes.push(Mistake { table, error });
     }

@@ -1,4 +1,4 @@
-//! What files say, which of them holds, and how one is written.
+//! Tests for parsing, merging, resolving and writing settings files.
 
 use std::{ffi::OsString, fs, io, path::Path};
 
@@ -30,7 +30,7 @@ fn mistake(text: &str) -> String {
     }
 }
 
-/// `table.key = value`, as the command line takes them.
+/// Returns the merged settings as `table.key = value`, with values as on the command line.
 fn held(files: &[&str]) -> Vec<String> {
     let keys = Keys::new();
     let parsed = files
@@ -87,7 +87,7 @@ fn settings_of_0_2_0_are_read() {
         if line.starts_with('[') {
             heading = line;
         } else if line.contains(" = ") {
-            // Each key is read alone: some cannot be used together.
+            // Each key is parsed alone, because some keys conflict.
             let parsed = read(&format!("{heading}\n{line}\n"));
             assert!(parsed.mistakes.is_empty(), "{:?}", parsed.mistakes);
             assert_eq!(parsed.entries.len(), 1, "{heading} {line}");
@@ -120,7 +120,8 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest() {
         "2:1: unknown key `control` in [serve]: it stands before the first table"
     );
     assert!(mistake("[top]\nfrobnicate = 1").contains("`gpumon config example` lists all keys"));
-    // Neither what names the file, nor what is said once, nor what nobody is told of.
+    // These options are no keys: the one that names the file, those that apply to a single call,
+    // and hidden ones.
     for text in [
         "config = \"x\"",
         "json = true",
@@ -250,7 +251,7 @@ fn every_option_of_the_server_is_a_key_and_each_variable_follows_one_scheme() {
             key.name()
         );
     }
-    // The server takes a fleet by the options of `gpumon fleet`, with that before their names.
+    // The server has the options of `gpumon fleet` with the prefix `fleet-`.
     let is_of_fleet = |key: &&Key| key.table == Some("serve") && key.name().starts_with("fleet-");
     for key in keys.iter().filter(is_of_fleet) {
         let own = keys.get(Some("fleet"), key.name().trim_start_matches("fleet-"));
@@ -272,7 +273,8 @@ fn every_option_of_the_server_is_a_key_and_each_variable_follows_one_scheme() {
     assert_eq!(names.len(), many, "no two keys share a variable");
 }
 
-/// Files that are named, so that those of this machine do not matter.
+/// Resolves a command line with a named settings file, so that this machine's own files have no
+/// effect.
 fn resolved(text: &str, words: &[&str]) -> Result<Resolved, Refusal> {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), text).unwrap();
@@ -301,7 +303,7 @@ fn a_file_sets_what_is_not_typed() {
         (vec!["true".to_owned()], vec!["sim:2".to_owned()])
     );
     assert!(serve.is_typed("interval_ms") && !serve.is_typed("listen"));
-    // A flag switches off, names other ones, and drops what it cannot be used with.
+    // Flags can switch an option off, replace a value, and remove a conflicting option.
     let serve = resolved(
         text,
         &[
@@ -324,7 +326,7 @@ fn a_file_sets_what_is_not_typed() {
         (vec!["127.0.0.1:9123".to_owned()], vec!["/s".to_owned()])
     );
     assert_eq!(raw(&serve, "public_origin"), ["https://b.example"]);
-    // Each command takes what it has.
+    // Each command uses only the settings for its own options.
     let top = resolved(text, &["top"]).unwrap();
     assert_eq!(
         (raw(&top, "mouse"), raw(&top, "interval_ms")),
@@ -360,7 +362,7 @@ fn a_command_is_stopped_by_what_it_would_use_alone() {
         ],
         [1, 1, 0]
     );
-    // A screen tells what is wrong with its settings, and shows the rest.
+    // A screen starts despite a mistake in its settings, and reports the mistake.
     let text = "[top]\nthme = 1\ntheme = \"light\"\n";
     assert_eq!(refused(text, &["serve"]), 0);
     let top = resolved(text, &["top"]).unwrap();
@@ -387,7 +389,7 @@ fn a_file_that_cannot_be_read_is_named_with_its_cure() {
     assert!(why().ends_with("save it as UTF-8"), "{}", why());
     fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
     assert!(why().contains("larger than 1048576 bytes"), "{}", why());
-    // As large as it may be, and by a link.
+    // A file of exactly the maximum size is read, also through a symbolic link.
     fs::write(&path, vec![b'#'; 1 << 20]).unwrap();
     let link = folder.path().join("link.toml");
     std::os::unix::fs::symlink(&path, &link).unwrap();
@@ -399,8 +401,7 @@ fn a_file_that_cannot_be_read_is_named_with_its_cure() {
         "no end"
     );
     assert!(is_without_files(Some(Path::new("none"))));
-    // A folder that is none is no file of anybody who did not name it, as with a home directory of
-    // /dev/null.
+    // With a home directory such as /dev/null, the usual file is treated as missing.
     assert!(super::is_out_of_reach(
         Path::new("/dev/null/gpumon/config.toml"),
         io::ErrorKind::NotADirectory
@@ -479,7 +480,7 @@ fn a_file_is_written_where_it_is_and_for_whom_it_was() {
         fs::metadata(&path).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    // What somebody broke meanwhile is not written over.
+    // A file that somebody has broken in the meantime is not overwritten.
     fs::write(&path, "tree = \n").unwrap();
     assert!(write_table(&path, "top", &new).is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "tree = \n");

@@ -1,4 +1,4 @@
-//! A single value: of which type it is in a file, and what it is on the command line.
+//! Conversion of a single value between a settings file and the command line.
 
 use std::{
     any::TypeId,
@@ -12,7 +12,7 @@ use toml::de::DeValue;
 
 use super::{NONE, keys::Key};
 
-/// What a key wants in a file.
+/// The type of a key's value in a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Switch,
@@ -20,7 +20,7 @@ pub(crate) enum Wanted {
     Text,
     /// A list of texts: an option that can be repeated.
     List,
-    /// A list of numbers, which are one value on the command line, separated by commas.
+    /// A list of numbers, which is one comma-separated value on the command line.
     Numbers,
 }
 
@@ -47,7 +47,7 @@ impl Wanted {
             .is_some_and(|names| names[0].contains(','))
         {
             Self::Numbers
-        // A size with its unit is a number, too, once it has been read.
+        // A size such as `1GB` also has a numeric type, but its default is no number.
         } else if is_numeric
             && is(&[
                 TypeId::of::<u16>(),
@@ -64,8 +64,8 @@ impl Wanted {
 }
 
 impl Key {
-    /// What a value of a file is on the command line, or what would be right. `folder` is that of
-    /// the file: a relative path begins there.
+    /// Converts a value of a settings file to arguments. The error is a hint for a correct value.
+    /// Relative paths are resolved against `folder`, the directory of the file.
     pub(super) fn texts(&self, value: &DeValue<'_>, folder: &Path) -> Result<Vec<String>, String> {
         let texts = self.typed_texts(value).ok_or_else(|| self.usage())?;
         let texts: Vec<String> = texts
@@ -111,9 +111,10 @@ impl Key {
         Ok(folder.join(&text).to_string_lossy().into_owned())
     }
 
-    /// What the option itself has against it.
+    /// Returns the option's own error for these values, if any.
     fn check(&self, texts: &[String]) -> Option<String> {
-        // As it stands alone, without the options that it is beside.
+        // The parser is applied to a stand-in option, because the real one may require or exclude
+        // other options.
         let arg = Arg::new("value")
             .long("value")
             .action(if self.wanted() == Wanted::Switch {
@@ -134,7 +135,7 @@ impl Key {
         })
     }
 
-    /// What was probably meant of its choices.
+    /// Returns a hint with the choice most similar to a wrong value, or with all valid values.
     fn nearest(&self, texts: &[String]) -> String {
         let choices = self.choices();
         let words = texts.iter().filter(|_| self.wanted() != Wanted::Number);
@@ -147,7 +148,7 @@ impl Key {
         )
     }
 
-    /// The names of the values that it can have, where they have names.
+    /// Returns the names of the possible values, if the option has a fixed set.
     pub(crate) fn choices(&self) -> Vec<String> {
         let choices = self.arg.get_possible_values();
         choices
@@ -157,7 +158,7 @@ impl Key {
             .collect()
     }
 
-    /// What would be right, in a few words.
+    /// Returns a short hint for a correct value.
     pub(crate) fn usage(&self) -> String {
         let choices = self.choices();
         match self.wanted() {
@@ -174,7 +175,7 @@ impl Key {
         }
     }
 
-    /// Its default as it would stand in a file, or else the name of its value.
+    /// Returns the default in TOML, or else the placeholder for the value.
     pub(crate) fn example(&self) -> String {
         let defaults = self
             .arg
@@ -193,7 +194,7 @@ impl Key {
         self.written(&texts)
     }
 
-    /// Values of the command line as they stand in a file.
+    /// Converts arguments to a value in TOML.
     pub(crate) fn written(&self, texts: &[String]) -> String {
         let first = texts.first().cloned().unwrap_or_default();
         match self.wanted() {
@@ -218,7 +219,7 @@ impl Key {
     }
 }
 
-/// A text on one line.
+/// Returns the text as a TOML string on one line.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for letter in text.chars() {
@@ -233,7 +234,7 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Integers in any notation of TOML, in the decimal one.
+/// Returns a TOML number as an argument. Integers become decimal.
 fn number(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::Integer(number) => Some(

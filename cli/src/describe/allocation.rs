@@ -1,10 +1,11 @@
-//! To whom schedulers have given GPUs.
+//! GPUs that schedulers have allocated.
 
 use gpumon_probe::model::{Allocation, Gpu, GpuSample, MigInstance};
 
 use super::mig;
 
-/// A GPU or MIG device, as it is called, and to whom it is given while no process is listed on it.
+/// Returns the labels of allocated GPUs and MIG devices without a listed process, each with its
+/// jobs or pods.
 pub(crate) fn unused_allocations(gpu: &GpuSample, known: Option<&Gpu>) -> Vec<(String, String)> {
     let is_whole = gpu.processes_omitted == 0 && gpu.unlisted_memory_bytes.is_none();
     let Some(processes) = gpu.processes.value().filter(|_| is_whole) else {
@@ -32,7 +33,7 @@ pub(crate) fn unused_allocations(gpu: &GpuSample, known: Option<&Gpu>) -> Vec<(S
         .collect()
 }
 
-/// Each job or pod once.
+/// Returns the names of the jobs and pods without repetitions.
 fn names(holders: &[Allocation]) -> String {
     let mut names: Vec<String> = Vec::new();
     for holder in holders {

@@ -1,15 +1,16 @@
-//! How busy a GPU is, in one figure.
+//! The utilization of a GPU in one figure.
 
 use gpumon_probe::model::{Activity, GpuSample, Reading};
 
 use crate::terminal::units::ABSENT;
 
-/// The columns of what [`busy`] says with a mark, and without.
+/// The width of the utilization's text with the label `SM`.
 pub(crate) const BUSY_WIDTH_WITH_SM: usize = "SM 100 %".len();
 pub(crate) const BUSY_WIDTH: usize = "100 %".len();
 
-/// `93 %`: the time in which anything ran. The driver does not tell it of a GPU that is divided:
-/// there it is `SM 45 %`, the share of the multiprocessors that the hardware counts as active.
+/// Returns the percentage of time in which anything ran, such as `93 %`. The driver does not report
+/// it for a GPU in MIG mode, so `SM 45 %` is returned there: the SM activity counted by the
+/// hardware.
 pub(crate) fn busy(gpu: &GpuSample) -> String {
     match (
         gpu.utilization.gpu_percent.value(),
@@ -21,8 +22,8 @@ pub(crate) fn busy(gpu: &GpuSample) -> String {
     }
 }
 
-/// Returns the use of a part of a GPU: that of its multiprocessors, or else `45 %`, the time in
-/// which the dies of a partition of AMD were busy.
+/// Returns the utilization of a MIG device: its SM activity, or for an AMD partition, the
+/// percentage of time in which its dies were busy, such as `45 %`.
 pub(crate) fn of_part(activity: &Reading<Activity>) -> String {
     let activity = activity.value();
     let graphics = activity.and_then(|activity| activity.graphics_percent.value());
@@ -33,7 +34,7 @@ pub(crate) fn of_part(activity: &Reading<Activity>) -> String {
     }
 }
 
-/// Whether a GPU's utilization is absent, and its multiprocessors stand in for it.
+/// Returns `true` if a GPU's utilization is absent and its SM activity replaces it.
 pub(crate) fn is_sm_activity(gpu: &GpuSample) -> bool {
     gpu.utilization.gpu_percent.value().is_none() && sm(gpu.activity.value()).is_some()
 }

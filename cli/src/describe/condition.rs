@@ -1,4 +1,5 @@
-//! Phrases about a condition. Its own text is longer, for views with room for sentences.
+//! Phrases for conditions. The text of a condition itself is longer, for views with room for
+//! sentences.
 
 use gpumon_probe::{
     model::{Condition, ConditionKind, GpuSample, REASONS, ThrottleCause, ThrottleReason},
@@ -7,7 +8,7 @@ use gpumon_probe::{
 
 use super::phrase::{Level, Phrase};
 
-/// Returns one phrase, but for reduced clocks, which have one for each reason.
+/// Returns the phrase of a condition, or for reduced clocks, one phrase per reason.
 pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
     let level = Level::from(condition.severity);
     vec![match &condition.kind {
@@ -17,7 +18,7 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
             free_bytes,
             total_bytes,
         } => {
-            // The reading of this sample may be newer than the condition's.
+            // The sample's reading may be newer than that of the condition.
             let free_bytes = *gpu.memory.free_bytes.value().unwrap_or(free_bytes);
             nearly_full_phrase(level, free_bytes, *total_bytes)
         }
@@ -33,7 +34,7 @@ pub(super) fn nearly_full_phrase(level: Level, free_bytes: u64, total_bytes: u64
     Phrase::new(level, kind.short(), kind.long())
 }
 
-/// Returns a phrase for each reason that is of concern.
+/// Returns a phrase for each reason that is a concern.
 pub(super) fn reason_phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
     let own = reasons
         .iter()
@@ -46,7 +47,7 @@ pub(super) fn reason_phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
     .collect()
 }
 
-/// Returns a phrase for the setting that reduces the clocks as somebody wants.
+/// Returns a phrase for a setting that reduces the clocks on purpose.
 pub(super) fn setting_phrase(reasons: &[ThrottleReason]) -> Option<Phrase> {
     let setting = REASONS
         .iter()
@@ -61,7 +62,7 @@ fn xid_phrase(level: Level, code: u32, count: u32) -> Phrase {
     };
     let info = describe_error(code);
     let title = info.title(code);
-    // A name is enough.
+    // If the error has a name, the name is short enough.
     let short = if info.name.is_empty() {
         format!("{title}: {}", info.short())
     } else {

@@ -1,14 +1,14 @@
-//! How a board is called.
+//! The names of devices.
 
 use gpumon_probe::model::{Reading, Vendor};
 use gpumon_workload::protocol::DeviceName;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A longer name than this takes its room from what is read.
+/// The maximum width of a name. A longer name would take space from the readings.
 pub(crate) const LONGEST: usize = 24;
 
-/// What tells least in a name, the first to go first: boards of one machine hardly ever differ in
-/// it alone.
+/// The least informative words of names, in the order of their removal. The GPUs of one machine
+/// rarely differ in these words alone.
 const NEEDLESS: [&str; 9] = [
     "Edition",
     "Generation",
@@ -21,7 +21,7 @@ const NEEDLESS: [&str; 9] = [
     "Workstation",
 ];
 
-/// A GPU's name without the maker's, which is the same for all.
+/// Returns a GPU's name without the vendor, which is the same for all GPUs.
 pub(crate) fn full_name(name: Option<&Reading<String>>) -> String {
     let name = name.and_then(Reading::value);
     name.map_or_else(
@@ -30,7 +30,7 @@ pub(crate) fn full_name(name: Option<&Reading<String>>) -> String {
     )
 }
 
-/// A device on which something runs, as `GPU 0: H200`.
+/// Returns the name of a device on which a workload runs, such as `GPU 0: H200`.
 pub(crate) fn device(device: &DeviceName) -> String {
     let name = Vendor::strip_from(&device.name);
     device
@@ -46,8 +46,8 @@ pub(crate) fn capital(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A name in so many columns: without words that tell little, and cut only where that is not
-/// enough.
+/// Fits a name into this many columns. Uninformative words are removed first, and then the name is
+/// cut.
 pub(crate) fn fit_name(name: &str, columns: usize, ellipsis: &str) -> String {
     let mut words: Vec<&str> = name.split(' ').collect();
     for needless in NEEDLESS {
@@ -57,7 +57,7 @@ pub(crate) fn fit_name(name: &str, columns: usize, ellipsis: &str) -> String {
         words.retain(|word| *word != needless);
     }
     let short = words.join(" ");
-    // A name that is made of such words alone is kept.
+    // A name that consists only of such words is kept.
     let short = if short.is_empty() {
         name.to_owned()
     } else {

@@ -2,7 +2,8 @@
 
 use gpumon_probe::model::GpuSample;
 
-/// Formats the utilization of encoder and decoder, as `enc/dec 0/35 %`; `None` if both are absent.
+/// Formats the utilization of encoder and decoder, such as `enc/dec 0/35 %`. Returns `None` if both
+/// are absent.
 pub(crate) fn format_codec(gpu: &GpuSample) -> Option<String> {
     let utilization = &gpu.utilization;
     let [encoder, decoder] = [&utilization.encoder_percent, &utilization.decoder_percent]
@@ -15,7 +16,8 @@ pub(crate) fn format_codec(gpu: &GpuSample) -> Option<String> {
     }
 }
 
-/// Formats generation and width of the PCIe link, as `5x16`; `None` if one is absent.
+/// Formats the generation and width of the PCIe link, such as `5x16`. Returns `None` if one is
+/// absent.
 pub(crate) fn format_pcie_link(gpu: &GpuSample) -> Option<String> {
     let (generation, width) = (gpu.pcie.generation.value()?, gpu.pcie.width.value()?);
     Some(format!("{generation}x{width}"))

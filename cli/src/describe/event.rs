@@ -1,4 +1,4 @@
-//! Events, in sentences.
+//! Events as sentences.
 
 use gpumon_probe::{
     model::{Cell, Event, EventKind, Mark, ProcessRef, Run, RunStatus, with_advice},
@@ -87,7 +87,7 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
     }
 }
 
-/// `train.ipynb [3] ran for 12 s`.
+/// Describes an execution, such as `train.ipynb [3] ran for 12 s`.
 fn of_cell(
     Cell {
         notebook,
@@ -114,7 +114,7 @@ fn of_run_end(run: &Run) -> (Level, String) {
     }
 }
 
-/// `train.py (ana, 4711)`.
+/// Describes a process, such as `train.py (ana, 4711)`.
 fn of_process(process: &ProcessRef) -> String {
     let name = process
         .name

@@ -1,4 +1,4 @@
-//! A framework that ran beside a workload.
+//! Frameworks that ran a workload for comparison.
 
 use anstyle::Style;
 use gpumon_probe::untrusted::escaped;
@@ -9,13 +9,13 @@ use crate::terminal::{
     style::{DIM, NOTICE},
 };
 
-/// As `CuPy 14.0`.
+/// Formats the name and version, such as `CuPy 14.0`.
 pub(crate) fn framework(run: &FrameworkRun) -> String {
     let version = run.version.split('+').next().unwrap_or_default();
     escaped(format!("{} {version}", run.name).trim_end())
 }
 
-/// How the runner compares with it.
+/// Returns how gpumon compares with the framework, and the style of the text.
 pub(crate) fn comparison(run: &FrameworkRun) -> Option<(Style, String)> {
     let ratio = run.ratio?;
     Some((
@@ -24,7 +24,7 @@ pub(crate) fn comparison(run: &FrameworkRun) -> Option<(Style, String)> {
     ))
 }
 
-/// As `1.10x faster`, of the other's time over this one.
+/// Formats a ratio of the other's time to gpumon's, such as `1.10x faster`.
 pub(crate) fn factor(ratio: f64) -> String {
     let (ratio, word) = if ratio < 1.0 {
         (1.0 / ratio, "slower")

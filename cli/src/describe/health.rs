@@ -1,4 +1,4 @@
-//! A GPU that gives no readings.
+//! GPUs without readings.
 
 use gpumon_probe::{
     model::{Absence, GpuSample, Health, Reading, with_advice},
@@ -8,7 +8,7 @@ use gpumon_probe::{
 use super::phrase::{Level, Phrase};
 use crate::terminal::units::clock;
 
-/// What was found out less than this ago has no history worth telling, in milliseconds.
+/// The age in milliseconds below which a state has no duration worth showing.
 const JUST_NOW_MS: u64 = 5_000;
 
 pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
@@ -82,7 +82,8 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
     })
 }
 
-/// Since when a GPU gives no readings, and why, as a list of states with their times has it.
+/// Returns the start of a GPU's state without readings, and its phrase, as shown in a list of
+/// states.
 pub(crate) fn without_readings(gpu: &GpuSample) -> Option<(u64, Phrase)> {
     let (Health::Asleep { since_ms }
     | Health::Hung { since_ms }

@@ -1,4 +1,4 @@
-//! How loaded a GPU is, in three levels: its time, its memory, and temperature and power against
+//! The load of a GPU in three levels: utilization, memory, and temperature and power compared with
 //! their limits.
 
 use gpumon_probe::model::{
@@ -8,7 +8,8 @@ use gpumon_probe::model::{
 
 use super::{memory::taken_share, share};
 
-/// What terminals color alike. Each level is told by its weight, too, so that color is never alone.
+/// A level of load. Terminals show each level by color and weight, so that no information depends
+/// on color alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Load {
     #[default]
@@ -18,7 +19,7 @@ pub(crate) enum Load {
 }
 
 impl Load {
-    /// Of a share of 1.
+    /// Returns the level of a fraction between 0 and 1.
     pub(crate) fn of(share: Option<f64>, [moderate, heavy]: [u32; 2]) -> Self {
         match share.map(|share| share * 100.0) {
             Some(percent) if percent >= heavy.into() => Self::Heavy,
@@ -28,7 +29,7 @@ impl Load {
     }
 }
 
-/// Two percentages, the smaller first.
+/// Parses two percentages, the smaller one first.
 fn parse_pair(text: &str) -> Result<[u32; 2], String> {
     let numbers: Option<Vec<u32>> = text
         .split(',')
@@ -40,33 +41,34 @@ fn parse_pair(text: &str) -> Result<[u32; 2], String> {
     }
 }
 
-/// As it is typed.
+/// Formats two thresholds as on the command line.
 fn typed([low, high]: [u32; 2]) -> String {
     format!("{low},{high}")
 }
 
-/// From which percentages of its limit on a reading is moderate, and heavy.
+/// Percentages of a reading's limit from which on the load is moderate, and heavy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
 pub(crate) struct Thresholds {
-    /// GPU utilization from which on load is moderate, and heavy, in percent
+    /// GPU utilization from which load is moderate, and heavy, in percent
     #[arg(long = "utilization-thresholds", env = "GPUMON_TOP_UTILIZATION_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().utilization), value_parser = parse_pair)]
     pub(crate) utilization: [u32; 2],
 
-    /// The same of memory, in percent of all memory
+    /// Memory use from which load is moderate, and heavy, in percent of all memory
     #[arg(long = "memory-thresholds", env = "GPUMON_TOP_MEMORY_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().memory), value_parser = parse_pair)]
     pub(crate) memory: [u32; 2],
 
-    /// The same of the temperature, in percent of the slowdown temperature
+    /// Temperature from which load is moderate, and heavy, in percent of the slowdown
+    /// temperature
     #[arg(long = "temperature-thresholds", env = "GPUMON_TOP_TEMPERATURE_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().temperature), value_parser = parse_pair)]
     pub(crate) temperature: [u32; 2],
 
-    /// The same of power, in percent of the power limit
+    /// Power draw from which load is moderate, and heavy, in percent of the power limit
     #[arg(long = "power-thresholds", env = "GPUMON_TOP_POWER_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().power), value_parser = parse_pair)]
     pub(crate) power: [u32; 2],
 }
 
 impl Default for Thresholds {
-    /// Those of the catalogue, for an overview's fields.
+    /// Returns the thresholds of the overview's fields in the catalog.
     fn default() -> Self {
         let of = |id| GPU_FIELDS.iter().find(|field| field.id == id)?.load;
         let [utilization, memory, power, temperature] =
@@ -80,7 +82,7 @@ impl Default for Thresholds {
     }
 }
 
-/// The load by reading; light where a reading or its limit is absent.
+/// The load levels of all readings. A level is light if the reading or its limit is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Loads {
     pub(crate) utilization: Load,
@@ -114,7 +116,7 @@ impl Loads {
         }
     }
 
-    /// Of a part, which has no temperature and power of its own.
+    /// Returns the loads of a MIG device, which has no temperature or power of its own.
     pub(crate) fn of_part(part: &MigSample, thresholds: &Thresholds) -> Self {
         let busy = part.activity.value().and_then(|activity| {
             let graphics = activity.graphics_percent.value();

@@ -1,4 +1,4 @@
-//! How much memory is how much, in GiB.
+//! Amounts of memory in GiB.
 
 use gpumon_probe::model::{GpuSample, MemoryKind};
 
@@ -6,8 +6,8 @@ use super::{Level, Phrase};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// `8.5`, `78.2`, `130.0`: what is in use, in GiB without the unit, so that points stand below each
-/// other.
+/// Formats memory in use in GiB without the unit, such as `8.5`, `78.2`, or `130.0`, so that
+/// decimal points align.
 pub(crate) fn used(bytes: u64) -> String {
     match bytes as f64 / GIB {
         many if many >= 999.95 => format!("{many:.0}"),
@@ -15,7 +15,7 @@ pub(crate) fn used(bytes: u64) -> String {
     }
 }
 
-/// `22.5`, `80.0`, `141`: all that there is, in GiB without the unit.
+/// Formats total memory in GiB without the unit, such as `22.5`, `80.0`, or `141`.
 pub(crate) fn total(bytes: u64) -> String {
     match bytes as f64 / GIB {
         large if large >= 99.95 => format!("{large:.0}"),
@@ -23,21 +23,21 @@ pub(crate) fn total(bytes: u64) -> String {
     }
 }
 
-/// `78.2/140 GiB`; without the total where that is not known.
+/// Formats memory in use, such as `78.2/140 GiB`, without the total if it is unknown.
 pub(crate) fn used_of(bytes: u64, of: Option<u64>) -> String {
     let of = of.map_or_else(String::new, |all| format!("/{}", total(all)));
     format!("{}{of} GiB", used(bytes))
 }
 
-/// The share that is in use, from 0 to 1; `None` where one of both is not known.
+/// Returns the fraction in use, from 0 to 1, or `None` if either value is unknown.
 pub(crate) fn share(used: Option<&u64>, total: Option<&u64>) -> Option<f64> {
     used.zip(total)
         .filter(|(_, total)| **total > 0)
         .map(|(used, total)| *used as f64 / *total as f64)
 }
 
-/// Returns the share that is taken, from 0 to 1, of unified memory also by the rest of the system;
-/// `None` if it is not known.
+/// Returns the fraction of memory that is not available, from 0 to 1, or `None` if it is unknown.
+/// For unified memory, it includes the memory used by the rest of the system.
 pub(crate) fn taken_share(gpu: &GpuSample) -> Option<f64> {
     let memory = &gpu.memory;
     let (used, total) = (memory.used_bytes.value(), memory.total_bytes.value());

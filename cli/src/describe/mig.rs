@@ -1,8 +1,9 @@
-//! How a part of a divided GPU is called.
+//! The labels of MIG devices.
 
 use gpumon_probe::model::{Gpu, MigDevice, MigInstance};
 
-/// `6:0` is the first part of GPU 6, as containers are given it.
+/// Returns the label by which containers select a device, such as `6:0` for the first MIG device of
+/// GPU 6.
 pub(crate) fn label(gpu: u32, device: &MigDevice) -> String {
     format!("{gpu}:{}", device.index)
 }

@@ -1,8 +1,6 @@
-//! What every view of a terminal says about a GPU, in the same words: what is the matter with it,
-//! how it and its parts are called, how much memory is how much.
+//! Descriptions of a GPU, which all terminal views share: its problems, names, and amounts.
 //!
-//! Whatever can be said is a [`Phrase`]: short, for a line that is full of numbers, and long, where
-//! there is room.
+//! Each statement is a [`Phrase`] with a short form for lines full of numbers, and a long form.
 
 mod allocation;
 mod busy;
@@ -43,7 +41,7 @@ pub(crate) use self::{
     totals::{Total, add_up_gpus},
 };
 
-/// The end of a list of processes that a sample has no room for.
+/// Returns the note about processes that a sample omits.
 pub(crate) fn more_processes(count: u32) -> String {
     format!("{count} more process{}", if count == 1 { "" } else { "es" })
 }
@@ -60,11 +58,11 @@ pub(crate) fn unlisted_processes(gpu: &GpuSample) -> Option<String> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) now_ms: u64,
-    /// Whether nothing was seen before, so that no condition had the time to begin.
+    /// Whether there are no earlier samples, so that no condition had time to start.
     pub(crate) is_one_shot: bool,
 }
 
-/// All that is to be said of a GPU, what matters most first.
+/// Returns all phrases about a GPU, the most important first.
 pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
     let mut phrases: Vec<Phrase> = health::phrase(gpu, context.now_ms).into_iter().collect();
     phrases.extend(
@@ -74,7 +72,7 @@ pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
     );
     if gpu.health == Health::Ok {
         let reasons = gpu.throttle_reasons.value().map_or(&[][..], Vec::as_slice);
-        // What a single look sees is told at once.
+        // A single sample has no conditions, so its own readings are reported.
         if context.is_one_shot {
             phrases.extend(condition::reason_phrases(reasons));
             phrases.extend(nearly_full(gpu));

@@ -1,11 +1,11 @@
-//! Names of notebooks: the shortest end of each path that no other path shares. The page follows
-//! the same rule, and `tests/notebook-names.json` has cases for both.
+//! Names of notebooks: the shortest end of each path that no other path shares. The web page
+//! follows the same rule, and `tests/notebook-names.json` contains cases for both.
 
 use std::collections::HashMap;
 
 use gpumon_probe::model::{Process, Sample};
 
-/// The shortest names that distinguish notebooks, by their paths.
+/// The shortest unique names of notebooks, by path.
 #[derive(Debug, Default)]
 pub(crate) struct NotebookNames(HashMap<String, String>);
 
@@ -26,7 +26,7 @@ impl NotebookNames {
         Self(ends.into_iter().map(name).collect())
     }
 
-    /// Returns the names of all notebooks whose processes are on a GPU.
+    /// Returns the names of all notebooks with processes on a GPU.
     pub(crate) fn of_sample(sample: &Sample) -> Self {
         let processes = sample
             .gpus
@@ -36,7 +36,6 @@ impl NotebookNames {
         Self::new(processes.filter_map(notebook_path))
     }
 
-    /// Returns the name of a process's notebook.
     pub(crate) fn of_process(&self, process: &Process) -> Option<&str> {
         self.of_path(notebook_path(process)?)
     }
@@ -46,7 +45,7 @@ impl NotebookNames {
     }
 }
 
-/// Returns the path of the notebook whose kernel a process is, or whose kernel started it.
+/// Returns the path of the notebook whose kernel is this process or started it.
 pub(crate) fn notebook_path(process: &Process) -> Option<&str> {
     process
         .owner
@@ -58,7 +57,7 @@ pub(crate) fn notebook_path(process: &Process) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// Returns the ends of a path that can be its name, from the shortest to the whole path.
+/// Returns the possible names of a path: its ends, from the shortest to the whole path.
 fn ends_of(path: &str) -> Vec<String> {
     let (folder, base) = path
         .rsplit_once('/')
@@ -80,7 +79,7 @@ fn ends_of(path: &str) -> Vec<String> {
 }
 
 /// Returns the number of a console from the last part of its session's path. JupyterLab requests
-/// `console-1-<uuid>`, and Jupyter makes `Console 1` of it.
+/// the path `console-1-<uuid>`, which Jupyter shows as `Console 1`.
 fn console_number(base: &str) -> Option<&str> {
     let is_number =
         |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

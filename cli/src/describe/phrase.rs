@@ -1,18 +1,18 @@
-//! Something that can be said, and how much it matters.
+//! Statements about a GPU, with their importance.
 
 use gpumon_probe::model::Severity;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phrase {
-    /// At most [`Phrase::SHORT`] columns.
+    /// The short form, which fits the width that views reserve for it.
     pub(crate) short: String,
-    /// With what to do about it, where that can be said.
+    /// The long form, which includes a remedy if there is one.
     pub(crate) long: String,
     pub(crate) level: Level,
 }
 
 impl Phrase {
-    /// The columns that views keep free for the first phrase of a GPU.
+    /// The width that views reserve for the first phrase of a GPU, in columns.
     pub(crate) const SHORT: usize = 24;
 
     pub(super) fn new(level: Level, short: impl Into<String>, long: impl Into<String>) -> Self {
@@ -24,16 +24,16 @@ impl Phrase {
     }
 }
 
-/// How much it matters, the most first.
+/// The importance of a phrase, in descending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Somebody should act.
+    /// A problem that needs action.
     Act,
-    /// Worth a look.
+    /// A problem that deserves attention.
     Warn,
-    /// Worth knowing.
+    /// Useful information.
     Note,
-    /// As it should be.
+    /// A normal state.
     Quiet,
 }
 

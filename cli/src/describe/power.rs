@@ -1,6 +1,6 @@
-//! How much power is how much.
+//! Amounts of power in watts.
 
-/// `692/700 W`; without the limit where that is not known.
+/// Formats a power draw such as `692/700 W`, without the limit if it is unknown.
 pub(crate) fn draw_of(watts: f64, limit: Option<f64>) -> String {
     let limit = limit.map_or_else(String::new, |limit| format!("/{limit:.0}"));
     format!("{watts:.0}{limit} W")

@@ -1,4 +1,4 @@
-//! What is said of GPUs in each state.
+//! Tests of the descriptions of GPUs in each state.
 
 use gpumon_probe::model::{
     Absence, Condition, ConditionKind, GpuProcess, Reading, RecoveryAction, Severity,
@@ -46,7 +46,7 @@ fn suspected_hang(differing: Vec<GpuProcess>) -> ConditionKind {
     }
 }
 
-/// Every kind of condition, each with long numbers.
+/// Returns every kind of condition, each with long numbers.
 fn conditions() -> Vec<ConditionKind> {
     use ThrottleReason::*;
     let reasons = vec![

@@ -1,14 +1,14 @@
-//! Readings of several GPUs together.
+//! Totals of several GPUs' readings.
 
 use gpumon_probe::model::GpuSample;
 
 use super::{draw_of, used_of};
 
-/// A reading of the GPUs that have it, together.
+/// The total of a reading over the GPUs that have it.
 pub(crate) struct Total {
     pub(crate) count: usize,
     pub(crate) sum: f64,
-    /// The sum of the limits; `None` if a GPU has none.
+    /// The sum of the limits, or `None` if a GPU has no limit.
     pub(crate) limit: Option<f64>,
 }
 
@@ -25,14 +25,14 @@ impl Total {
         }
     }
 
-    /// Returns the share of the limit.
+    /// Returns the sum as a fraction of the limit.
     pub(crate) fn share(&self) -> Option<f64> {
         let limit = self.limit.filter(|limit| *limit > 0.0);
         limit.map(|limit| self.sum / limit)
     }
 }
 
-/// Returns utilization, memory and power of GPUs together, such as `63 %`, `512.3/1128 GiB` and
+/// Returns the totals of utilization, memory, and power, such as `63 %`, `512.3/1128 GiB`, and
 /// `3200/5600 W`.
 pub(crate) fn add_up_gpus(gpus: &[&GpuSample]) -> [(Total, String); 3] {
     let busy = Total::new(gpus, |gpu| {

@@ -1,4 +1,4 @@
-//! The columns of tables of nodes and GPUs.
+//! The columns of the tables of nodes and GPUs.
 
 use gpumon_fleet::model::GpuState;
 use gpumon_probe::{model::Vendor, untrusted::escaped};
@@ -16,11 +16,10 @@ use crate::terminal::{
     units::ABSENT,
 };
 
-/// The widest that a name may be.
+/// The maximum width of a name, in columns.
 const LONGEST_NAME: usize = 40;
 const LONGEST_MODEL: usize = 24;
 
-/// Returns the columns of a table of nodes.
 pub(crate) fn node_columns<'a>() -> [Field<Line<'a>>; 10] {
     [
         (Column::align_left("Node", 0), name),
@@ -65,7 +64,6 @@ pub(crate) fn node_columns<'a>() -> [Field<Line<'a>>; 10] {
     ]
 }
 
-/// Returns the columns of a table of GPUs.
 pub(crate) fn gpu_columns<'a>() -> [Field<Line<'a>>; 10] {
     [
         (Column::align_left("Node", 0), name),
@@ -119,12 +117,12 @@ fn or_none(text: String) -> String {
     }
 }
 
-/// Returns the name of a GPU, or a dash.
+/// Returns the short name of a GPU model, or a dash.
 pub(crate) fn format_model(name: Option<&str>) -> String {
     name.map_or_else(|| ABSENT.to_owned(), short_model)
 }
 
-/// `H100 80GB HBM3` of `NVIDIA H100 80GB HBM3`.
+/// Returns the name without the vendor, such as `H100 80GB HBM3` for `NVIDIA H100 80GB HBM3`.
 fn short_model(name: &str) -> String {
     cut(&escaped(Vendor::strip_from(name)), LONGEST_MODEL)
 }

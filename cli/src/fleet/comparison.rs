@@ -1,4 +1,5 @@
-//! Words that compare a reading with a number: `memory>80GiB`, `utilization<10`, `idle>=1h`.
+//! Filter words that compare a reading with a number, such as `memory>80GiB`, `utilization<10`, or
+//! `idle>=1h`.
 
 use gpumon_fleet::{
     Rows,
@@ -6,7 +7,7 @@ use gpumon_fleet::{
 };
 use gpumon_probe::{model::fields::Unit, units::Amount};
 
-/// What can be compared.
+/// A quantity that can be compared.
 #[derive(Debug, Clone, Copy)]
 enum Quantity {
     Utilization,
@@ -17,15 +18,15 @@ enum Quantity {
     Idle,
 }
 
-/// A quantity as it is typed.
+/// The name of a quantity in a filter.
 struct Word {
     name: &'static str,
     quantity: Quantity,
     /// The unit of its readings.
     unit: Unit,
-    /// The unit that is meant where none is typed.
+    /// The unit of numbers without a unit.
     default_unit: &'static str,
-    /// The units for a message.
+    /// The accepted units, for error messages.
     units: &'static str,
 }
 
@@ -87,7 +88,7 @@ enum Operator {
     Equal,
 }
 
-/// Longer ones first.
+/// The operators. Longer ones come first, because they contain shorter ones.
 const OPERATORS: [(&str, Operator); 5] = [
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
@@ -96,21 +97,20 @@ const OPERATORS: [(&str, Operator); 5] = [
     ("=", Operator::Equal),
 ];
 
-/// One comparison.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Comparison {
     quantity: Quantity,
     operator: Operator,
     than: f64,
-    /// Whether it is a share of what there could be.
+    /// Whether the number is a share of the quantity's maximum.
     is_share: bool,
 }
 
 impl Comparison {
-    /// Parses a word; `None` if it compares nothing.
+    /// Parses a word. Returns `None` if it is not a comparison.
     ///
     /// # Errors
-    /// What is wrong with it, and the cure.
+    /// Returns the mistake and how to correct it.
     pub(crate) fn parse(word: &str) -> Result<Option<Self>, String> {
         let at = word.find(['<', '>', '=']);
         let Some((name, rest)) = at.map(|at| word.split_at(at)) else {
@@ -131,7 +131,7 @@ impl Comparison {
                 "{word}: nothing is called {name}. Compare {names}."
             ));
         };
-        // The page reads the same grammar, which has no exponents.
+        // The web page parses the same grammar, which has no exponents.
         let unit_at = right.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
         let (digits, unit) = right.split_at(unit_at.unwrap_or(right.len()));
         let number = digits
@@ -159,7 +159,7 @@ impl Comparison {
         }))
     }
 
-    /// What nothing tells of matches nothing.
+    /// Returns `true` if the row's reading matches. An absent reading matches no comparison.
     pub(crate) fn matches(self, rows: &Rows<'_>, row: usize) -> bool {
         let value = if self.is_share {
             self.quantity.share(rows, row)
@@ -193,7 +193,7 @@ impl Quantity {
         Some(self.value(rows, row)? / rows.value(self.whole()?, row)? * 100.0)
     }
 
-    /// Returns the reading that a share is a part of.
+    /// Returns the reading that is the maximum of this quantity.
     fn whole(self) -> Option<&'static str> {
         match self {
             Self::Memory | Self::Left => Some(MEMORY_TOTAL),
@@ -204,7 +204,8 @@ impl Quantity {
 }
 
 impl Word {
-    /// Returns the amount in the unit of the readings; `None` if its unit is for another quantity.
+    /// Converts an amount to the unit of the readings. Returns `None` if its unit belongs to
+    /// another quantity.
     fn convert(&self, amount: &Amount) -> Option<f64> {
         let Amount { number, unit } = amount;
         let unit = match (self.unit, unit.to_lowercase().as_str()) {

@@ -1,5 +1,5 @@
-//! The filter for GPUs: it keeps the GPUs that match every typed word. This filter and the page's
-//! are tested with the same cases, `fleet/filter-cases.json`.
+//! The filter for GPUs, which keeps the GPUs that match every word. This filter and that of the web
+//! page are tested with the same cases, `fleet/filter-cases.json`.
 
 use gpumon_fleet::{
     Rows,
@@ -8,10 +8,10 @@ use gpumon_fleet::{
 
 use super::{comparison::Comparison, text::condition};
 
-/// A GPU is hot from this temperature on.
+/// The temperature from which on a GPU counts as hot.
 const HOT: &str = "temperature>=80c";
 
-/// All words hold at once.
+/// A filter of words that must all match.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filter(Vec<Word>);
 
@@ -60,8 +60,10 @@ const PLACES: [(&str, Place); 7] = [
 ];
 
 impl Filter {
+    /// Parses a filter.
+    ///
     /// # Errors
-    /// What is wrong with a word, and the cure.
+    /// Returns the mistake and how to correct it.
     pub(crate) fn parse(typed: &str) -> Result<Self, String> {
         let words = words(typed).into_iter().filter(|word| !word.is_empty());
         words
@@ -70,7 +72,7 @@ impl Filter {
             .map(Self)
     }
 
-    /// Whether each row is shown; `None` where all are.
+    /// Returns for each row whether it matches, or `None` if all rows do.
     pub(crate) fn shown(&self, rows: &Rows<'_>) -> Option<Vec<bool>> {
         if self.0.is_empty() {
             return None;
@@ -86,7 +88,7 @@ impl Filter {
     }
 }
 
-/// Splits what is typed at spaces and commas, except inside quotes.
+/// Splits a filter at spaces and commas, except inside quotes.
 fn words(typed: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
@@ -102,7 +104,7 @@ fn words(typed: &str) -> Vec<String> {
     words
 }
 
-/// How much of a name has to match.
+/// Whether a name must match in full or in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
     Whole,
@@ -111,7 +113,7 @@ enum Fit {
 
 impl Fit {
     fn matches(self, name: &str, text: &str) -> bool {
-        // Quotes only keep the parts of a word together.
+        // Quotes only keep the parts of a word together, so names are compared without them.
         let name = name.to_lowercase().replace('"', "");
         if self == Self::Whole {
             name == text
@@ -122,7 +124,7 @@ impl Fit {
 }
 
 impl Word {
-    /// Parses a word; `None` if it is not finished, such as `user:`.
+    /// Parses a word. Returns `None` if it is incomplete, such as `user:`.
     fn parse(typed: &str) -> Result<Option<Self>, String> {
         let (is_excluded, word) = match typed.strip_prefix(['-', '!']) {
             Some(word) if !word.is_empty() => (true, word),
@@ -149,7 +151,7 @@ impl Word {
                 with(Test::In(*place, text.to_owned()))
             };
         }
-        // The name of a node can end with a port.
+        // A colon can also be part of a node's name with a port.
         let is_name = text.starts_with(|first: char| first.is_ascii_digit());
         if is_name || name.is_empty() || !name.bytes().all(|letter| letter.is_ascii_alphabetic()) {
             return with(Test::Anywhere(word.to_owned()));
@@ -160,8 +162,8 @@ impl Word {
 }
 
 impl Test {
-    /// Names of owners must be equal, since one name can contain another. Names of nodes and GPUs
-    /// must be equal only if there is an equal one.
+    /// Returns how names are compared. Names of owners must match in full, because one name can
+    /// contain another. Names of nodes and GPUs must match in full only if one of them does.
     fn fit(&self, rows: &Rows<'_>) -> Fit {
         match self {
             Self::In(Place::User | Place::Job | Place::Notebook | Place::Namespace, _) => {
@@ -209,7 +211,7 @@ impl Test {
 }
 
 impl Place {
-    /// Returns the names of a row in this place.
+    /// Returns the row's names that this prefix refers to.
     fn names<'a>(self, rows: &Rows<'a>, row: usize) -> impl Iterator<Item = &'a str> {
         let of_row = match self {
             Self::Node => Some(rows.node_name(rows.node_place(row))),

@@ -1,4 +1,4 @@
-//! Tests with the cases of `fleet/filter-cases.json`, which the page is also tested with.
+//! Tests with the cases of `fleet/filter-cases.json`, which the tests of the web page share.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ struct Cases {
     selections: Vec<Selection>,
 }
 
-/// Mean utilization in percent; `None` if no GPU reports it.
+/// The mean utilization in percent, or `None` if no GPU reports it.
 #[derive(Deserialize)]
 struct Means {
     nodes: BTreeMap<String, Option<f64>>,
@@ -32,7 +32,7 @@ struct Means {
 #[derive(Deserialize)]
 struct FilterCase {
     typed: String,
-    /// The rows that are shown; `None` if all are.
+    /// The visible rows, or `None` if all are visible.
     rows: Option<Vec<usize>>,
 }
 
@@ -42,7 +42,7 @@ struct Mistake {
     error: String,
 }
 
-/// Readings of the GPUs that a filter shows.
+/// The readings of all GPUs that match a filter.
 #[derive(Deserialize)]
 struct Selection {
     typed: String,

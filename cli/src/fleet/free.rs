@@ -1,4 +1,4 @@
-//! Where there are free GPUs: so many with so much memory on one node.
+//! The search for nodes with a number of free GPUs that have enough memory.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,36 @@ use gpumon_fleet::{
 };
 use serde::Serialize;
 
-/// A board with 80 GiB has a little less: what firmware takes of it is not counted.
+/// The fraction of the requested memory that suffices. A board with 80 GiB reports a little less,
+/// because the memory reserved by firmware is not counted.
 const TOLERANCE: f64 = 0.97;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// What is looked for.
+/// The requested GPUs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WantedGpus {
     pub(crate) gpus: u32,
-    /// Of each GPU in all; 0 for any.
+    /// The total memory of each GPU, or 0 for any.
     pub(crate) memory_bytes: u64,
 }
 
-/// A node with free GPUs of one kind.
+/// The free GPUs of one kind on a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct FreeNode {
     pub(crate) node: String,
     pub(crate) model: Option<String>,
-    /// Of each.
+    /// The memory of each GPU.
     pub(crate) memory_bytes: Option<f64>,
-    /// Indexes of the free ones; none where the fleet lists nodes alone.
+    /// The indexes of the free GPUs. The list is empty if the fleet lists only nodes.
     pub(crate) indexes: Vec<u32>,
     pub(crate) free: u32,
-    /// How many GPUs the node has.
+    /// The number of GPUs on the node.
     pub(crate) gpus: u32,
 }
 
-/// Those that fit, the tightest first, so that whole nodes stay free for who needs them.
+/// Returns the nodes that have enough free GPUs, those with the fewest first, so that wholly free
+/// nodes remain for larger requests.
 pub(crate) fn free_nodes(
     rows: &Rows<'_>,
     wanted: WantedGpus,
@@ -46,7 +48,7 @@ pub(crate) fn free_nodes(
         let memory = rows
             .value(MEMORY_TOTAL, row)
             .map(|total| total / f64::from(rows.count_gpus(row).max(1)));
-        // Memory that nothing tells of is enough for whoever wants none in particular.
+        // Unknown memory is enough for a request without a minimum.
         let is_enough = wanted.memory_bytes == 0
             || memory.is_some_and(|memory| memory >= wanted.memory_bytes as f64 * TOLERANCE);
         if rows.state(row) != GpuState::Free || !is_enough {

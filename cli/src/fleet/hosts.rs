@@ -1,4 +1,4 @@
-//! Hosts that are read over ssh: the options that name them.
+//! The options that name hosts to read over ssh.
 
 use std::{env, fs::File, path::PathBuf, time::Duration};
 
@@ -19,36 +19,36 @@ use crate::{
     exit::{Failure, Result, usage},
 };
 
-/// Between samples, where nobody looks more closely.
+/// The interval between samples in the overview of the fleet.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// A list of so many hosts is no list of hosts.
+/// The maximum size of a file with a list of hosts, in bytes.
 const LARGEST_FILE: usize = 4 << 20;
 
-/// Reads standard input.
+/// The file name that stands for standard input.
 const STDIN: &str = "-";
 
 #[derive(Debug, Clone, clap::Args)]
-// These are the options' names, too.
+// The field names are also the names of the options.
 #[allow(clippy::struct_field_names)]
 pub(crate) struct HostsArgs {
-    /// Hosts to read over ssh instead of a Prometheus, as `a,ana@b,c:2222,node[01-08]`; up to 64.
-    /// On each, gpumon is used if it is there, else nvidia-smi
+    /// Hosts to read over ssh instead of a Prometheus, such as `a,ana@b,c:2222,node[01-08]`; up to
+    /// 64. Each is read with gpumon if it is installed there, otherwise with nvidia-smi
     #[arg(long, env = "GPUMON_FLEET_HOSTS", value_name = "LIST")]
     fleet_hosts: Option<String>,
 
-    /// File of hosts to read over ssh, one list per line; # starts a comment, and `-` is standard
+    /// File with hosts to read over ssh, one list per line; # starts a comment, and `-` is standard
     /// input
     #[arg(long, env = "GPUMON_FLEET_HOSTS_FILE", value_name = "FILE")]
     fleet_hosts_file: Option<PathBuf>,
 
-    /// Configuration of ssh (`ssh -F`), instead of ~/.ssh/config
+    /// Configuration file of ssh (`ssh -F`), instead of ~/.ssh/config
     #[arg(long, env = "GPUMON_FLEET_SSH_CONFIG", value_name = "FILE")]
     fleet_ssh_config: Option<PathBuf>,
 }
 
 impl HostsArgs {
-    /// Whether any are named.
+    /// Returns `true` if any hosts are named.
     pub(super) fn is_wanted(&self) -> bool {
         self.list().is_some() || self.file().is_some()
     }
@@ -63,10 +63,10 @@ impl HostsArgs {
             .filter(|file| !file.as_os_str().is_empty())
     }
 
-    /// The hosts that are named, at most `most`; `None` where none is.
+    /// Returns the named hosts, at most `most`, or `None` if there are none.
     ///
     /// # Errors
-    /// Where one is no host, or a file cannot be read.
+    /// Returns an error if a name is invalid or a file cannot be read.
     pub(crate) fn read_hosts(&self, most: usize) -> Result<Option<HostList>> {
         let usage = |error: anyhow::Error| Failure::usage(error);
         let listed = self
@@ -89,7 +89,7 @@ impl HostsArgs {
             .map_err(|error| usage(anyhow!(error)))
     }
 
-    /// The fleet of them, to which nobody has connected yet.
+    /// Returns the fleet of the named hosts, without connecting to them yet.
     pub(super) fn settings(&self) -> Result<Option<FleetSettings>> {
         let Some(hosts) = self.read_hosts(MOST_HOSTS)? else {
             return Ok(None);
@@ -99,7 +99,8 @@ impl HostsArgs {
             .as_deref()
             .filter(|file| !file.as_os_str().is_empty());
         if let Some(file) = config {
-            // It names programs that ssh starts, and ssh checks only the user's usual file.
+            // The file names programs that ssh starts, and ssh checks only the permissions of the
+            // user's default file.
             PrivateFile::read(file, Secrecy::Public)
                 .map_err(|error| usage!("--ssh-config {}: {error}", file.display()))?;
         }
@@ -122,7 +123,7 @@ impl HostsArgs {
     }
 }
 
-/// All of a file that is no larger than it can be.
+/// Reads a file of limited size.
 pub(crate) fn read(file: &PathBuf) -> anyhow::Result<String> {
     let read = if file.as_os_str() == STDIN {
         bounded::text_of(std::io::stdin(), LARGEST_FILE)

@@ -1,11 +1,11 @@
-//! Many machines at once, for a terminal: what commands share that show a fleet.
+//! Fleets in the terminal: the parts that the commands for fleets share.
 //!
-//! - [`options`] say where it is read and how its nodes are reached; [`renamed`] has options of one
-//!   command in another.
-//! - [`nodes`] lists nodes and GPUs in order with their sums, [`columns`] has the columns of their
-//!   tables. [`filter`] and [`comparison`] parse the words that choose GPUs, as the page does in
+//! - [`options`] define the source of a fleet and the access to its nodes. [`renamed`] contains
+//!   options of one command under other names in another.
+//! - [`nodes`] lists nodes and GPUs in order, with their sums. [`columns`] contains the columns of
+//!   their tables. [`filter`] and [`comparison`] parse filters, as the web page does in
 //!   `static/src/model/fleet/`. [`free`] finds free GPUs.
-//! - [`text`] formats readings; [`served`] is a server of a fleet.
+//! - [`text`] formats readings. [`served`] contains the settings of a fleet server.
 
 pub(crate) mod columns;
 pub(crate) mod comparison;

@@ -1,4 +1,4 @@
-//! The nodes and GPUs of a fleet in order.
+//! The ordered lists of a fleet's nodes and GPUs.
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
@@ -10,34 +10,34 @@ use gpumon_probe::untrusted::escaped;
 
 use super::text::{at_least, bytes, condition, watts};
 
-/// A node with the GPUs of it that are shown, or one GPU alone.
+/// A node with its visible GPUs, or a single GPU.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
     pub(crate) rows: &'a Rows<'a>,
-    /// Its place in the fleet.
+    /// The position of the node in the fleet.
     pub(crate) node: usize,
-    /// The rows of the GPUs that are shown, by index. GPUs that the fleet does not list have none.
+    /// The rows of the visible GPUs, by index. GPUs that the fleet does not list have no rows.
     pub(crate) gpus: Vec<usize>,
     pub(crate) sum: Summary,
 }
 
-/// By what nodes and GPUs are sorted.
+/// The order of nodes and GPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Sort {
-    /// Those with lost GPUs or problems first
+    /// Lost GPUs and problems first
     #[default]
     Worst,
-    /// By name
+    /// In order of the names
     Name,
-    /// The busiest first
+    /// Highest utilization of GPUs first
     Utilization,
-    /// The fullest first
+    /// Most memory in use first
     Memory,
-    /// The highest power draw first
+    /// Highest power draw of GPUs first
     Power,
-    /// The hottest first
+    /// Highest temperature of GPUs first
     Temperature,
-    /// The longest idle first
+    /// Longest idle time of GPUs first
     Idle,
 }
 
@@ -64,7 +64,8 @@ impl Sort {
         }
     }
 
-    /// Compares by this key. Unknown values come last, and an unknown load is none.
+    /// Compares two summaries by this order. Unknown values come last. An unknown load counts as no
+    /// load.
     fn compare(self, a: &Summary, b: &Summary) -> Ordering {
         let highest_first = |id| compare_highest_first(a.value(id), b.value(id));
         let load = |sum: &Summary| sum.value(UTILIZATION).unwrap_or(0.0);
@@ -83,7 +84,7 @@ impl Sort {
     }
 }
 
-/// Returns the nodes that have a GPU that is shown.
+/// Returns the nodes that have a visible GPU.
 pub(crate) fn list_nodes<'a>(
     rows: &'a Rows<'a>,
     shown: Option<&[bool]>,
@@ -111,7 +112,7 @@ pub(crate) fn list_nodes<'a>(
     lines
 }
 
-/// Returns the GPUs that are shown.
+/// Returns the visible GPUs, each on its own line.
 pub(crate) fn list_gpus<'a>(
     rows: &'a Rows<'a>,
     shown: Option<&[bool]>,
@@ -134,17 +135,17 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Returns the name of the node as it may be printed.
+    /// Returns the name of the node, made safe to print.
     pub(crate) fn name(&self) -> String {
         escaped(self.rows.node_name(self.node))
     }
 
-    /// Returns `true` if the node or a GPU is lost, unknown or in critical condition.
+    /// Returns `true` if the node or one of its GPUs is lost, unknown, or in a critical condition.
     pub(crate) fn is_alarming(&self) -> bool {
         self.sum.rank() <= 2
     }
 
-    /// Returns the users that hold some of the GPUs as they may be printed.
+    /// Returns the users of the GPUs, made safe to print.
     pub(crate) fn users(&self) -> Vec<String> {
         let owners = self.gpus.iter().flat_map(|row| self.rows.list_owners(*row));
         let users = owners.map(|owner| owner.user.as_deref().unwrap_or(&owner.id));
@@ -201,7 +202,7 @@ fn compare_highest_first(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-/// All GPUs that are shown together.
+/// The totals of all visible GPUs.
 #[derive(Debug)]
 pub(crate) struct Totals {
     nodes: usize,
@@ -223,8 +224,8 @@ impl Totals {
         }
     }
 
-    /// Returns `6120 busy`, `310 idle but held` and so on, without states that no GPU is in, and
-    /// then the readings.
+    /// Returns the number of GPUs in each state, such as `6120 busy` or `310 idle but held`, and
+    /// then the readings. States without GPUs are omitted.
     pub(crate) fn parts(&self) -> Vec<String> {
         let states = [
             (GpuState::Busy, "busy"),
@@ -252,7 +253,7 @@ impl Totals {
         states.into_iter().chain(readings).flatten().collect()
     }
 
-    /// Returns `1000 nodes (3 without readings)  8000 GPUs`.
+    /// Returns the numbers of nodes and GPUs, such as `1000 nodes (3 without readings)  8000 GPUs`.
     pub(crate) fn sizes(&self) -> String {
         let away = match self.nodes_away {
             0 => String::new(),

@@ -1,5 +1,6 @@
-//! Where a fleet is read, and how its nodes are reached: the options of `gpumon serve`, which
-//! `gpumon fleet` and `gpumon top --fleet` have without `fleet-` before them.
+//! The options for the source of a fleet and the access to its nodes. They belong to `gpumon
+//! serve`. `gpumon fleet` and `gpumon top --fleet` have the same options without the prefix
+//! `fleet-`.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -16,18 +17,18 @@ use super::{
 };
 use crate::exit::{Failure, usage};
 
-/// Options without `fleet-` before them.
+/// The options without the prefix `fleet-`.
 pub(crate) type OwnFleetArgs = Renamed<FleetArgs, WithoutPrefix>;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Fleet")]
-// Beside those of the server, which has them, too.
+// The prefix distinguishes the fields from the other options of the server.
 #[allow(clippy::struct_field_names)]
 pub(crate) struct FleetArgs {
     #[command(flatten)]
     hosts: HostsArgs,
 
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, below which `/api/v1/query` is, as
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics without `/api/v1/query`, such as
     /// `https://prometheus.example.org:9090`
     #[arg(long, env = "GPUMON_FLEET_PROMETHEUS", value_name = "URL")]
     fleet_prometheus: Option<String>,
@@ -41,7 +42,7 @@ pub(crate) struct FleetArgs {
     )]
     fleet_prometheus_token_file: Option<PathBuf>,
 
-    /// User for Prometheus; needs a password file
+    /// User name for Prometheus; needs a password file
     #[arg(
         long,
         env = "GPUMON_FLEET_PROMETHEUS_USER",
@@ -64,7 +65,7 @@ pub(crate) struct FleetArgs {
     #[arg(long, env = "GPUMON_FLEET_PROMETHEUS_CA_FILE", value_name = "FILE")]
     fleet_prometheus_ca_file: Option<PathBuf>,
 
-    /// Certificate (PEM) for a Prometheus that asks for one; needs a key file
+    /// Client certificate (PEM) for a Prometheus that requires one; needs a key file
     #[arg(
         long,
         env = "GPUMON_FLEET_PROMETHEUS_CERT_FILE",
@@ -73,7 +74,7 @@ pub(crate) struct FleetArgs {
     )]
     fleet_prometheus_cert_file: Option<PathBuf>,
 
-    /// Key (PEM) of that certificate
+    /// File with the key (PEM) of that certificate
     #[arg(
         long,
         env = "GPUMON_FLEET_PROMETHEUS_KEY_FILE",
@@ -82,11 +83,12 @@ pub(crate) struct FleetArgs {
     )]
     fleet_prometheus_key_file: Option<PathBuf>,
 
-    /// Header for Prometheus, as `X-Scope-OrgID: research` for a tenant of Mimir; repeatable
+    /// HTTP header for Prometheus, such as `X-Scope-OrgID: research` for a tenant of Mimir;
+    /// repeatable
     #[arg(long, env = "GPUMON_FLEET_PROMETHEUS_HEADER", value_name = "NAME: VALUE", value_parser = parse_header)]
     fleet_prometheus_header: Vec<Pair>,
 
-    /// Label and value that all series of this fleet have, as `cluster=alps`; repeatable
+    /// Label and value that all series of this fleet have, such as `cluster=alps`; repeatable
     #[arg(long, env = "GPUMON_FLEET_LABEL", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = parse_label)]
     fleet_label: Vec<Pair>,
 
@@ -100,8 +102,9 @@ pub(crate) struct FleetArgs {
     #[arg(long, env = "GPUMON_FLEET_NODE_URL", value_name = "URL", default_value_t = Pattern::default(), value_parser = parse_node_url)]
     fleet_node_url: Pattern,
 
-    /// Hosts of nodes that tokens, passwords and sessions are sent to, as `*.gpus.example.org`: `*`
-    /// stands for anything but a dot. By default, nodes whose certificates --node-ca-file confirms
+    /// Hosts of nodes to which tokens, passwords and sessions are sent, such as
+    /// `*.gpus.example.org`, where `*` matches anything but a dot. By default, nodes whose
+    /// certificates are verified by --node-ca-file
     #[arg(
         long,
         env = "GPUMON_FLEET_NODE_HOSTS",
@@ -120,7 +123,7 @@ pub(crate) struct FleetArgs {
     fleet_node_token_file: Option<PathBuf>,
 }
 
-/// Addresses of nodes; nowhere without.
+/// The pattern of node URLs, or `None` if nodes cannot be opened.
 #[derive(Debug, Clone)]
 struct Pattern(Option<NodeUrl>);
 
@@ -139,7 +142,7 @@ impl std::fmt::Display for Pattern {
     }
 }
 
-/// A name and what it stands for.
+/// A name and its value.
 type Pair = (String, String);
 
 #[derive(Debug)]
@@ -156,7 +159,7 @@ impl Rename for WithoutPrefix {
 }
 
 impl FleetArgs {
-    /// The fleet that is named, if one is.
+    /// Returns the settings of the named fleet, if any.
     pub(crate) fn settings(&self) -> Result<Option<FleetSettings>, Failure> {
         let Some(url) = self.fleet_prometheus.as_ref().filter(|url| !url.is_empty()) else {
             return self.hosts.settings();
@@ -218,7 +221,7 @@ impl FleetArgs {
     }
 }
 
-/// Nothing says which fleet is meant.
+/// Returns the error if no fleet is named.
 pub(crate) fn no_fleet() -> Failure {
     usage!(
         "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter, by --prometheus URL, or hosts to \
@@ -226,7 +229,7 @@ pub(crate) fn no_fleet() -> Failure {
     )
 }
 
-/// A variable that is set to nothing names no file.
+/// Returns a file name, unless the variable for it is set but empty.
 fn named(file: Option<&PathBuf>) -> Option<PathBuf> {
     file.cloned().filter(|path| !path.as_os_str().is_empty())
 }

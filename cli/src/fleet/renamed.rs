@@ -1,14 +1,14 @@
-//! Options of one command, in another under other names.
+//! Options of one command that another command has under other names.
 
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// How the options are called in the other command.
+/// The names of the options in the other command.
 pub(crate) trait Rename {
-    /// The same option as the other command has it.
+    /// Returns the option as it is in the other command.
     fn rename(arg: Arg) -> Arg;
 }
 
-/// The options of `A` as `R` calls them.
+/// The options of `A` with the names of `R`.
 #[derive(Debug)]
 pub(crate) struct Renamed<A, R> {
     pub(crate) args: A,

@@ -1,4 +1,4 @@
-//! A server that shows a fleet and reads no GPUs itself.
+//! The settings of a server that shows a fleet and reads no GPUs itself.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use gpumon_workload::parent::WorkerCommand;
 
 use crate::terminal::price::energy_price;
 
-/// Its settings, for those who need not sign in.
+/// Returns the settings of a fleet server that needs no sign-in.
 pub(crate) fn settings(fleet: FleetSettings) -> Settings {
     Settings {
         fleet: Some(fleet),
@@ -18,7 +18,7 @@ pub(crate) fn settings(fleet: FleetSettings) -> Settings {
     }
 }
 
-/// Returns the settings of a server that reads and starts nothing.
+/// Returns the settings of a server that neither reads GPUs nor starts processes.
 pub(crate) fn default_settings() -> Settings {
     Settings {
         readings: Readings::None,
@@ -26,7 +26,7 @@ pub(crate) fn default_settings() -> Settings {
         live: Live::default().fixed(),
         doors: Arc::new(Doors::none()),
         show_processes: ShowProcesses::default(),
-        // The server refuses what changes anything.
+        // The server refuses all requests that change something.
         runs: RunSettings {
             worker: WorkerCommand {
                 program: "gpumon".into(),

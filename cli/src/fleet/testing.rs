@@ -1,4 +1,4 @@
-//! A fleet for tests.
+//! An example fleet for tests.
 
 use gpumon_fleet::{
     FleetBuilder, NewGpu, NewNode,
@@ -8,7 +8,7 @@ use gpumon_fleet::{
     },
 };
 
-/// A GPU.
+/// An example GPU.
 #[derive(Debug, Clone)]
 pub(crate) struct Example {
     pub(crate) health: GpuHealth,
@@ -42,7 +42,7 @@ impl Default for Example {
     }
 }
 
-/// One that somebody computes on.
+/// Returns a GPU that a user computes on.
 pub(crate) fn busy(user: &'static str, percent: f64) -> Example {
     Example {
         busy: Some(percent),
@@ -55,7 +55,7 @@ pub(crate) fn busy(user: &'static str, percent: f64) -> Example {
     }
 }
 
-/// All of these nodes with their GPUs. A node without any is unreachable.
+/// Returns a fleet of these nodes with their GPUs. A node without GPUs is unreachable.
 pub(crate) fn fleet(nodes: &[(&str, &[Example])]) -> Fleet {
     let source = FleetSource {
         kind: FleetSourceKind::Prometheus,

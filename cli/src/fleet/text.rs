@@ -1,4 +1,4 @@
-//! What readings of a fleet are in words.
+//! Text for the readings of a fleet.
 
 use gpumon_fleet::{
     Rows, Summary,
@@ -13,7 +13,7 @@ use crate::terminal::{columns::or_absent, units::ABSENT};
 const GIB: f64 = (1u64 << 30) as f64;
 const TIB: f64 = GIB * 1024.0;
 
-/// `power-capped`, `Xid 79`: a condition as its metric has it, in words.
+/// Describes a condition by the name in its metric, such as `power-capped` or `Xid 79`.
 pub(crate) fn condition(kind: &str) -> String {
     if let Some(code) = kind.strip_prefix("xid_") {
         return format!("Xid {}", escaped(code));
@@ -38,7 +38,7 @@ pub(crate) fn format_owners(rows: &Rows<'_>, row: usize) -> String {
     texts.join(", ")
 }
 
-/// Who it is, in a few letters: the user, and what of theirs.
+/// Returns a short description of an owner: the user, and the user's job, pod, or notebook.
 pub(crate) fn owner(owner: &FleetOwner) -> String {
     let id: String = owner.id.chars().take(24).collect();
     let what = match owner.kind {
@@ -63,12 +63,12 @@ pub(crate) fn owner(owner: &FleetOwner) -> String {
     )
 }
 
-/// Returns `78`, or a dash.
+/// Returns the utilization in percent, such as `78`, or a dash.
 pub(crate) fn format_utilization(sum: &Summary) -> String {
     or_absent(sum.value(UTILIZATION), |value| format!("{value:.0}"))
 }
 
-/// Returns `64`, or a dash.
+/// Returns the temperature in °C, such as `64`, or a dash.
 pub(crate) fn format_temperature(sum: &Summary) -> String {
     or_absent(sum.value(TEMPERATURE), |value| format!("{value:.0}"))
 }
@@ -78,7 +78,7 @@ pub(crate) fn format_power(sum: &Summary) -> String {
     or_absent(sum.value(POWER), watts)
 }
 
-/// `58.2 / 80`, in GiB.
+/// Returns the memory in use and the total in GiB, such as `58.2 / 80`.
 pub(crate) fn format_memory(sum: &Summary) -> String {
     let used = or_absent(sum.value(MEMORY_USED), |bytes| match bytes / GIB {
         many if many >= 99.95 => format!("{many:.0}"),
@@ -90,7 +90,7 @@ pub(crate) fn format_memory(sum: &Summary) -> String {
     }
 }
 
-/// `410 GiB`, `625 TiB`: of many GPUs.
+/// Formats the memory of many GPUs, such as `410 GiB` or `625 TiB`.
 pub(crate) fn bytes(bytes: f64) -> String {
     if bytes >= TIB {
         format!("{:.1} TiB", bytes / TIB)
@@ -99,7 +99,7 @@ pub(crate) fn bytes(bytes: f64) -> String {
     }
 }
 
-/// `700 W`, `5.2 kW`, `3.91 MW`.
+/// Formats power, such as `700 W`, `5.2 kW`, or `3.91 MW`.
 pub(crate) fn watts(watts: f64) -> String {
     match watts {
         few if few < 1e3 => format!("{few:.0} W"),
@@ -108,7 +108,7 @@ pub(crate) fn watts(watts: f64) -> String {
     }
 }
 
-/// Formats an amount, with `≥` before it if some of it could not be read: `≥ 3.91 MW`.
+/// Formats an amount, with `≥` before it if a part of it could not be read, as in `≥ 3.91 MW`.
 pub(crate) fn at_least(amount: String, is_lower_bound: bool) -> String {
     if is_lower_bound && amount != ABSENT {
         format!("≥ {amount}")
@@ -117,7 +117,7 @@ pub(crate) fn at_least(amount: String, is_lower_bound: bool) -> String {
     }
 }
 
-/// Returns the state of a GPU.
+/// Returns the state of a GPU in words.
 pub(crate) fn format_state(rows: &Rows<'_>, row: usize) -> String {
     match rows.state(row) {
         GpuState::Busy => "busy".to_owned(),

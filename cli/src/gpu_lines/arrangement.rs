@@ -17,21 +17,21 @@ use crate::{
 
 pub(super) const GAP: usize = 2;
 
-/// A longer name is cut to this if there is not enough room.
+/// The width to which longer names are cut if there is too little room.
 const SHORTEST_NAME: usize = 8;
-/// A shorter curve or bar cannot be read.
+/// The minimum width of a legible sparkline.
 const SHORTEST_PAST: usize = 8;
 const SHORTEST_BAR: usize = 5;
-/// Curve and bar are at least this wide before a line shows further readings.
+/// The minimum width of the sparkline and the bar in a line that shows further readings.
 const GOOD: usize = 20;
-/// The largest width of a curve or bar.
+/// The maximum width of a sparkline or bar.
 const LONGEST: usize = 40;
-/// Words up to this length, or a third of the line, are next to the numbers; longer ones have
-/// a line of their own.
+/// The maximum width of words next to the numbers, unless a third of the line is wider. Longer
+/// words have a line of their own.
 const WORDS: usize = 34;
-/// From so many columns on, there is room for long words.
+/// The width of a line from which on there is room for long words.
 const WIDE: usize = 120;
-/// The columns that words which come and go have before a line is broken in two for longer ones.
+/// The width reserved for temporary words before a line is broken in two.
 const COMMON_WORDS: usize = "thermal slowdown".len();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) enum Slot {
     Bar,
     Temperature,
     Power,
-    /// The place in [`Further::ALL`].
+    /// A reading, by its position in [`Further::ALL`].
     Further(usize),
 }
 
@@ -62,8 +62,8 @@ pub(crate) struct CellWidths {
 }
 
 impl CellWidths {
-    /// Returns the widths of these cells but those of a total, with room for numbers that grow, so
-    /// that they do not move the others.
+    /// Returns the widths of these cells, without totals. Numbers have room to grow, so that they
+    /// do not move other cells.
     pub(crate) fn new(rows: &[GpuCells]) -> Self {
         let rows = || rows.iter().filter(|row| row.kind != Kind::Total);
         let widest =
@@ -96,7 +96,7 @@ impl CellWidths {
         }
     }
 
-    /// Returns the widths, none of them less than before.
+    /// Returns the maximum of these widths and the previous ones.
     pub(crate) fn merge_max(self, before: &Self) -> Self {
         let mut further = self.further;
         for (further, before) in further.iter_mut().zip(before.further) {
@@ -115,12 +115,12 @@ impl CellWidths {
         }
     }
 
-    /// Returns the columns of memory, as `78.2/140 GiB`.
+    /// Returns the width of memory such as `78.2/140 GiB`.
     fn memory(&self) -> usize {
         self.used + with_slash(self.total) + " GiB".len()
     }
 
-    /// Returns the columns of power, as `692/700 W`.
+    /// Returns the width of power such as `692/700 W`.
     fn power(&self) -> usize {
         match self.draw {
             0 => 0,
@@ -133,25 +133,24 @@ fn with_slash(width: usize) -> usize {
     if width == 0 { 0 } else { width + 1 }
 }
 
-/// The limits of the layout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineOptions {
     pub(crate) columns: usize,
-    /// Whether the last minute is known.
+    /// Whether the utilization of the last minute is available.
     pub(crate) has_past: bool,
-    /// Whether room is kept free for words, so that nothing moves when they come and go.
+    /// Whether room is reserved for words, so that nothing moves when they appear and disappear.
     pub(crate) is_steady: bool,
-    /// Whether memory may have a second line.
+    /// Whether memory may be on a second line.
     pub(crate) may_break: bool,
 }
 
-/// The places of cells, the same for the lines of all GPUs.
+/// The positions of cells, which are the same in the lines of all GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arrangement {
     pub(super) columns: usize,
-    /// Whether there may be several lines.
+    /// Whether a GPU may have several lines.
     pub(super) may_break: bool,
-    /// The shown cells of the line, or of both lines, with their widths.
+    /// The visible cells of each line, with their widths.
     pub(super) lines: Vec<Vec<(Slot, usize)>>,
 }
 
@@ -159,7 +158,7 @@ pub(crate) struct Arrangement {
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     slot: Slot,
-    /// The least width, or the only one.
+    /// The minimum width, or the only one.
     width: usize,
     most: usize,
     rank: u8,
@@ -167,7 +166,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns a cell that is left out before those of lower rank; never with rank 0.
+    /// Returns a cell of fixed width. Cells of higher rank are omitted first, and those of rank 0
+    /// never.
     fn new(slot: Slot, width: usize, rank: u8) -> Self {
         Self {
             slot,
@@ -178,12 +178,12 @@ impl Candidate {
         }
     }
 
-    /// Lets the cell grow up to this width if there is room.
+    /// Lets the cell grow to this width if there is room.
     fn up_to(self, most: usize) -> Self {
         Self { most, ..self }
     }
 
-    /// Leaves the cell out unless the others can grow by so many columns.
+    /// Omits the cell unless the others can grow by this many columns in total.
     fn leave_out_below(self, rest: usize) -> Self {
         Self { rest, ..self }
     }
@@ -195,7 +195,7 @@ impl Arrangement {
         if !arranged.is_cramped(options) {
             return arranged;
         }
-        // One long name does not break the lines of all, nor take the room of what is drawn.
+        // One long name should neither break all lines nor take the room of sparklines and bars.
         let short = |row: &GpuCells| match row.kind {
             Kind::Part => row.name.width(),
             _ => describe::fit_name(&row.name, describe::LONGEST, Glyphs::Ascii.ellipsis()).width(),
@@ -207,7 +207,8 @@ impl Arrangement {
     fn of_names(rows: &[GpuCells], widths: &CellWidths, options: LineOptions) -> Self {
         let room = options.columns.saturating_sub(widths.index + 1);
         let words = count_columns_of_words(rows, options);
-        // Words that are there just now can be below their line; those that may come need room.
+        // Words that exist already can be below their line, but words that may appear later need
+        // room.
         let least = match options {
             LineOptions {
                 is_steady: false, ..
@@ -221,7 +222,7 @@ impl Arrangement {
             |words: usize| room.saturating_sub(if words > 0 { words + GAP } else { 0 });
         let mut gpus = rows.iter().filter(|row| row.kind != Kind::Total);
         let first = gpus.next();
-        // The first line above has the name of GPUs that are all alike.
+        // If all GPUs have the same name, the title above the lines shows it, so it can be omitted.
         let is_named_above = first.is_some_and(|first| {
             let is_like = |row: &GpuCells| row.kind == Kind::Gpu && row.name == first.name;
             gpus.all(is_like)
@@ -256,7 +257,7 @@ impl Arrangement {
         }
     }
 
-    /// Returns whether something that others have on their lines had to be left out.
+    /// Returns `true` if a common cell had to be omitted.
     fn is_cramped(&self, options: LineOptions) -> bool {
         let has = |wanted: Slot| {
             let mut cells = self.lines.iter().flatten();
@@ -265,12 +266,11 @@ impl Arrangement {
         self.lines.len() > 1 || !has(Slot::Bar) || options.has_past && !has(Slot::Past)
     }
 
-    /// Returns the columns of the curve of the last minute.
+    /// Returns the width of the sparkline.
     pub(crate) fn past_columns(&self) -> usize {
         self.width_of(Slot::Past)
     }
 
-    /// Returns the columns of the name.
     pub(crate) fn name_columns(&self) -> usize {
         self.width_of(Slot::Name)
     }
@@ -285,7 +285,7 @@ impl Arrangement {
 impl CellWidths {
     fn in_one_line(&self, is_named: bool, options: LineOptions, name: usize) -> Vec<Candidate> {
         let name = name.min(self.name);
-        // A line that cannot be broken leaves out power, which is in charts, too.
+        // A line that cannot be broken omits power, which the charts show, too.
         let power = if options.may_break { 0 } else { 2 };
         let past = if options.has_past { SHORTEST_PAST } else { 0 };
         let drawn = [past, SHORTEST_BAR].into_iter().filter(|width| *width > 0);
@@ -312,7 +312,7 @@ impl CellWidths {
         candidates.into_iter().chain(further).collect()
     }
 
-    /// Returns two lines: memory goes to the second.
+    /// Returns two lines, with memory on the second one.
     fn in_two_lines(
         &self,
         room: usize,
@@ -349,8 +349,8 @@ impl CellWidths {
     }
 }
 
-/// Returns the cells that fit into so many columns, as wide as there is room; `None` if not even
-/// those that cannot be left out do.
+/// Returns the cells that fit into this many columns, as wide as possible. Returns `None` if not
+/// even the required cells fit.
 fn choose_cells(candidates: &[Candidate], columns: usize) -> Option<Vec<(Slot, usize)>> {
     let cells = choose_required_cells(candidates, columns);
     let taken: usize = cells.iter().map(|(_, width)| width + GAP).sum();
@@ -373,7 +373,7 @@ fn choose_required_cells(candidates: &[Candidate], columns: usize) -> Vec<(Slot,
     let taken: usize = shown.iter().map(|cell| cell.width + GAP).sum();
     for _ in taken..columns + GAP {
         let growing = shown.iter_mut().filter(|cell| cell.width < cell.most);
-        // Names first, then drawings evenly.
+        // Names grow first, and then sparklines and bars evenly.
         let next = growing.min_by_key(|cell| (cell.slot != Slot::Name, cell.width));
         let Some(cell) = next else { break };
         cell.width += 1;
@@ -382,7 +382,7 @@ fn choose_required_cells(candidates: &[Candidate], columns: usize) -> Vec<(Slot,
     cells.collect()
 }
 
-/// Returns the columns to keep free for words.
+/// Returns the width to reserve for words.
 fn count_columns_of_words(rows: &[GpuCells], options: LineOptions) -> usize {
     if options.is_steady {
         return Phrase::SHORT;
@@ -400,7 +400,7 @@ fn count_columns_of_words(rows: &[GpuCells], options: LineOptions) -> usize {
 }
 
 impl GpuCells {
-    /// Returns the columns of all words, each as long as it can be.
+    /// Returns the width of all words in their long form.
     pub(super) fn long_columns(&self) -> usize {
         columns_of(self.words.iter().map(|phrase| phrase.long.as_str()))
     }
@@ -410,7 +410,7 @@ impl GpuCells {
     }
 }
 
-/// Returns the columns of texts with commas between them.
+/// Returns the width of texts separated by commas.
 pub(super) fn columns_of<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts
         .map(|text| text.width() + 2)

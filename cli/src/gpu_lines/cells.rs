@@ -1,4 +1,4 @@
-//! One GPU, one part of a GPU, or the total of all, as text, before it is laid out.
+//! The text of one GPU, MIG device, or total before it is laid out.
 
 use gpumon_probe::model::{Gpu, GpuDetails, GpuSample, Health, MigDevice, MigSample};
 
@@ -20,12 +20,12 @@ pub(crate) struct Context {
     pub(crate) phrases: describe::Context,
 }
 
-/// The cells of a line; empty ones for what it does not have.
+/// The cells of a line. Absent ones are empty.
 #[derive(Debug, Default)]
 pub(crate) struct GpuCells {
     pub(super) index: String,
     pub(super) name: String,
-    /// A GPU's utilization, or the activity of a part's multiprocessors.
+    /// The utilization of a GPU, or the SM activity of a MIG device.
     pub(super) utilization: String,
     pub(super) used: String,
     pub(super) total: String,
@@ -35,9 +35,9 @@ pub(crate) struct GpuCells {
     pub(super) limit: String,
     pub(super) further: [String; Further::ALL.len()],
     pub(super) loads: Loads,
-    /// Phrases that a person should know, the most important first.
+    /// Phrases worth showing, the most important first.
     pub(super) words: Vec<Phrase>,
-    /// Whether the values are of the past.
+    /// Whether the values are from the past.
     pub(super) is_stale: bool,
     pub(super) kind: Kind,
 }
@@ -51,7 +51,6 @@ pub(super) enum Kind {
 }
 
 impl GpuCells {
-    /// Returns the cells of a GPU.
     pub(crate) fn of_gpu(
         gpu: &GpuSample,
         board: Option<&Gpu>,
@@ -80,7 +79,7 @@ impl GpuCells {
         }
     }
 
-    /// Returns the cells of a part of a GPU that is divided.
+    /// Returns the cells of a MIG device.
     pub(crate) fn of_part(
         part: &MigSample,
         device: Option<&MigDevice>,
@@ -107,8 +106,8 @@ impl GpuCells {
         }
     }
 
-    /// Returns the cells of all GPUs together: the mean utilization, and sums. If not all GPUs
-    /// respond and have all values, the words say how many do.
+    /// Returns the cells of all GPUs together: the mean utilization, and sums. If some GPUs do not
+    /// respond or lack a value, the words contain the number of those included.
     pub(crate) fn of_total(gpus: &[GpuSample], thresholds: &Thresholds) -> Self {
         let well: Vec<_> = gpus.iter().filter(|gpu| gpu.health == Health::Ok).collect();
         let [(busy, percent), (memory, _), (power, _)] = add_up_gpus(&well);
@@ -168,8 +167,7 @@ impl GpuCells {
     }
 }
 
-/// Returns the phrases about a GPU that a person should know, in characters that the terminal can
-/// show.
+/// Returns the phrases worth showing about a GPU, in characters that the terminal supports.
 pub(crate) fn describe_gpu(gpu: &GpuSample, context: &Context) -> Vec<Phrase> {
     let layout = context.layout;
     let shown = |text: &str| printable(&layout.glyphs.replace_dashes(text), layout);

@@ -1,4 +1,4 @@
-//! The text of lines, in pieces. Each piece has a [`Role`], for which the caller chooses a style.
+//! The text of lines as pieces. Each piece has a [`Role`], for which the caller chooses a style.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -21,9 +21,9 @@ use crate::{
 pub(crate) enum Role {
     Plain,
     Name,
-    /// Labels, what is absent, and values of the past.
+    /// Labels, absent values, and values from the past.
     Dim,
-    /// The curve of the utilization.
+    /// The sparkline of the utilization.
     Past,
     Number(Load),
     Bar(Load),
@@ -42,7 +42,7 @@ pub(crate) struct GpuLines<'a> {
 }
 
 impl GpuLines<'_> {
-    /// Returns the lines. `past` has a share for each column of the curve.
+    /// Returns the lines. `past` has a value between 0 and 1 for each column of the sparkline.
     pub(crate) fn draw(&self, past: &[Option<f64>]) -> Vec<Line> {
         let arrangement = self.arrangement;
         let mut lines: Vec<_> = (0..)
@@ -52,7 +52,8 @@ impl GpuLines<'_> {
                 let shown = line.iter().filter(|(slot, _)| self.is_shown(*slot));
                 for (place, (slot, width)) in shown.enumerate() {
                     let cell = self.draw_cell(*slot, *width, past);
-                    // The numbers of a total can be wider: they take the gaps around them.
+                    // Numbers of a total can be wider, so they may extend into the gaps around
+                    // them.
                     excess += cell.width().saturating_sub(*width);
                     let gap = if place == 0 { 0 } else { GAP };
                     let taken = excess.min(gap.saturating_sub(1));
@@ -67,7 +68,7 @@ impl GpuLines<'_> {
         lines
     }
 
-    /// Returns the index, or the name of a total, which has the columns of both.
+    /// Returns the index, or for a total, its name in the columns of index and name.
     fn start(&self, number: usize) -> Line {
         let index = match (number, self.cells.kind) {
             (0, Kind::Total) => {
@@ -81,8 +82,8 @@ impl GpuLines<'_> {
         Line::new(Role::Plain, pad_start(index, self.widths.index) + " ")
     }
 
-    /// Returns whether a cell is shown. Further readings are not if there is no room for an urgent
-    /// phrase next to them.
+    /// Returns `true` if a cell is shown. Further readings are hidden if they leave no room for an
+    /// urgent phrase.
     fn is_shown(&self, slot: Slot) -> bool {
         let is_urgent = self
             .cells
@@ -95,7 +96,7 @@ impl GpuLines<'_> {
             || self.cells.long_columns() <= self.room_for_words(|_| true)
     }
 
-    /// Returns the columns for words next to the numbers.
+    /// Returns the width available for words next to the numbers.
     fn room_for_words(&self, is_shown: impl Fn(Slot) -> bool) -> usize {
         let line = self.arrangement.lines.last().into_iter().flatten();
         let shown = line.filter(|(slot, _)| is_shown(*slot));
@@ -120,7 +121,7 @@ impl GpuLines<'_> {
                 } else {
                     Role::Name
                 };
-                // The line of a total begins with it.
+                // The line of a total starts with the name already.
                 let written = "Total".len().saturating_sub(widths.index + 1);
                 let width = if cells.kind == Kind::Total {
                     width - written.min(width)
@@ -184,8 +185,8 @@ impl GpuLines<'_> {
         }
     }
 
-    /// Adds the words: next to the numbers if there is room, otherwise in lines below if there may
-    /// be any.
+    /// Adds the words next to the numbers if there is room, or else in lines below if several lines
+    /// are allowed.
     fn add_words(&self, lines: &mut Vec<Line>) {
         let (words, layout) = (&self.cells.words, self.layout);
         let room = match layout.width {
@@ -206,7 +207,7 @@ impl GpuLines<'_> {
         }
     }
 
-    /// Returns the words in as few lines as hold them. Alone on its line, a phrase can be long.
+    /// Returns the words in as few lines as possible. A single phrase may be in its long form.
     fn draw_words_below(&self) -> Vec<Line> {
         let indent = self.widths.index + 1;
         let columns = self.arrangement.columns;
@@ -235,7 +236,7 @@ impl GpuLines<'_> {
     }
 }
 
-/// Formats an amount, aligned on the right, and its limit: `78.2/140 GiB`. What is absent has no
+/// Formats a right-aligned amount with its limit, such as `78.2/140 GiB`. An absent amount has no
 /// unit.
 fn with_limit(amount: &str, columns: usize, limit: &str, unit: &str) -> String {
     let aligned = pad_start(amount, columns);
@@ -246,7 +247,7 @@ fn with_limit(amount: &str, columns: usize, limit: &str, unit: &str) -> String {
     }
 }
 
-/// Returns a number in the style of its load; what is absent has none, and blanks are not
+/// Returns a number in the style of its load. An absent number has no load, and blanks are not
 /// underlined.
 fn style_number(load: Load, text: &str) -> Line {
     let number = text.trim();
@@ -262,11 +263,11 @@ fn style_number(load: Load, text: &str) -> Line {
     line
 }
 
-/// A phrase, and how much it matters.
+/// The text of a phrase with its importance.
 type Piece = (Level, String);
 
-/// Returns each phrase as long as there is room for all of them, the first before the others;
-/// `None` if there is no room.
+/// Returns all phrases, with as many in their long form as fit: all, the first, or none. Returns
+/// `None` if they do not fit.
 fn fit_phrases(phrases: &[Phrase], columns: usize) -> Option<Vec<Piece>> {
     [phrases.len(), 1, 0].into_iter().find_map(|long| {
         let pieces: Vec<_> = phrases
@@ -285,7 +286,7 @@ fn fit_phrases(phrases: &[Phrase], columns: usize) -> Option<Vec<Piece>> {
     })
 }
 
-/// Returns the first phrases, and how many more there are.
+/// Returns the first phrases that fit, and the number of the others.
 fn count_phrases(phrases: &[Phrase], columns: usize) -> Vec<Piece> {
     let first = |count: usize| {
         let first = phrases[..count].iter();

@@ -1,4 +1,4 @@
-//! Further readings of a line, where it is wide. Why clocks are reduced follows them in words.
+//! Further readings, shown in wide lines. The reasons for reduced clocks follow as words.
 
 use gpumon_probe::model::{Absence, Activity, GpuDetails, GpuSample, Reading};
 
@@ -18,18 +18,18 @@ pub(super) enum Further {
     MemoryTemperature,
     Fan,
     PerformanceState,
-    /// Errors since the driver was loaded that the hardware did not correct.
+    /// Uncorrected errors since the driver was loaded.
     Ecc,
-    /// Since the driver was loaded.
+    /// Energy since the driver was loaded.
     Energy,
-    /// Encoder and decoder.
+    /// Utilization of encoder and decoder.
     Codec,
     /// Generation and width of the link, and its traffic.
     Pcie,
 }
 
 impl Further {
-    /// The most important first; the others are left out first.
+    /// All further readings, the most important first. The last ones are omitted first.
     pub(super) const ALL: [Self; 10] = [
         Self::SmActivity,
         Self::TensorActivity,
@@ -43,7 +43,7 @@ impl Further {
         Self::Pcie,
     ];
 
-    /// Returns the name of the reading, unless the unit makes it clear.
+    /// Returns the label of the reading, which is empty if the unit makes it clear.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::SmActivity => "SM ",
@@ -56,7 +56,7 @@ impl Further {
         }
     }
 
-    /// Returns the columns that most values have, so that nothing moves with them.
+    /// Returns the width of common values, which is reserved so that nothing moves.
     pub(super) fn common_width(self) -> usize {
         let widest = match self {
             Self::SmActivity | Self::TensorActivity | Self::Fan => "100 %",
@@ -71,8 +71,8 @@ impl Further {
         widest.len()
     }
 
-    /// Returns the value as text: empty if this GPU does not have it, does not respond or was not
-    /// read yet; a dash if it cannot be read now.
+    /// Returns the value as text. The text is empty if this GPU has no such value, does not
+    /// respond, or has not been read yet, and a dash if the value cannot be read at present.
     pub(super) fn read(
         self,
         gpu: &GpuSample,
@@ -121,7 +121,8 @@ fn of_absence(reason: &Absence) -> String {
     }
 }
 
-/// Formats generation and width of the PCIe link, and its traffic: `5x16 1.24 out 0.30 in GB/s`.
+/// Formats the generation and width of the PCIe link, and its traffic, such as `5x16 1.24 out 0.30
+/// in GB/s`.
 fn format_pcie(gpu: &GpuSample) -> String {
     let pcie = &gpu.pcie;
     let (sent, received) = (

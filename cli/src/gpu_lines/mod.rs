@@ -1,6 +1,6 @@
 //! The lines of GPUs: utilization with its last minute, memory, temperature, power, further
-//! readings where there is room, and in words what a person should know. The table prints them,
-//! `gpumon top` draws them.
+//! readings if there is room, and important states in words. The table prints them, and `gpumon
+//! top` draws them.
 
 mod arrangement;
 mod cells;

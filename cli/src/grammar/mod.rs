@@ -1,5 +1,5 @@
-//! The definition of the command line, which names every command: `main` hands it over, so that
-//! commands and settings files can ask what there is without knowing each other.
+//! Global access to the definition of the command line, which refers to every command. `main` sets
+//! the definition, so that commands and settings files can read it without depending on each other.
 
 #[cfg(any(test, fuzzing))]
 mod testing;
@@ -13,15 +13,15 @@ use self::testing::undefined;
 
 static DEFINITION: OnceLock<fn() -> Command> = OnceLock::new();
 
-/// From now on, this is the command line.
+/// Sets the definition of the command line.
 pub(crate) fn define(definition: fn() -> Command) {
     let _ = DEFINITION.set(definition);
 }
 
-/// `gpumon` with all its commands and options.
+/// Returns the definition of `gpumon` with all its commands and options.
 ///
 /// # Panics
-/// Where nobody has handed it over.
+/// Panics if [`define`] was not called.
 pub(crate) fn command() -> Command {
     DEFINITION.get().copied().unwrap_or(undefined)()
 }

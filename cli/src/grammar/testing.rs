@@ -1,4 +1,4 @@
-//! Tests have no `main` that hands anything over.
+//! The default definition in tests, in which `main` does not set one.
 
 use clap::CommandFactory as _;
 

@@ -1,6 +1,6 @@
-//! A running server of this machine, as a program sees it: over its local socket.
+//! A client of a running server on this machine, over its local socket.
 //!
-//! Commands that ask nothing else need no async runtime for it.
+//! The client is blocking, so that commands need no async runtime.
 
 use std::{fmt, io, os::unix::net::UnixStream, path::PathBuf, time::Duration};
 
@@ -16,10 +16,11 @@ use crate::{config::for_all, exit::Result};
 
 pub(crate) use gpumon_server::local::Answer;
 
-/// A server never waits for the driver, only for the end of its collector.
+/// The time limit for an answer. A server never waits for the driver, only for its collector to
+/// end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which server is meant; the same for every command that asks one.
+/// The server to ask; the same for every command that needs one.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServerArgs {
     /// Control socket of the gpumon server, if not at its default path
@@ -34,7 +35,7 @@ pub(crate) struct Server {
     pub(crate) path: PathBuf,
 }
 
-/// That nobody listens where a server should.
+/// The error that no server listens on any of these sockets.
 #[derive(Debug)]
 pub(crate) struct NoServer(Vec<(PathBuf, io::Error)>);
 
@@ -42,7 +43,7 @@ impl NoServer {
     pub(crate) const CURE: &str =
         "start one with `gpumon serve`, or name its socket with --control";
 
-    /// Where it was looked for, and why it is not there.
+    /// Returns the sockets that were tried, each with its error.
     pub(crate) fn places(&self) -> String {
         let places = self
             .0
@@ -57,14 +58,15 @@ impl ServerArgs {
         for_all(CONTROL, "control").is_some()
     }
 
-    /// The server that is named for all commands, or any at a usual place.
+    /// Returns the server that a variable or a settings file names for all commands, or else the
+    /// default.
     pub(crate) fn from_environment() -> Self {
         Self {
             control: for_all(CONTROL, "control").map(PathBuf::from),
         }
     }
 
-    /// Connects to the server that was named, or to the first that listens at a usual place.
+    /// Connects to the named server, or to the first one that listens on a default socket.
     pub(crate) fn connect(&self) -> Result<Server, NoServer> {
         let named = self.named().cloned();
         let is_named = named.is_some();
@@ -81,11 +83,12 @@ impl ServerArgs {
         Err(NoServer(missed))
     }
 
-    /// Sends a request, and returns the answer of a server that has what is asked for; `lacks`
-    /// describes what an older one does not have.
+    /// Sends a request and returns the server's reply. `lacks` completes the error for an older
+    /// server, such as “does not report usage”.
     ///
     /// # Errors
-    /// There is no server, it does not answer, is older, or refuses.
+    /// Returns an error if no server is running, or if the server does not answer, is too old or
+    /// refuses.
     pub(crate) fn request(
         &self,
         method: &str,
@@ -112,26 +115,27 @@ impl ServerArgs {
         }
     }
 
-    /// The socket that was named; a variable that is set to nothing names none.
+    /// Returns the socket that was named; `None` for an empty name, as from an empty variable.
     pub(crate) fn named(&self) -> Option<&PathBuf> {
         self.control
             .as_ref()
             .filter(|path| !path.as_os_str().is_empty())
     }
 
-    /// Whether it was named in this very command, and not for all of them.
+    /// Returns `true` if a flag of this command names the server, as opposed to a variable or a
+    /// settings file.
     pub(crate) fn is_typed(&self) -> bool {
         self.named()
             .is_some_and(|path| for_all(CONTROL, "control").is_none_or(|set| set != *path))
     }
 }
 
-/// The answer to a silence of a rule that does not exist, with the names of those that do.
+/// The start of the server's answer to a silence for a rule that does not exist.
 const NO_RULE: &str = "no alert rule";
 
 /// The answer of a server that has accepted a request.
 pub(crate) struct Reply {
-    /// The socket of the server.
+    /// The path of the server's socket.
     at: String,
     pub(crate) body: String,
 }
@@ -152,7 +156,8 @@ impl Server {
         self.ask_within(PATIENCE, method, target)
     }
 
-    /// The same, where there is another way if the server does not answer soon.
+    /// Sends one request without a body, with its own time limit, for callers that can do without
+    /// the server.
     pub(crate) fn ask_within(
         self,
         patience: Duration,
@@ -176,15 +181,16 @@ impl fmt::Display for NoServer {
 
 impl std::error::Error for NoServer {}
 
-/// A server sends something every few seconds, be it that nothing has happened.
+/// The time limit for reading and writing the stream. A server sends a frame every few seconds even
+/// if nothing has happened.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// The stream of a server.
+/// The frames that a server streams.
 pub(crate) struct Frames(WebSocket<UnixStream>);
 
 impl Server {
-    /// Asks for a sample per `interval`, as near to it as the server goes, and for everything that
-    /// happens. With `traces`, it also sends the records of the driver.
+    /// Requests the stream of samples and events. The server sends a sample per `interval`, limited
+    /// to the intervals that it supports. With `traces`, it also sends the traces of driver calls.
     pub(crate) fn stream(self, interval: Duration, traces: bool) -> io::Result<Frames> {
         self.stream.set_read_timeout(Some(SILENCE))?;
         self.stream.set_write_timeout(Some(SILENCE))?;
@@ -211,7 +217,7 @@ impl Server {
 }
 
 impl Frames {
-    /// Waits for the next frame. What only a newer server sends is passed over.
+    /// Waits for the next frame, and skips frames that only newer servers send.
     pub(crate) fn next(&mut self) -> io::Result<ServerFrame> {
         loop {
             if let Ok(Some(frame)) = ServerFrame::decode(&self.next_text()?) {
@@ -220,7 +226,7 @@ impl Frames {
         }
     }
 
-    /// The same as it came.
+    /// Waits for the next frame and returns its text.
     pub(crate) fn next_text(&mut self) -> io::Result<String> {
         loop {
             match self.0.read().map_err(as_io)? {

@@ -1,4 +1,4 @@
-//! The sections of a manual page that follow its options.
+//! Sections of a manual page after the options.
 
 mod smi;
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 pub(crate) use self::smi::smi;
 
-/// Adds the text below a command's help as it stands there.
+/// Adds the notes below a command's help, without reflowing them.
 pub(crate) fn notes(page: &mut Roff, text: &str) {
     page.control("SH", ["NOTES"]);
     page.control("nf", []);
@@ -19,7 +19,7 @@ pub(crate) fn notes(page: &mut Roff, text: &str) {
     page.control("fi", []);
 }
 
-/// Adds where else to read.
+/// Adds the section with related manual pages.
 pub(crate) fn see_also(page: &mut Roff, own: &str) {
     page.control("SH", ["SEE ALSO"]);
     let pages = ["gpumon", "nvidia-smi"]
@@ -35,9 +35,8 @@ pub(crate) fn see_also(page: &mut Roff, own: &str) {
     page.text(words);
 }
 
-/// The day that stands on a page, as `2026-01-31`: when this program was built or installed. As for
-/// other things that are built, `SOURCE_DATE_EPOCH` is another, so that the same sources make the
-/// same page at any time.
+/// Returns the date for manual pages, such as `2026-01-31`: the time of the program file, or of
+/// `SOURCE_DATE_EPOCH` for reproducible builds.
 pub(crate) fn date() -> String {
     let named = env::var("SOURCE_DATE_EPOCH")
         .ok()

@@ -1,4 +1,5 @@
-//! The sections of the page of `gpumon smi`: what nvidia-smi and each of its commands take.
+//! The sections of the manual page of `gpumon smi`: the options of nvidia-smi and of each of its
+//! commands.
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use gpumon_smi::{
@@ -30,7 +31,7 @@ pub(crate) fn smi(page: &mut Roff) {
     queries(page, &commands[0]);
 }
 
-/// An option, what it is, and its values, but for the fields, which have a section of their own.
+/// Adds an option with its description and values. Fields of queries have their own section.
 fn describe(page: &mut Roff, option: &OptionSpec) {
     page.control("TP", []);
     let mut term: Vec<Inline> = Vec::new();

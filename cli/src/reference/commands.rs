@@ -1,4 +1,4 @@
-//! `docs/reference/commands.md`, made of the same definitions as the help.
+//! The page `docs/reference/commands.md`, generated from the same definitions as the help.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ This page is generated from the definitions that also make `gpumon --help`, the 
 The arguments of nvidia-smi, which `gpumon smi` takes, are listed by `gpumon man smi`.
 ";
 
-/// Options that every command has; they are described once.
+/// The heading of the options that all commands share, which are described only once.
 const COMMON: &str = "Common options";
 
 fn reference() -> String {
@@ -150,7 +150,7 @@ fn table(page: &mut String, title: &str, arguments: &[&Arg]) {
     }
 }
 
-/// `-i`, `--id GPUS`.
+/// Returns an argument as it is typed, such as `-i`, `--id GPUS`.
 fn spelling(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default().join(" ");
     if argument.is_positional() {
@@ -172,7 +172,7 @@ fn spelling(argument: &Arg) -> String {
     )
 }
 
-/// Paragraphs, the first with its full stop.
+/// Returns the paragraphs of a help text, with a period after the first one.
 fn sentence(text: &str) -> String {
     let (first, rest) = text
         .split_once("\n\n")

@@ -1,12 +1,11 @@
-//! What is generated from this crate: pages of `docs/reference/`, [`commands`] and [`settings`].
+//! Generators of the reference pages in `docs/reference/`: [`commands`] and [`settings`].
 
 mod commands;
 mod settings;
 
 use std::{env, fs, path::Path};
 
-/// Compares a committed page with what the code generates, or writes it where `GPUMON_UPDATE_TYPES`
-/// is set.
+/// Compares a committed page with the generated one, or writes it if `GPUMON_UPDATE_TYPES` is set.
 #[track_caller]
 fn check(name: &str, page: &str) {
     compare(

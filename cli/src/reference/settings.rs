@@ -1,5 +1,5 @@
-//! `docs/reference/settings.md`, of the extension's settings and of the table of keys, and the
-//! example of a settings file.
+//! The page `docs/reference/settings.md`, generated from the extension's settings and the table of
+//! keys, and the example settings file.
 
 use std::{
     fmt::Write,
@@ -43,7 +43,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What a setting may be, with its name where that is another; `None` where it has no list of that.
+/// Returns the allowed values of a setting, with their titles where they have one; `None` if the
+/// values are not listed.
 fn choices(setting: &Value) -> Option<String> {
     let named = |one: &Value| Some(format!("`{}` ({})", one["const"], one["title"].as_str()?));
     let values = setting["enum"]

@@ -1,9 +1,9 @@
-//! A run as a terminal starts and shows it: `gpumon_workload::parent` has the process that works,
-//! and this its signals, its printed results and the server that shows it, too.
+//! Runs that a terminal starts and shows. `gpumon_workload::parent` starts the worker process; this
+//! module adds signals, printed results and the announcement to a server.
 //!
-//! - [`arguments`] are common to commands that start a run.
-//! - [`printer`] prints what is reported, with the progress below it on a terminal.
-//! - [`announcer`] passes reports on to a server of this machine.
+//! - [`WhereArgs`] and [`FrameworkArgs`] are the arguments of commands that start a run.
+//! - [`printer`] prints reports, with the progress line below them on a terminal.
+//! - [`Announcer`] passes reports on to a server of this machine.
 
 mod printer;
 
@@ -46,7 +46,7 @@ use crate::{
 };
 
 pub(crate) trait View {
-    /// A line, as it came and as what it means.
+    /// Handles a line of the worker process, in its raw and its parsed form.
     fn on_line(&mut self, raw: &str, line: Line) -> Result;
 
     fn on_tick(&mut self) {}
@@ -54,7 +54,8 @@ pub(crate) trait View {
     fn end(&mut self) {}
 }
 
-/// Has a job done, and returns the exit code that was reported. `limit` is how long it may take.
+/// Runs a job in a worker process and returns the reported exit code. `limit` is the time limit of
+/// the run.
 pub(crate) fn follow(
     source: &SourceArgs,
     job: &Job,
@@ -137,7 +138,7 @@ impl Listener for Terminal<'_> {
     type Error = Failure;
 
     fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result {
-        // What a driver may print by itself is no report.
+        // A line that is no report comes from the driver or a library.
         let Ok(line) = line else { return Ok(()) };
         self.announcer.pass_on(raw);
         self.view.on_line(raw, line)
@@ -151,7 +152,8 @@ impl Listener for Terminal<'_> {
     }
 }
 
-/// What the first signal to end sets. A second one ends this process at once, and a worker with it.
+/// Returns a flag that the first terminating signal sets. A second signal ends this process at
+/// once, and the worker process with it.
 pub(crate) fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -185,8 +187,8 @@ pub(crate) struct WhereArgs {
     #[arg(long)]
     share: bool,
 
-    /// Stop after this time, for example 30s or 2h; by default, ten minutes beyond the requested
-    /// duration
+    /// Stop after this time, for example 30s or 2h; by default, ten minutes longer than the
+    /// requested duration
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) time_limit: Option<Duration>,
 }
@@ -201,7 +203,7 @@ impl WhereArgs {
     }
 }
 
-/// `80%` or `0.8`: a share of something, from more than 0 to 1.
+/// Parses a share greater than 0 and at most 1, such as `80%` or `0.8`.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let share = Amount::parse(text).and_then(|amount| match amount.unit.as_str() {
         "" => Some(amount.number),
@@ -213,16 +215,16 @@ pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "not a share of at most 1, such as 0.9 or 90%".to_owned())
 }
 
-/// How much longer a run may take with frameworks: each is imported, compiles, and is measured for
-/// as long as a workload.
+/// The additional time for a run with frameworks: each framework is imported, compiles its
+/// operations, and is measured for as long as a workload.
 const USUAL_TIME: Duration = Duration::from_mins(20);
 
 /// The frameworks that run for comparison.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FrameworkArgs {
-    /// Run each operation also by NumPy, Numba, CuPy, PyTorch and JAX, where they are installed and
-    /// have it: on the same data, with the same verification; the time limit is half an hour by
-    /// default
+    /// Run each operation also with NumPy, Numba, CuPy, PyTorch and JAX, if they are installed and
+    /// support the operation: on the same data, with the same verification; the time limit is half
+    /// an hour by default
     #[arg(long)]
     pub(crate) beside: bool,
 
@@ -238,7 +240,7 @@ pub(crate) struct FrameworkArgs {
 }
 
 impl FrameworkArgs {
-    /// Beyond the usual limit of a run.
+    /// Returns the time to add to the usual limit of a run.
     fn usual_time(&self) -> Duration {
         if self.beside {
             USUAL_TIME
@@ -247,7 +249,7 @@ impl FrameworkArgs {
         }
     }
 
-    /// Arguments for the process that works.
+    /// Returns the arguments for the worker process.
     fn to_arguments(&self) -> Vec<OsString> {
         if !self.beside {
             return Vec::new();
@@ -259,7 +261,7 @@ impl FrameworkArgs {
     }
 }
 
-/// That of the first environment that is active.
+/// Returns the Python interpreter of the first active environment.
 fn python_of(environments: [Option<OsString>; 2]) -> PathBuf {
     let active = environments
         .into_iter()
@@ -271,17 +273,18 @@ fn python_of(environments: [Option<OsString>; 2]) -> PathBuf {
     )
 }
 
-/// Lines that may wait for a server that is slow; beyond that it gets nothing more.
+/// The maximum number of lines that wait for a slow server. If the queue is full, nothing more is
+/// sent.
 const WAITING: usize = 1000;
-/// How long a server may take for one line.
+/// The time limit for sending one line.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the end waits for the last line to be on its way.
+/// The time that the end of a run waits for the last line to be sent.
 const LAST: Duration = Duration::from_millis(300);
 
 struct Announcer(Option<(SyncSender<String>, JoinHandle<()>)>);
 
 impl Announcer {
-    /// To the server that reads the GPUs which are meant, where there is one.
+    /// Connects to the server that reads the same GPUs, if any.
     fn new(source: &SourceArgs) -> Self {
         if source.is_read_here() {
             return Self(None);
@@ -289,7 +292,7 @@ impl Announcer {
         let (sender, lines) = mpsc::sync_channel(WAITING);
         let thread = thread::spawn(move || {
             if let Ok(server) = ServerArgs::from_environment().connect() {
-                // A server that does not want to know hangs up.
+                // A server that does not accept announcements closes the connection.
                 let _ = stream(server, &lines);
             }
         });
@@ -317,7 +320,7 @@ impl Announcer {
     }
 }
 
-/// One request, whose body is the lines as they come.
+/// Sends one request with the lines as its chunked body.
 fn stream(server: Server, lines: &Receiver<String>) -> io::Result<()> {
     let mut stream = server.stream;
     stream.set_write_timeout(Some(PATIENCE))?;

@@ -1,5 +1,5 @@
-//! What a command prints of reports: a line for people or the report itself for programs, and below
-//! them, on a terminal, the progress line.
+//! Printed reports of a run: a line of text or the raw report, with a progress line below on a
+//! terminal.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use crate::{
 };
 
 pub(crate) trait ForPeople {
-    /// A result in words, as is what failed among others; `None` where the report is neither.
+    /// Returns the text of a result or of a failed part; `None` for other reports.
     fn result(&mut self, report: &Report) -> Option<String>;
 
-    /// A result for programs, of a line as it came and as what it means.
+    /// Returns the JSON of a result, from a line in its raw and its parsed form.
     fn object(&mut self, raw: &str, line: &Line) -> Option<String> {
         matches!(line.report, Report::Check { .. } | Report::Tutorial { .. })
             .then(|| raw.to_owned())
@@ -29,7 +29,7 @@ pub(crate) trait ForPeople {
     fn end(&self) -> String;
 }
 
-/// Prints a list of what can run: one object a line for programs, these words for people.
+/// Prints a list of available items, as one JSON object or one text per line.
 pub(crate) fn print_list<T: Serialize>(
     entries: impl IntoIterator<Item = T>,
     for_programs: bool,
@@ -45,7 +45,7 @@ pub(crate) fn print_list<T: Serialize>(
     Ok(())
 }
 
-/// Has a job done and prints its results: in these words, or as they came.
+/// Runs a job and prints its results as text or as JSON.
 pub(crate) fn print(
     source: &SourceArgs,
     job: &Job,
@@ -96,7 +96,7 @@ impl<T: ForPeople> View for Printer<'_, T> {
     fn on_line(&mut self, raw: &str, line: Line) -> Result {
         let is_printed = self.print(raw, &line)?;
         match &line.report {
-            // Who reads objects gets the sentence, too.
+            // Users of JSON get the message on standard error, too.
             Report::Said { text, .. } | Report::Failed { error: text, .. }
                 if !is_printed || self.for_programs =>
             {
@@ -119,7 +119,7 @@ impl<T: ForPeople> View for Printer<'_, T> {
 
 const BAR: usize = 16;
 
-/// The line, where standard error is a terminal that can write one anew.
+/// The progress line on standard error, if that is a terminal that can rewrite a line.
 pub(crate) struct ProgressLine {
     is_shown: bool,
     begun: Instant,

@@ -20,45 +20,46 @@ use crate::{
     table::{METRIC, REACH_MS, UtilizationHistory, View},
 };
 
-/// A server that has the answer gives it in a millisecond; one that does not is passed over.
+/// The time limit for a server's answer, which normally takes a millisecond.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An older sample does not tell how things are.
+/// The maximum age of a sample that counts as current, in milliseconds.
 const MAX_AGE_MS: u64 = 2_500;
 
-/// Whoever samples fast is not passed over for a sample that came late.
+/// The minimum age at which a sample may be rejected, so that a late sample of a server with a
+/// short interval is still accepted.
 const LATE_MS: u64 = 1_000;
 
 pub(crate) struct Snapshot {
-    /// The snapshot of a server, without inventory and sample.
+    /// The server's snapshot, without the inventory and the sample.
     pub(crate) frame: frame::Snapshot,
     pub(crate) inventory: Inventory,
     pub(crate) sample: Sample,
     pub(crate) past: UtilizationHistory,
-    /// Whether it consists of a single sample.
+    /// Whether the snapshot consists of a single sample.
     pub(crate) is_single: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// The last minute.
+    /// The utilization of the last minute.
     Past,
-    /// What changes slowly, and what happened.
+    /// Details that change slowly, and events.
     Everything,
     Nothing,
 }
 
-/// Where readings come from.
+/// The sources from which a snapshot can be taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SourceSelection<'a> {
     pub(crate) source: &'a SourceArgs,
     pub(crate) server: &'a ServerArgs,
-    /// Whose command lines are looked up: those that a server keeps to itself, too.
+    /// The processes whose command lines are looked up, including those that a server hides.
     pub(crate) commands: CommandLines,
 }
 
 impl Snapshot {
-    /// Takes a snapshot from a server with fresh samples of the requested GPUs, else from the GPUs.
+    /// Takes a snapshot from a server with a fresh sample, or else reads the GPUs directly.
     pub(crate) fn take(at: SourceSelection<'_>, need: Need, depth: ReadDepth) -> Result<Self> {
         match Self::from_server(at, need)? {
             Some(snapshot) => Ok(snapshot),
@@ -66,7 +67,8 @@ impl Snapshot {
         }
     }
 
-    /// What a server knows; `None` where there is none that could tell, and none was insisted on.
+    /// Takes a snapshot from a server; `None` if no server can provide one and the user has not
+    /// named one.
     pub(crate) fn from_server(at: SourceSelection<'_>, need: Need) -> Result<Option<Self>> {
         if at.source.is_read_here() && !at.server.is_typed() {
             return Ok(None);
@@ -124,7 +126,7 @@ impl Snapshot {
         })
     }
 
-    /// `None` where it does not tell how things are now.
+    /// Converts a server's frame to a snapshot; `None` if its sample is not current.
     fn from_frame(mut frame: frame::Snapshot, now_ms: u64, commands: CommandLines) -> Option<Self> {
         let is_running = frame.collector.state == CollectorState::Running;
         frame.sample = frame.sample.filter(|sample| {
@@ -140,7 +142,7 @@ impl Snapshot {
         Some(snapshot)
     }
 
-    /// Returns the snapshot of a server; `None` if it has no inventory or no sample.
+    /// Returns a snapshot from a server's frame; `None` if the inventory or the sample is missing.
     pub(crate) fn new(mut frame: frame::Snapshot, past: UtilizationHistory) -> Option<Self> {
         let (inventory, sample) = (frame.inventory.take()?, frame.sample.take()?);
         Some(Self {
@@ -155,7 +157,7 @@ impl Snapshot {
     /// Reads the GPUs in this process.
     ///
     /// # Errors
-    /// Where there is no GPU to read.
+    /// Returns an error if no GPU can be read.
     pub(crate) fn read(
         source: &Arc<dyn Source>,
         need: Need,
@@ -235,8 +237,8 @@ impl Snapshot {
 
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// A server keeps the command lines of other users to itself, for it does not know who asks. This
-/// user may look them up, as `ps` does.
+/// Looks up the command lines that a server hides from its clients, because it does not know which
+/// user asks. This user may read them, as with `ps`.
 pub(crate) struct Hidden(Resolver);
 
 impl Hidden {
@@ -244,12 +246,12 @@ impl Hidden {
         Self(Resolver::new("/proc", CommandLines::All))
     }
 
-    /// Fills in the commands and names that are hidden and can be looked up.
+    /// Fills in the hidden command lines and names that this user may read.
     pub(crate) fn fill_in(&mut self, sample: &mut Sample) {
         let mut found: Vec<Process> = list_hidden(sample).map(|process| process.clone()).collect();
         self.0.fill(&mut found, PATIENCE);
         for process in list_hidden(sample) {
-            // The server may live in another PID namespace, where the number means another process.
+            // The server may run in another PID namespace, where the same PID is another process.
             let same = found
                 .iter()
                 .find(|same| same.pid == process.pid && same.started_ms == process.started_ms);

@@ -1,10 +1,9 @@
-//! What one picture hands on to the next one in its place, so that no value jumps: how wide each
-//! column has been.
+//! The column widths that each update of a table passes on to the next one, so that no value moves.
 
 use super::processes::Widths;
 use crate::gpu_lines::CellWidths;
 
-/// The widths so far. A column that was once wide stays so.
+/// The widths so far. Columns never become narrower.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ColumnWidths {
     pub(super) gpus: CellWidths,

@@ -1,4 +1,4 @@
-//! A machine to draw: every reading is there, and nothing is the matter.
+//! An example machine: all readings are available, and there are no problems.
 
 use gpumon_probe::model::{
     Absence, BatchJob, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Driver, Gpu,
@@ -9,7 +9,7 @@ use gpumon_probe::model::{
 
 pub(crate) const GIB: u64 = 1 << 30;
 
-/// 09:13:20 in Greenwich.
+/// The time of the examples, 09:13:20 UTC.
 pub(crate) const NOW_MS: u64 = 1_763_630_000_000;
 
 pub(crate) fn inventory(count: u32, name: &str) -> Inventory {
@@ -38,7 +38,7 @@ pub(crate) fn inventory(count: u32, name: &str) -> Inventory {
     }
 }
 
-/// So many GPUs, each a little busier than the one before.
+/// Returns a sample of this many GPUs, each with a slightly higher load than the one before.
 pub(crate) fn sample(count: u32) -> Sample {
     Sample {
         seq: 0,
@@ -92,7 +92,7 @@ fn gpu(index: u32) -> GpuSample {
     }
 }
 
-/// One that computes, started two hours and some minutes ago.
+/// Returns a process that computes and started a little over two hours ago.
 pub(crate) fn process(pid: u32, user: &str, memory_gib: f64, command: &str) -> Process {
     let none = || Reading::Absent(Absence::NotSupported);
     Process {
@@ -116,7 +116,7 @@ pub(crate) fn process(pid: u32, user: &str, memory_gib: f64, command: &str) -> P
     }
 }
 
-/// A notebook's kernel, a Slurm job's step, and a container's program.
+/// Returns a notebook's kernel, a step of a Slurm job, and a program in a container.
 pub(crate) fn processes() -> Vec<Process> {
     let owned = |process: Process, owner: Owner| Process {
         owner: Reading::Now(owner),

@@ -1,4 +1,4 @@
-//! One or two lines per GPU, and a line per part of one.
+//! The lines of GPUs and MIG devices.
 
 use super::{View, column_widths::ColumnWidths, history::REACH_MS};
 use crate::{

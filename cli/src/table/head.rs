@@ -1,4 +1,4 @@
-//! The first line: what this is, and when.
+//! The first line: the machine, the driver, and the time.
 
 use gpumon_probe::model::Inventory;
 use unicode_width::UnicodeWidthStr;
@@ -15,7 +15,8 @@ use crate::terminal::{
 
 const GAP: usize = 2;
 
-/// `gpumon  driver 580.159.04  CUDA 13.0  2 x H200  host                 10:42:07`
+/// Returns the line, such as `gpumon  driver 580.159.04  CUDA 13.0  2 x H200  host
+/// 10:42:07`.
 pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut parts = vec![(STRONG, "gpumon".to_owned())];
@@ -44,7 +45,7 @@ pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
         },
     ));
     parts.push((DIM, inventory.hostname.clone()));
-    // What does not fit is left out whole, the least telling first, which stands last.
+    // Parts that do not fit are omitted whole, the least important, which is last, first.
     let mut line = Line::default();
     for (style, text) in parts {
         let part = Line::new(style, printable(&text, layout));
@@ -66,7 +67,8 @@ pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
     line
 }
 
-/// `2 x H200`, or `1 x H200 + 1 x L40S`, in the order in which they come.
+/// Returns the GPU models, such as `2 x H200` or `1 x H200 + 1 x L40S`, in order of their first
+/// GPU.
 fn models(inventory: &Inventory) -> String {
     let mut counts: Vec<(String, u32)> = Vec::new();
     for gpu in &inventory.gpus {

@@ -1,5 +1,5 @@
-//! The last minute of every GPU: what a running server remembers, or what was seen while the table
-//! was watched.
+//! The utilization of every GPU in the last minute, from a running server or from earlier updates
+//! of the table.
 
 use gpumon_history::timeline::{Moment, Timeline};
 use gpumon_probe::model::{GpuSample, Sample, fields::Kind};
@@ -7,10 +7,10 @@ use gpumon_server::frame::History;
 
 pub(crate) const REACH_MS: u64 = 60_000;
 
-/// The metric that the table shows over time, as history names it.
+/// The charted metric, by its name in the history.
 pub(crate) const METRIC: &str = "utilization.gpu_percent";
 
-/// The recent past, by UUID.
+/// Recent values by UUID.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UtilizationHistory(Timeline<String>);
 
@@ -31,7 +31,7 @@ impl UtilizationHistory {
         Self(past)
     }
 
-    /// Takes in a sample, and forgets what is too old.
+    /// Adds a sample and drops values that are too old.
     pub(crate) fn push(&mut self, sample: &Sample) {
         let Self(past) = self;
         let at_ms = sample.at_ms;
@@ -39,7 +39,7 @@ impl UtilizationHistory {
         past.push(Moment { at_ms, reach_ms: 0 });
         let newest = past.moments().len() - 1;
         for gpu in &sample.gpus {
-            // What a hung GPU shows was taken in when it was read.
+            // The values of a hung GPU were already added when they were read.
             let is_old = gpu.at_ms + 2 * u64::from(sample.interval_ms) < at_ms;
             let value = gpu.utilization.gpu_percent.value().filter(|_| !is_old);
             if let Some((uuid, value)) = gpu.uuid.as_ref().zip(value) {
@@ -54,7 +54,7 @@ impl UtilizationHistory {
         self.0.lines(..).next().is_some()
     }
 
-    /// The known values of a GPU, the oldest first.
+    /// Returns the known values of a GPU, the oldest first.
     pub(super) fn of_gpu(&self, gpu: &GpuSample) -> Vec<(u64, f64)> {
         let points = gpu.uuid.iter().flat_map(|uuid| self.0.line_points(uuid, 0));
         points

@@ -1,7 +1,7 @@
-//! The table that `gpumon` prints: a head, one or two lines per GPU, a line per process; and
-//! gpustat's view of it.
+//! The table that `gpumon` prints: a first line, one or two lines per GPU, and a line per process,
+//! or a view like that of gpustat.
 //!
-//! The text carries ANSI styles; whoever prints it strips them where they are not wanted.
+//! The text contains ANSI styles, which the caller removes if necessary.
 
 mod column_widths;
 mod gpus;
@@ -33,16 +33,16 @@ pub(crate) use self::short::ShortPart;
 pub(crate) struct View<'a> {
     pub(crate) inventory: &'a Inventory,
     pub(crate) sample: &'a Sample,
-    /// The last minute, as far as it is known.
+    /// The utilization of the last minute, as far as it is known.
     pub(crate) past: &'a UtilizationHistory,
-    /// Whether the sample stands for itself. Otherwise what lasts is among its conditions.
+    /// Whether there is only this sample. Otherwise, lasting states are among its conditions.
     pub(crate) is_one_shot: bool,
     pub(crate) thresholds: Thresholds,
-    /// What is to be said about the whole of it, as that a server is paused.
+    /// A notice about the whole table, such as a paused server.
     pub(crate) notice: Option<&'a str>,
-    /// Whether a line says what all GPUs come to.
+    /// Whether the table has a line of totals.
     pub(crate) with_total: bool,
-    /// The processes that are listed; `None` for all.
+    /// The processes to list, or `None` for all.
     pub(crate) listed: Option<&'a ShownProcesses>,
 }
 
@@ -53,8 +53,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The whole table, each line ended. One that is shown in the place of the one before takes over
-/// what that kept.
+/// Returns the table as complete lines. `kept` contains the column widths of the previous update,
+/// if the table is updated in place.
 pub(crate) fn render(
     view: &View<'_>,
     layout: Layout,
@@ -73,7 +73,8 @@ pub(crate) fn render(
     finish(lines, layout)
 }
 
-/// gpustat's view: a line per GPU, with who holds how much, and with these parts.
+/// Returns the view like that of gpustat: a line per GPU with its users and their memory, and with
+/// these parts.
 pub(crate) fn render_short(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> String {
     let total = view.with_total.then(|| total::line(view));
     finish(
@@ -85,7 +86,7 @@ pub(crate) fn render_short(view: &View<'_>, layout: Layout, parts: &[ShortPart])
     )
 }
 
-/// Cuts to the height, and says how much is missing.
+/// Cuts the lines to the height of the terminal, with a note about the number of missing ones.
 fn finish(mut lines: Vec<Line>, layout: Layout) -> String {
     if let Some(height) = layout.height.filter(|height| lines.len() > *height) {
         let shown = height.saturating_sub(1);

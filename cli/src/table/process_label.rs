@@ -1,4 +1,4 @@
-//! What a person would call a process.
+//! Readable names of processes.
 
 use gpumon_probe::model::{Owner, Process, ProcessKind};
 use unicode_width::UnicodeWidthStr;
@@ -8,24 +8,24 @@ use crate::terminal::{
     line::{cut, printable},
 };
 
-/// With less room than this, what it runs in goes before what it is called is unreadable.
+/// The minimum width of a name. If less would remain, the environment of the process is omitted.
 const SHORTEST: usize = 12;
 
 const SCRIPTS: [&str; 7] = [".py", ".sh", ".jl", ".R", ".js", ".pl", ".rb"];
 
-/// The notebook, or the command; and the job, pod, container or service behind it.
+/// The notebook or command of a process, and the job, pod, container, or service that it runs in.
 pub(crate) struct ProcessLabel {
-    /// The program without the folders that it lies in, and all its arguments.
+    /// The program without its folders, and all its arguments.
     name: String,
-    /// The same without the folders of its script, too.
+    /// The same, with the folders of its script removed, too.
     short: String,
-    /// What it runs in, the most telling first.
+    /// The environment of the process, the most informative part first.
     behind: Vec<String>,
 }
 
 impl ProcessLabel {
-    /// Returns the label of a process; `None` if nothing is known about it. `notebook` is the name
-    /// of its notebook.
+    /// Returns the label of a process, or `None` if nothing is known about it. `notebook` is the
+    /// name of its notebook.
     pub(crate) fn of(process: &Process, notebook: Option<&str>, layout: Layout) -> Option<Self> {
         let owner = process.owner.value();
         let (name, command) = (process.name.value(), process.command.value());
@@ -62,8 +62,8 @@ impl ProcessLabel {
         self.name.clone() + &in_brackets(&self.behind)
     }
 
-    /// In so many columns. All of what it runs in where there is room, else the most telling, which
-    /// is shorter than a command line and is kept.
+    /// Fits the label into this many columns: with the whole environment if there is room, or else
+    /// with its most informative part, which is shorter than a command line.
     pub(crate) fn fit_in(&self, columns: usize, layout: Layout) -> String {
         let behind = in_brackets(&self.behind[..self.behind.len().min(1)]);
         let less = [
@@ -89,7 +89,7 @@ fn in_brackets(behind: &[String]) -> String {
     }
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 fn base(path: &str) -> &str {
     path.rsplit('/')
         .next()
@@ -97,8 +97,8 @@ fn base(path: &str) -> &str {
         .unwrap_or(path)
 }
 
-/// A command line whose program has lost its folders. Folders may have blanks in their names; the
-/// program's own name tells where they end.
+/// Returns a command line without the program's folders. Folder names may contain blanks, so the
+/// program's own name marks their end.
 fn without_folders(command: &str, name: Option<&str>) -> String {
     let program = command.split(' ').next().unwrap_or_default();
     let named = name
@@ -108,7 +108,7 @@ fn without_folders(command: &str, name: Option<&str>) -> String {
             let rest = &command[start + name.len()..];
             (rest.is_empty() || rest.starts_with(' ')).then_some(start)
         });
-    // What a process calls itself is no path: `[kworker/0:1]`.
+    // A title that a process has given itself, such as `[kworker/0:1]`, is not a path.
     let is_path = !program.starts_with(['[', '(']) && !program.ends_with(':');
     let start = named.unwrap_or_else(|| {
         if is_path {
@@ -120,7 +120,7 @@ fn without_folders(command: &str, name: Option<&str>) -> String {
     command[start..].to_owned()
 }
 
-/// A command line whose script has lost its folders.
+/// Returns a command line without the folders of its script.
 fn with_short_script(command: &str) -> String {
     let is_script =
         |word: &str| word.contains('/') && SCRIPTS.iter().any(|end| word.ends_with(end));
@@ -133,7 +133,7 @@ fn with_short_script(command: &str) -> String {
     )
 }
 
-/// nvidia-smi's letters for what a process does on the GPU.
+/// Returns nvidia-smi's letters for the kind of a process.
 pub(super) fn kind(process: &Process) -> &'static str {
     match (process.kind, process.mps) {
         (ProcessKind::Compute, false) => "C",
@@ -144,7 +144,7 @@ pub(super) fn kind(process: &Process) -> &'static str {
     }
 }
 
-/// What a process runs in, the most telling first.
+/// Returns the environment of a process, the most informative part first.
 fn behind(owner: &Owner) -> Vec<String> {
     let batch = owner
         .batch_job()

@@ -1,4 +1,4 @@
-//! One line per process and GPU.
+//! The lines of processes, one per process and GPU.
 
 use std::cmp::Reverse;
 
@@ -27,7 +27,7 @@ const COLUMNS: usize = 8;
 const HEADINGS: [&str; COLUMNS] = [
     "GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "HOST MEM", "TIME",
 ];
-/// Columns with the highest rank are left out first.
+/// The ranks of the columns. Those with the highest rank are omitted first.
 const RANKS: [u8; COLUMNS] = [0, 0, 1, 4, 0, 2, 5, 3];
 const USER: usize = 2;
 const TYPE: usize = 3;
@@ -35,15 +35,15 @@ const MEMORY_HELD: usize = 4;
 const SM: usize = 5;
 const HOST_MEMORY: usize = 6;
 const GAP: usize = 2;
-/// A longer user name would push the command off the screen.
+/// The maximum width of a user name. A longer one would push the command off the screen.
 const LONGEST_USER: usize = 16;
 const SHORTEST_USER: usize = 8;
-/// What a process is gets this much before other columns go for it.
+/// The minimum width of the process's name, for which other columns are omitted.
 pub(crate) const SHORTEST_WHAT: usize = 16;
-/// In so much room most commands can be read with the job behind them.
+/// The width in which most commands fit along with their job.
 pub(crate) const GOOD_WHAT: usize = 40;
 
-/// The widths of the columns; one of no width is left out.
+/// The widths of the columns. A column of width 0 is omitted.
 pub(super) type Widths = [usize; COLUMNS];
 
 struct Row {
@@ -66,8 +66,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
                 |part| describe::label(gpu.index, part),
             )
         };
-        // By the parts of the GPU; whoever holds most comes first, and of whom it is not known how
-        // much, last.
+        // Processes are sorted by MIG device, and then by memory in use, with unknown amounts last.
         let is_listed =
             |process: &&Process| view.listed.is_none_or(|listed| listed.is_shown(process));
         let processes = gpu.processes.value().into_iter().flatten();
@@ -179,12 +178,12 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
             *width = (*width).max(cell.width());
         }
     }
-    // A number that grows does not move what follows.
+    // The columns have room for numbers to grow without moving what follows.
     for memory in [MEMORY_HELD, HOST_MEMORY] {
         widths[memory] = widths[memory].max("00.0 GiB".len());
     }
     widths[SM] = widths[SM].max("100 %".len());
-    // Where all are alike, that tells nothing.
+    // Columns with the same content in all rows are not informative.
     if rows.iter().all(|row| row.cells[TYPE] == "C") {
         widths[TYPE] = 0;
     }
@@ -239,7 +238,7 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
     lines
 }
 
-/// The same color means the same as for the GPUs.
+/// Colors have the same meaning as in the lines of GPUs.
 fn style(column: usize) -> anstyle::Style {
     match column {
         MEMORY_HELD => MEMORY,
@@ -248,8 +247,8 @@ fn style(column: usize) -> anstyle::Style {
     }
 }
 
-/// All but the user's name are numbers or short, and are aligned on the right. A column of no width
-/// is left out.
+/// Returns the line of a process. All cells but the user's name are right-aligned. Columns of width
+/// 0 are omitted.
 fn cells(
     cells: &[String; COLUMNS],
     widths: &Widths,

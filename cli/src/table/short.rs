@@ -1,4 +1,5 @@
-//! gpustat's view: one line per GPU, with who holds how much, in the colors that its users know.
+//! The view like that of gpustat: one line per GPU, with its users and their memory, in gpustat's
+//! colors.
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
@@ -19,16 +20,16 @@ use crate::{
     shown_processes::ShownProcesses,
 };
 
-/// What can be added to a line.
+/// Parts that can be added to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ShortPart {
-    /// Name of each process
+    /// Name of each GPU process
     Command,
-    /// PID of each process
+    /// PID of each GPU process
     Pid,
     /// Power draw and power limit
     Power,
-    /// Fan speed
+    /// Fan speed in percent
     Fan,
     /// Utilization of encoder and decoder
     Codec,
@@ -43,11 +44,11 @@ const FAN: Style = AnsiColor::Cyan.on_default();
 const CODEC: Style = AnsiColor::Green.on_default().dimmed();
 const POWER: Style = AnsiColor::Magenta.on_default();
 
-/// From here on, gpustat makes the number bold.
+/// The temperature from which on gpustat shows it in bold.
 const HOT_CELSIUS: f64 = 50.0;
 const BUSY_PERCENT: f64 = 30.0;
 
-/// The columns of index and numbers.
+/// The width of the index and the numbers.
 const NUMBERS: usize = "[0]  | 64'C,  96 % |  80123 / 143771 MB |".len();
 const FAN_COLUMNS: usize = " 30 %,".len();
 const CODEC_COLUMNS: usize = " (E: 100 %  D: 100 %)".len();
@@ -70,7 +71,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
             .find_board(index)
             .and_then(|board| board.name.value())
             .map_or("unknown GPU", String::as_str);
-        // What gpustat shows is whole; a name that leaves no room for numbers helps nobody.
+        // gpustat shows the full name. Here, it is shortened if it leaves no room for the numbers.
         let has_room = layout
             .width
             .is_none_or(|columns| name.width() + numbers <= columns);
@@ -114,7 +115,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
     lines
 }
 
-/// `node17          10:42:07  580.159.04`
+/// Returns the first line, such as `node17          10:42:07  580.159.04`.
 fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut line = Line::new(
@@ -134,8 +135,8 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     line
 }
 
-/// `64'C,  30 %,  96 %,  693 /  700 W | 80123 / 143771 MB`, in gpustat's order: the fan before the
-/// utilization.
+/// Adds the readings in gpustat's order, with the fan before the utilization, such as `64'C,  30 %,
+/// 96 %,  693 /  700 W | 80123 / 143771 MB`.
 fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     let whole = |reading: &Reading<f64>, width: usize| {
         pad_start(
@@ -188,7 +189,7 @@ fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     line.push(PLAIN, " MB");
 }
 
-/// `ana:train.py/4711(61000M) bob:python/815(4800M)`
+/// Adds the users of the GPU, such as `ana:train.py/4711(61000M) bob:python/815(4800M)`.
 fn push_holders(
     gpu: &GpuSample,
     listed: Option<&ShownProcesses>,
@@ -228,7 +229,7 @@ fn push_holders(
                 line.push(DIM, format!(" {note}"));
             }
         }
-        // Of a GPU that is not well it has been said.
+        // The problem of an unhealthy GPU is shown elsewhere in the line.
         Reading::Absent(reason) if gpu.health == Health::Ok => line.push(DIM, format!(" {reason}")),
         Reading::Absent(_) => {}
     }

@@ -1,5 +1,5 @@
-//! Whole tables: snapshots of them at several widths, which `INSTA_UPDATE=always` writes anew, and
-//! what holds at any.
+//! Tests of whole tables: snapshots at several widths, which `INSTA_UPDATE=always` rewrites, and
+//! rules that hold at any width.
 
 use clap::ValueEnum;
 use gpumon_probe::model::{
@@ -24,7 +24,7 @@ use super::{
 
 const WIDTHS: [usize; 4] = [60, 80, 120, 200];
 
-/// Something to draw.
+/// A scene to draw.
 struct Scene {
     inventory: Inventory,
     sample: Sample,
@@ -62,7 +62,8 @@ impl Scene {
         }
     }
 
-    /// A minute in which the utilization rose and the memory of the first GPU grew.
+    /// Adds a minute of history, in which the utilization has risen and the memory of the first GPU
+    /// has filled.
     fn remember(&mut self) {
         let memory = &self.sample.gpus[0].memory;
         let left =
@@ -110,7 +111,7 @@ impl Scene {
         self.drawn(PIPE)
     }
 
-    /// Compares with the snapshot of this name, at all widths.
+    /// Compares the table with the snapshot of this name at all widths.
     fn looks_like(&self, name: &str) {
         let picture = |width: usize| {
             let ruler = format!("{width:=<width$}\n");
@@ -154,7 +155,7 @@ fn gone(index: u32, health: Health, reason: &Absence) -> GpuSample {
     GpuSample::absent(index, Some(format!("GPU-{index}")), NOW_MS, health, reason)
 }
 
-/// Eight GPUs, each with something else.
+/// Returns eight GPUs, each with a different problem.
 fn troubles() -> Scene {
     Scene::of(8, |scene| {
         scene.remember();
@@ -485,7 +486,7 @@ fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice(
 #[test]
 fn words_are_red_only_where_somebody_should_act() {
     let red = style::ALARM.render().to_string();
-    // A bar of heavy load is red, too.
+    // Bars of heavy load are red, too.
     let is_red = |scene: &Scene| {
         scene
             .drawn(terminal(120))
@@ -518,7 +519,8 @@ fn words_are_red_only_where_somebody_should_act() {
 fn only_the_terminal_s_own_colors_are_used() {
     let drawn =
         troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200), &[]);
-    // Black and white are somebody's background, and 256 colors know no theme.
+    // Black or white can be the terminal's background, and the 256-color palette does not follow
+    // its theme.
     let backgrounds = (40..=48).map(|code| code.to_string());
     for code in ["30m", "37m", "90m", "97m", "38;"]
         .map(str::to_owned)
@@ -703,7 +705,7 @@ fn a_gpu_that_is_allocated_and_not_used_says_to_whom() {
     );
 }
 
-/// Where each mark stands in the line of a GPU.
+/// Returns the position of each mark in the line of a GPU.
 fn places(drawn: &str, gpu: &str) -> Vec<usize> {
     let line = drawn
         .lines()
@@ -750,7 +752,7 @@ fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
             assert_eq!(places(&drawn, " 0 "), before, "{drawn}");
             assert!(drawn.contains("power-capped"), "{drawn}");
         }
-        // Of a lost GPU nothing is wide, and it may be the one that had the widest values.
+        // A lost GPU has no wide cells, and it may have been the one with the widest.
         scene.sample.gpus[1] = gone(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
         let drawn = draw(&scene);
         assert_eq!(places(&drawn, " 0 "), before, "{drawn}");

@@ -1,4 +1,4 @@
-//! One line with what all GPUs come to.
+//! The line with the totals of all GPUs.
 
 use gpumon_probe::model::Health;
 
@@ -7,8 +7,9 @@ use super::View;
 use crate::describe::{Total, add_up_gpus};
 use crate::terminal::{line::Line, style::STRONG, units::priced_energy};
 
-/// `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh since driver load`. A value
-/// that some GPUs do not have says how many it is of; those that do not answer are not counted.
+/// Returns a line such as `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh since
+/// driver load`. A value that some GPUs lack is shown with the number of GPUs that have it. GPUs
+/// that do not respond are not counted.
 pub(super) fn line(view: &View<'_>) -> Line {
     let all = view.sample.gpus.len();
     let well: Vec<_> = view

@@ -1,9 +1,9 @@
-//! Values over time, in the columns that there are for them.
+//! The division of values over time into columns.
 
 use gpumon_probe::stat::Window;
 
-/// Returns the mean of the values in each of so many equal parts of the time before `now_ms`;
-/// `None` for a part without a value.
+/// Returns the mean of the values in each of this many equal parts of the time before `now_ms`, or
+/// `None` for a part without values.
 pub(crate) fn divide_time(
     values: &[(u64, f64)],
     now_ms: u64,

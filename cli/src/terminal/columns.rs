@@ -1,4 +1,5 @@
-//! Tables: each column as wide as its widest cell, and as many columns as there is room for.
+//! Tables whose columns are as wide as their widest cells, and which omit columns if there is too
+//! little room.
 
 use std::cmp::Reverse;
 
@@ -14,18 +15,17 @@ use super::{
     units::ABSENT,
 };
 
-/// Columns between two cells.
+/// The space between two cells, in columns.
 const GAP: usize = 1;
 
-/// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     heading: &'static str,
     align: Align,
-    /// If there is no room, columns with the highest rank are left out first; those with 0 stay.
+    /// The rank. Columns with the highest rank are omitted first, and those with rank 0 never.
     rank: u8,
     width: usize,
-    /// The width down to which the column is cut before others are left out.
+    /// The width to which the column is cut before other columns are omitted.
     least: Option<usize>,
     is_optional: bool,
 }
@@ -34,15 +34,14 @@ pub(crate) struct Column {
 enum Align {
     Left,
     Right,
-    /// Decimal points are below each other, with room for so many digits after them.
+    /// Numbers aligned at the decimal point, with room for this many digits after the point.
     Point(usize),
 }
 
-/// A column, and its cell in the row of an item.
+/// A column, and the function that returns an item's cell.
 pub(crate) type Field<T> = (Column, fn(&T) -> String);
 
 impl Column {
-    /// Returns a column of text.
     pub(crate) const fn align_left(heading: &'static str, rank: u8) -> Self {
         Self {
             heading,
@@ -54,7 +53,6 @@ impl Column {
         }
     }
 
-    /// Returns a column of numbers.
     pub(crate) const fn align_right(heading: &'static str, rank: u8) -> Self {
         Self {
             align: Align::Right,
@@ -62,7 +60,7 @@ impl Column {
         }
     }
 
-    /// Returns a column of numbers with room for so many digits before and after the point.
+    /// Returns a column of numbers with room for this many digits before and after the point.
     pub(crate) const fn align_points(
         heading: &'static str,
         before: usize,
@@ -76,13 +74,13 @@ impl Column {
         }
     }
 
-    /// Returns the column with a minimum width.
+    /// Sets a minimum width.
     pub(crate) const fn at_least(self, width: usize) -> Self {
         Self { width, ..self }
     }
 
-    /// Returns the column such that its cells, which have no styles, are cut to the room that
-    /// others leave, but not below this width.
+    /// Makes the column shrinkable: its cells, which must have no styles, are cut to the room that
+    /// the other columns leave, but not below this width.
     pub(crate) const fn cut_down_to(self, least: usize) -> Self {
         Self {
             least: Some(least),
@@ -90,7 +88,7 @@ impl Column {
         }
     }
 
-    /// Returns the column such that it is left out if all its cells are dashes.
+    /// Makes the column optional: it is omitted if all its cells are dashes.
     pub(crate) const fn unless_absent(self) -> Self {
         Self {
             is_optional: true,
@@ -98,7 +96,7 @@ impl Column {
         }
     }
 
-    /// Aligns a cell, which may have styles.
+    /// Aligns a cell, which may contain styles.
     fn place(&self, cell: &str) -> String {
         let cell = self
             .least
@@ -107,13 +105,14 @@ impl Column {
         format!("{:before$}{cell}{:after$}", "", "")
     }
 
-    /// Returns the blanks before and after a cell.
+    /// Returns the number of blanks before and after a cell.
     fn count_blanks(&self, shown: &str) -> [usize; 2] {
         let room = self.width.saturating_sub(shown.width());
         let after = match self.align {
             Align::Left => room,
             Align::Right => 0,
-            // A heading is above the digits, a dash below the last digit before the point.
+            // A heading is right-aligned, and a dash is in the place of the last digit before the
+            // point.
             Align::Point(after) => match shown.split_once('.') {
                 Some((_, digits)) => after.saturating_sub(digits.len()),
                 None if shown.bytes().all(|byte| byte.is_ascii_digit()) || shown == ABSENT => {
@@ -127,7 +126,6 @@ impl Column {
     }
 }
 
-/// A cell of a table.
 pub(crate) trait Cell {
     /// Returns the text without styles, which is as wide as the cell.
     fn to_plain_text(&self) -> String;
@@ -149,14 +147,14 @@ impl<S> Cell for Line<S> {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Part {
     pub(crate) width: usize,
-    /// Parts with the highest rank are left out first; those with 0 stay.
+    /// The rank. Parts with the highest rank are omitted first, and those with rank 0 never.
     pub(crate) rank: u8,
-    /// Columns that the rest of the line must have for this part to be shown.
+    /// The minimum width of the rest of the line if this part is shown, in columns.
     pub(crate) rest: usize,
 }
 
-/// Returns for each part whether it is shown in a line of so many columns. All parts of a rank are
-/// shown, or none.
+/// Returns for each part whether it is shown in a line of this many columns. The parts of a rank
+/// are all shown or all omitted.
 pub(crate) fn choose(parts: &[Part], gap: usize, columns: usize) -> Vec<bool> {
     let mut ranks: Vec<u8> = parts.iter().map(|part| part.rank).collect();
     ranks.sort_unstable_by_key(|rank| Reverse(*rank));
@@ -176,17 +174,17 @@ pub(crate) fn choose(parts: &[Part], gap: usize, columns: usize) -> Vec<bool> {
     shown
 }
 
-/// The shown columns of a table, with their widths.
+/// The visible columns of a table, with their widths.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    /// Each with its place among all.
+    /// The columns, each with its position among all columns.
     shown: Vec<(usize, Column)>,
-    /// Columns of the terminal; `None` if the output is none.
+    /// The width of the terminal, or `None` if the output is not a terminal.
     terminal: Option<usize>,
 }
 
 impl Columns {
-    /// Returns those of `all` that fit, each as wide as its widest cell in `rows`.
+    /// Returns the columns that fit, each as wide as its widest cell in `rows`.
     pub(crate) fn new<C: Cell>(
         all: &[Column],
         rows: &[impl AsRef<[C]>],
@@ -223,22 +221,22 @@ impl Columns {
         Self { shown, terminal }
     }
 
-    /// Returns those of `all` that fit, for a table whose rows are not known yet.
+    /// Returns the columns that fit, for a table whose rows are not known yet.
     pub(crate) fn with_headings(all: &[Column], terminal: Option<usize>) -> Self {
         Self::new::<String>(all, &[[]; 0], terminal)
     }
 
-    /// Returns no columns, for sentences without a table.
+    /// Returns no columns, for output that consists of sentences.
     pub(crate) fn empty(terminal: Option<usize>) -> Self {
         Self::with_headings(&[], terminal)
     }
 
-    /// Returns the columns of a line.
+    /// Returns the width of a line.
     pub(crate) fn width(&self) -> usize {
         width(&self.shown)
     }
 
-    /// Returns the line of the headings.
+    /// Returns the styled line of headings.
     pub(crate) fn headings(&self) -> String {
         paint(DIM, &self.plain_headings()) + "\n"
     }
@@ -248,8 +246,8 @@ impl Columns {
         self.join(|_, column| column.place(column.heading))
     }
 
-    /// Returns the line of a row of cells that were styled by pieces. `blank` is the style of what
-    /// is between them.
+    /// Returns the line of a row whose cells consist of styled pieces. `blank` is the style of the
+    /// space between them.
     pub(crate) fn line_of_pieces<S: Copy>(&self, cells: &[Line<S>], blank: S) -> Line<S> {
         let mut line = Line::default();
         for (at, column) in &self.shown {
@@ -261,18 +259,18 @@ impl Columns {
         line
     }
 
-    /// Returns the line of a row, which has a cell for each column that there could be.
+    /// Returns the line of a row. `cells` has one cell for each column, visible or not.
     pub(crate) fn line(&self, cells: &[String]) -> String {
         self.join(|at, column| column.place(&cells[at]))
     }
 
-    /// Returns the headings, and a line for each row.
+    /// Returns the headings and a line for each row.
     pub(crate) fn format_rows<R: AsRef<[String]>>(&self, rows: &[R]) -> String {
         let lines = rows.iter().map(|row| self.line(row.as_ref()) + "\n");
         std::iter::once(self.headings()).chain(lines).collect()
     }
 
-    /// Wraps a sentence. Its further lines are indented by so many columns.
+    /// Wraps a sentence. All lines but the first are indented by this many columns.
     pub(crate) fn wrap_sentence(&self, indent: usize, text: &str) -> String {
         let lines = self.terminal.map_or_else(
             || vec![text.to_owned()],
@@ -290,7 +288,7 @@ impl Columns {
         )
     }
 
-    /// Returns a remark as lines of their own, indented by so many columns.
+    /// Returns a remark as separate lines, indented by this many columns.
     pub(crate) fn format_remark(&self, indent: usize, style: Style, text: &str) -> String {
         format!(
             "{:indent$}{}\n",
@@ -299,7 +297,8 @@ impl Columns {
         )
     }
 
-    /// Appends a text to a line, or below it, indented by so many columns, if there is no room.
+    /// Appends a text to a line if there is room, and otherwise on a new line that is indented by
+    /// this many columns.
     pub(crate) fn append_or_wrap(&self, line: &str, indent: usize, text: &str) -> String {
         let width = plain(line).width() + 2 + plain(text).width();
         let is_room = self.terminal.is_none_or(|room| width <= room);
@@ -343,17 +342,17 @@ pub(crate) fn format_table<T>(
     std::iter::once(columns.headings()).chain(lines).collect()
 }
 
-/// Returns the columns of the terminal that is written to; `None` if the output is none.
+/// Returns the width of the terminal, or `None` if standard output is not a terminal.
 pub(crate) fn terminal_columns() -> Option<usize> {
     screen::size().map(|(columns, _)| columns)
 }
 
-/// Formats a value; a dash if it is absent.
+/// Formats a value, or returns a dash if it is absent.
 pub(crate) fn or_absent(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), format)
 }
 
-/// Formats a number with three significant digits, at most so many of them after the point.
+/// Formats a number with three significant digits and at most this many decimals.
 pub(crate) fn format_number(value: f64, most_decimals: usize) -> String {
     let value: f64 = format!("{value:.2e}").parse().unwrap_or(value);
     let magnitude = if value == 0.0 {

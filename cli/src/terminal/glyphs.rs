@@ -1,4 +1,4 @@
-//! The characters that lines and bars are made of, by what the terminal can show.
+//! The characters of lines and bars, chosen by what the terminal can show.
 
 use std::env;
 
@@ -6,11 +6,11 @@ use super::screen::{is_dumb, speaks_utf8};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
-    /// Braille: two by four dots in a cell.
+    /// Braille characters with two by four dots.
     Braille,
-    /// Half blocks, which the console of Linux has, too.
+    /// Half blocks, which the Linux console has, too.
     Blocks,
-    /// ASCII alone.
+    /// Only ASCII characters.
     Ascii,
 }
 
@@ -25,7 +25,7 @@ impl Glyphs {
         }
     }
 
-    /// The best that this terminal and locale can show.
+    /// Returns the best characters that the terminal and the locale support.
     pub(crate) fn of_terminal() -> Self {
         match env::var("TERM").as_deref() {
             _ if !speaks_utf8() || is_dumb() => Self::Ascii,
@@ -41,13 +41,13 @@ impl Glyphs {
         }
     }
 
-    /// Returns a cell whose dot columns are filled from below, each so many dots high; `None` for
-    /// no value.
+    /// Returns a cell whose dot columns are filled from below to these heights in dots. `None` is
+    /// an absent value.
     pub(crate) fn draw_column(self, heights: &[Option<usize>]) -> char {
         let first = heights.first().copied().flatten();
         match self {
             Self::Braille => {
-                // Bits of the dots of the left and the right column, from below.
+                // These are the bits of the dots of the left and the right column, from below.
                 const DOTS: [[u32; 4]; 2] = [[0x40, 0x04, 0x02, 0x01], [0x80, 0x20, 0x10, 0x08]];
                 let bits = heights.iter().zip(DOTS).map(|(height, dots)| {
                     dots.iter()
@@ -64,7 +64,7 @@ impl Glyphs {
         }
     }
 
-    /// Returns a cell with a part of a line: for each dot column, its first and last dot, counted
+    /// Returns a cell with a part of a line. Each dot column has a first and a last dot, counted
     /// from below.
     pub(crate) fn line(self, columns: &[(usize, usize)]) -> char {
         let first = columns.first().map_or(0, |(from, to)| to - from);
@@ -91,7 +91,7 @@ impl Glyphs {
         }
     }
 
-    /// A cell of a guide line, along the upper edge or through the middle of its row.
+    /// Returns a cell of a guide line, along the upper edge or through the middle of its row.
     pub(crate) fn draw_guide(self, is_middle: bool) -> char {
         match (self, is_middle) {
             (Self::Braille, true) => '⠂',
@@ -101,13 +101,14 @@ impl Glyphs {
         }
     }
 
-    /// Returns a line of text with one step per share; a blank if it is absent.
+    /// Returns a sparkline with one character per value between 0 and 1, and a blank for an absent
+    /// one.
     pub(crate) fn draw_spark(self, shares: impl IntoIterator<Item = Option<f64>>) -> String {
         let steps: &[char] = match self {
             Self::Braille => &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
             Self::Blocks | Self::Ascii => &['_', '.', ',', '-', '=', '+', '*', '^'],
         };
-        // A share above 0 is above the base line.
+        // A value above 0 is drawn above the base line.
         let step = |share: f64| {
             let step = (share.clamp(0.0, 1.0) * (steps.len() - 1) as f64).round() as usize;
             steps[if share > 0.005 { step.max(1) } else { step }]
@@ -116,10 +117,11 @@ impl Glyphs {
         shares.map(|share| share.map_or(' ', step)).collect()
     }
 
-    /// Returns the full and the empty part of a bar: a heavy line or block and a light line, with
+    /// Returns the full and the empty part of a bar: a heavy line or block and a light line with
     /// half steps, or `#` and `.`. `share` is between 0 and 1.
     ///
-    /// A share above 0 has at least the smallest step, and a share below 1 never fills the bar.
+    /// A share above 0 fills at least the smallest step, and a share below 1 never fills the whole
+    /// bar.
     pub(crate) fn draw_bar(self, share: f64, columns: usize) -> (String, String) {
         let steps_per_column = if self == Self::Ascii { 1 } else { 2 };
         let steps = columns * steps_per_column;
@@ -147,7 +149,7 @@ impl Glyphs {
         if self == Self::Ascii { "C" } else { "°C" }
     }
 
-    /// Returns a text without dashes that the terminal does not have.
+    /// Replaces dashes that the terminal cannot show.
     pub(crate) fn replace_dashes(self, text: &str) -> String {
         if self == Self::Braille {
             text.to_owned()
@@ -156,7 +158,7 @@ impl Glyphs {
         }
     }
 
-    /// Returns the sign at the end of a text that was cut.
+    /// Returns the mark at the end of a text that was cut.
     pub(crate) fn ellipsis(self) -> &'static str {
         if self == Self::Braille { "…" } else { "~" }
     }
@@ -219,7 +221,7 @@ mod tests {
         let spark = glyphs.draw_spark((0..=10).map(|tenth| Some(f64::from(tenth) / 10.0)));
         let drawn = [full, empty, spark, glyphs.ellipsis().to_owned()].concat();
         let drawn = drawn + &glyphs.replace_dashes("a – b") + glyphs.celsius();
-        // drivers/tty/vt/cp437.uni of Linux
+        // The characters of the Linux console are listed in its `drivers/tty/vt/cp437.uni`.
         let is_known = |shown: char| shown.is_ascii() || "─█▌°".contains(shown);
         assert!(drawn.chars().all(is_known), "{drawn}");
     }

@@ -1,4 +1,4 @@
-//! A line of styled text that knows how wide it is.
+//! Lines of styled text of known width.
 
 use anstyle::Style;
 use gpumon_probe::untrusted;
@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Layout, glyphs::Glyphs, style::paint};
 
-/// Pieces of text, each in its style, or with its meaning.
+/// Pieces of text, each with a style or a meaning.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<S = Style>(Vec<(S, String)>);
 
@@ -49,8 +49,8 @@ impl<S> Line<S> {
 }
 
 impl Line {
-    /// With its styles, no wider than the terminal; where it was cut, it says so. Blanks at its end
-    /// are left out.
+    /// Returns the line with its styles, cut to the width of the terminal. A cut line ends with a
+    /// mark. Trailing blanks are removed.
     pub(crate) fn paint(mut self, layout: Layout) -> String {
         while let Some((_, text)) = self.0.last_mut() {
             text.truncate(text.trim_end_matches(' ').len());
@@ -72,14 +72,14 @@ impl Line {
     }
 }
 
-/// Pieces of one text, of which as much is kept as has room in so many columns. Where it was cut,
-/// it says so, once, even where a piece had been cut before. Nobody misses blanks at the end.
+/// Fits the pieces of one text into this many columns. A cut text has exactly one mark at its end,
+/// even if a piece had been cut before. Trailing blanks are removed.
 pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec<String> {
     let mut rest = pieces.concat().trim_end_matches(' ').width();
     let (mut room, sign) = (columns, layout.glyphs.ellipsis());
     let mut fitted: Vec<String> = Vec::new();
     for piece in pieces {
-        // The sign takes the place of what follows, too.
+        // The mark also replaces the pieces that follow.
         let mut shown = match piece {
             _ if rest > room => cut_open(piece, room, layout),
             whole if whole.width() <= room => (*whole).to_owned(),
@@ -101,7 +101,7 @@ pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec
     fitted
 }
 
-/// Cuts to so many columns, and says that something is missing.
+/// Cuts a text to this many columns and marks the cut.
 pub(crate) fn cut(text: &str, columns: usize, layout: Layout) -> String {
     if text.width() <= columns {
         text.to_owned()
@@ -110,7 +110,8 @@ pub(crate) fn cut(text: &str, columns: usize, layout: Layout) -> String {
     }
 }
 
-/// The same of a text that goes on in another piece: one that fills the columns is cut, too.
+/// Cuts a text that continues in another piece, so that it is also cut if it exactly fills the
+/// columns.
 fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
     if text.width() < columns {
         return text.to_owned();
@@ -123,7 +124,7 @@ fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
         width += character.width().unwrap_or(0);
         width <= before_sign
     });
-    // What was cut before has one already.
+    // A text that was cut before already has a mark.
     fits.collect::<String>()
         .trim_end_matches(layout.glyphs.ellipsis())
         .to_owned()
@@ -138,8 +139,8 @@ pub(crate) fn pad_end(text: &str, columns: usize) -> String {
     text.to_owned() + &" ".repeat(columns.saturating_sub(text.width()))
 }
 
-/// Text from a stranger, as a terminal may get it. One that cannot show a letter gets a question
-/// mark.
+/// Makes untrusted text safe for a terminal. Letters that the terminal cannot show become question
+/// marks.
 pub(crate) fn printable(text: &str, layout: Layout) -> String {
     let shown = |letter: char| match untrusted::printable(letter) {
         letter

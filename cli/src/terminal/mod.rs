@@ -1,4 +1,4 @@
-//! The terminal: styles, lines, tables, charts, and what the terminal can show.
+//! The terminal: styles, lines, tables, charts, and supported characters.
 
 pub(crate) mod chart;
 pub(crate) mod columns;
@@ -16,18 +16,18 @@ pub(crate) mod units;
 
 use self::glyphs::Glyphs;
 
-/// The room that there is, and the characters that can be shown.
+/// The available space and characters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
-    /// Columns, to which all lines are cut; `None` if lines may be of any length.
+    /// The width to which all lines are cut, or `None` for lines of any length.
     pub(crate) width: Option<usize>,
-    /// Lines, to which a picture that is renewed is cut; `None` if there may be any number.
+    /// The height to which repeatedly printed output is cut, or `None` for any number of lines.
     pub(crate) height: Option<usize>,
     pub(crate) glyphs: Glyphs,
 }
 
 impl Layout {
-    /// Returns the columns to fill. Lines of any length look best at the width of a wide terminal.
+    /// Returns the width to fill. If lines may have any length, it is that of a wide terminal.
     pub(crate) fn columns(self) -> usize {
         self.width.unwrap_or(120)
     }

@@ -1,4 +1,4 @@
-//! Standard output of commands: text for people, JSON for programs.
+//! Standard output of commands: text for people, and JSON for programs.
 
 use std::io::{self, Write};
 
@@ -8,11 +8,11 @@ use serde::Serialize;
 use super::{columns::terminal_columns, text::for_locale};
 use crate::exit::Failure;
 
-/// Prints text. Its styles are left out if standard output shows none, and its characters are those
-/// of the locale.
+/// Prints text. Styles are removed if standard output does not support them, and characters are
+/// limited to those of the locale.
 ///
 /// # Errors
-/// If it cannot be written.
+/// Returns an error if the text cannot be written.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     out.write_all(for_locale(text).as_bytes())?;
@@ -20,11 +20,10 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a result of a command: as JSON, or as text that is laid out for the columns of the
-/// terminal.
+/// Prints a command's result as JSON, or as text for the width of the terminal.
 ///
 /// # Errors
-/// If it cannot be written.
+/// Returns an error if the result cannot be written.
 pub(crate) fn print_report<J: Serialize>(
     is_json: bool,
     json: impl FnOnce() -> J,
@@ -40,16 +39,16 @@ pub(crate) fn print_report<J: Serialize>(
 /// Prints a value as one line of JSON.
 ///
 /// # Errors
-/// If it cannot be written.
+/// Returns an error if the value cannot be written.
 pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
     let json = serde_json::to_string(value).context("cannot write JSON")?;
     print_raw(&(json + "\n"))
 }
 
-/// Prints text as it is, such as the answer of a server.
+/// Prints text unchanged, such as a server's response.
 ///
 /// # Errors
-/// If it cannot be written.
+/// Returns an error if the text cannot be written.
 pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

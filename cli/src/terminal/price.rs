@@ -1,4 +1,4 @@
-//! The costs of energy in what this process prints, if the price is known.
+//! Energy costs in this process's output, if the price is known.
 
 use std::sync::OnceLock;
 
@@ -6,22 +6,23 @@ use gpumon_probe::model::EnergyPrice;
 
 static PRICE: OnceLock<EnergyPrice> = OnceLock::new();
 
-/// Adds costs to all amounts of energy that this process prints.
+/// Adds the cost to all amounts of energy that this process prints.
 pub(crate) fn show_costs(price: EnergyPrice) {
     let _ = PRICE.set(price);
 }
 
-/// Returns the price, if it is known.
+/// Returns the energy price, if known.
 pub(crate) fn energy_price() -> Option<&'static EnergyPrice> {
     PRICE.get()
 }
 
-/// Formats the cost of an amount of energy; `None` if the price is unknown.
+/// Formats the cost of an amount of energy. Returns `None` if the price is unknown.
 pub(crate) fn format_cost(joules: f64) -> Option<String> {
     energy_price().map(|price| price.format_cost(joules))
 }
 
-/// Adds the cost to a formatted amount of energy if the price is known: `1.39 kWh (0.42 EUR)`.
+/// Adds the cost to a formatted amount of energy if the price is known, as in `1.39 kWh (0.42
+/// EUR)`.
 pub(crate) fn with_cost(amount: String, joules: f64) -> String {
     match format_cost(joules) {
         Some(cost) => format!("{amount} ({cost})"),

@@ -1,4 +1,4 @@
-//! The destination of the output: a terminal with its size and capabilities, or a file.
+//! Standard output: a terminal with its size and capabilities, or a file.
 
 use std::{
     env,
@@ -9,20 +9,20 @@ use anstream::{AutoStream, ColorChoice};
 
 use super::{Layout, glyphs::Glyphs, style::plain};
 
-/// Returns whether the cursor cannot be moved.
+/// Returns `true` if the cursor of the terminal cannot be moved.
 pub(crate) fn is_dumb() -> bool {
     env::var("TERM").is_ok_and(|terminal| terminal == "dumb" || terminal.is_empty())
 }
 
-/// Whether text has colors.
+/// Whether the output has colors.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
 pub(crate) enum Color {
-    /// If the terminal supports colors; `NO_COLOR` and `CLICOLOR_FORCE` override this
+    /// Colors if the terminal supports them; `NO_COLOR` and `CLICOLOR_FORCE` override this
     #[default]
     Auto,
-    /// Even if the output is not a terminal
+    /// Colors even if the output is not a terminal
     Always,
-    /// No colors
+    /// No colors in any output
     Never,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// `is_watched` where one picture follows the other.
+    /// Creates the screen. `is_watched` indicates that the output is updated repeatedly.
     pub(crate) fn new(color: Color, is_watched: bool) -> Self {
         let has_colors = match color {
             Color::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
@@ -48,13 +48,13 @@ impl Screen {
         }
     }
 
-    /// A terminal is filled to its width and no further; anything else gets plain text, and all of
-    /// it.
+    /// Returns the layout. On a terminal, lines have its width. Other outputs get plain text of any
+    /// length.
     pub(crate) fn layout(&self) -> Layout {
         match size() {
             Some((width, height)) => Layout {
                 width: Some(width),
-                // The cursor needs a line, too.
+                // One line remains free for the cursor.
                 height: height
                     .filter(|_| self.is_renewed)
                     .map(|height| height.saturating_sub(1).max(1)),
@@ -68,7 +68,8 @@ impl Screen {
         }
     }
 
-    /// Shows a picture of whole lines: in the place of the one before it, or after an empty line.
+    /// Prints an update of whole lines. It replaces the previous update, or follows it after an
+    /// empty line.
     pub(crate) fn show(&mut self, picture: &str) -> io::Result<()> {
         let picture = if self.has_colors {
             picture.to_owned()
@@ -85,8 +86,8 @@ impl Screen {
         write(&text)
     }
 
-    /// Leaves the last picture as it is, with the cursor below it, and without the `^C` that the
-    /// terminal has put there.
+    /// Leaves the last update on the screen and the cursor below it, and removes the `^C` that the
+    /// terminal has printed.
     pub(crate) fn leave(&self) -> io::Result<()> {
         if self.is_renewed {
             write("\r\x1b[K")
@@ -96,15 +97,15 @@ impl Screen {
     }
 }
 
-/// At once, so that nobody sees half of it.
+/// Writes text and flushes it, so that no partial update is visible.
 fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// From the top of the screen, each line over the old one, and nothing of the old ones left below.
-/// What was on the screen before the first picture goes up into what can be scrolled back to.
+/// Returns the control sequences that overwrite the screen line by line from the top and clear the
+/// rest. Before the first update, the old content is scrolled into the terminal's history.
 fn renewed(picture: &str, is_first: bool) -> String {
     let before = if is_first {
         "\n".repeat(size().and_then(|(_, height)| height).unwrap_or(0))
@@ -112,12 +113,12 @@ fn renewed(picture: &str, is_first: bool) -> String {
         String::new()
     };
     let lines = picture.replace('\n', "\x1b[K\n");
-    // Terminals that know the mode 2026 show it all at once; the others pass over it.
+    // Terminals with mode 2026 show the whole update at once, and others ignore the mode.
     format!("{before}\x1b[?2026h\x1b[H{lines}\x1b[J\x1b[?2026l")
 }
 
-/// Columns and lines, where standard output is a terminal that tells its columns. One that tells no
-/// lines has any number.
+/// Returns the columns and lines of standard output if it is a terminal that reports its columns.
+/// Lines are `None` if it does not report them.
 pub(crate) fn size() -> Option<(usize, Option<usize>)> {
     let size = rustix::termios::tcgetwinsize(io::stdout())
         .ok()
@@ -126,8 +127,8 @@ pub(crate) fn size() -> Option<(usize, Option<usize>)> {
     (size.ws_col > 0).then_some((size.ws_col.into(), height))
 }
 
-/// Whether the locale's characters are UTF-8, by the first of the variables that is set, as
-/// setlocale(3) has it.
+/// Returns `true` if the locale's encoding is UTF-8. The first variable that is set determines it,
+/// as in setlocale(3).
 pub(crate) fn speaks_utf8() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

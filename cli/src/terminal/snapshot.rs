@@ -1,9 +1,9 @@
-//! Snapshots of texts in tests. `INSTA_UPDATE=always` writes them anew.
+//! Snapshots of text output in tests. `INSTA_UPDATE=always` rewrites them.
 
 use super::style::plain;
 
-/// Compares the whole text of a report with its snapshot: into a file, and on a terminal of 120 and
-/// of 60 columns.
+/// Compares a report with its snapshot, as printed to a file and to terminals of 120 and 60
+/// columns.
 #[track_caller]
 pub(crate) fn compare_report(name: &str, text: impl Fn(Option<usize>) -> String) {
     let pictures = [None, Some(120), Some(60)].map(|columns| {

@@ -1,11 +1,11 @@
-//! A line on standard error that is written anew in its place.
+//! A status line on standard error that is updated in place.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::screen::is_dumb;
 
-/// A line of standard error that shows how far something is. It is taken away before anything else
-/// is printed.
+/// A line on standard error that shows progress. It must be cleared before anything else is
+/// printed.
 #[derive(Debug, Default)]
 pub(crate) struct StatusLine {
     shown: String,
@@ -16,7 +16,8 @@ impl StatusLine {
         io::stderr().is_terminal() && !is_dumb()
     }
 
-    /// A line that fills the terminal to its edge would begin the next.
+    /// Returns the usable width. A line that fills the last column would move the cursor to the
+    /// next line.
     pub(crate) fn columns() -> usize {
         rustix::termios::tcgetwinsize(io::stderr())
             .map_or(80, |size| usize::from(size.ws_col))
@@ -25,7 +26,7 @@ impl StatusLine {
 
     pub(crate) fn show(&mut self, line: &str) {
         if self.shown != line {
-            // A terminal that is gone takes its reader along.
+            // If the terminal is gone, nobody reads the line, so errors are ignored.
             let _ = write!(io::stderr(), "\r\x1b[K{line}");
             line.clone_into(&mut self.shown);
         }

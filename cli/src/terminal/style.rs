@@ -1,5 +1,5 @@
-//! Colors, each with one meaning, the same as on the page. They are the terminal's own, so that
-//! they suit light and dark themes.
+//! The colors. Each has one meaning, the same as on the web page. They are the terminal's own
+//! colors, so they suit light and dark themes.
 
 use anstyle::{AnsiColor, Effects, Style};
 
@@ -8,16 +8,16 @@ use crate::describe::{Level, Load};
 pub(crate) const PLAIN: Style = Style::new();
 pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
-// Plain blue cannot be read on black.
+// Plain blue is illegible on black.
 pub(crate) const UTILIZATION: Style = AnsiColor::BrightBlue.on_default().bold();
 pub(crate) const MEMORY: Style = AnsiColor::Magenta.on_default();
-/// Simulated values are marked in the same way everywhere.
+/// The mark of simulated values, which is the same everywhere.
 pub(crate) const SIMULATED: Style = AnsiColor::Yellow.on_default().bold();
-/// All is well.
+/// A state without problems.
 pub(crate) const WELL: Style = AnsiColor::Green.on_default();
-/// Somebody might want to know.
+/// Information that may interest the user.
 pub(crate) const NOTICE: Style = AnsiColor::Yellow.on_default();
-/// Somebody should act.
+/// Problems that need action.
 pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
 
 pub(crate) fn of_load(load: Load) -> Style {
@@ -28,7 +28,7 @@ pub(crate) fn of_load(load: Load) -> Style {
     }
 }
 
-/// Returns the style of a bar, which is not underlined.
+/// Returns the style of a bar, without the underline of the load's style.
 pub(crate) fn of_load_bar(load: Load) -> Style {
     let style = of_load(load);
     style.effects(style.get_effects().remove(Effects::UNDERLINE))
@@ -43,7 +43,7 @@ pub(crate) fn of_level(level: Level) -> Style {
     }
 }
 
-/// A text without its styles.
+/// Removes all styles from a text.
 pub(crate) fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }

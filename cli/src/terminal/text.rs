@@ -1,4 +1,4 @@
-//! Text in so many columns.
+//! Text of a limited width.
 
 use std::borrow::Cow;
 
@@ -6,43 +6,44 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Layout, glyphs::Glyphs, line, screen::speaks_utf8};
 
-/// A layout without limits, for text that the caller cuts to its own room.
+/// A layout without limits, for text that the caller cuts itself.
 pub(crate) const ANY_ROOM: Layout = Layout {
     width: None,
     height: None,
     glyphs: Glyphs::Braille,
 };
 
-/// Returns text from a stranger without characters that drive a terminal or hide other text.
+/// Makes untrusted text safe to print: replaces characters that control a terminal or hide other
+/// text.
 pub(crate) fn printable(text: &str) -> String {
     line::printable(text, ANY_ROOM)
 }
 
-/// Cuts text to so many columns, with `…` at its end if it was cut.
+/// Cuts text to this many columns. A cut text ends with `…`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     line::cut(text, columns, ANY_ROOM)
 }
 
-/// Returns the pieces of a line, as much of them as has room.
+/// Returns as much of the pieces of a line as fits.
 pub(crate) fn fit_pieces(pieces: &[&str], columns: usize) -> Vec<String> {
     line::fit_pieces(pieces, columns, ANY_ROOM)
 }
 
-/// Returns text in so many columns, aligned on the left.
+/// Fits text into this many columns, left-aligned.
 pub(crate) fn align_left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     let missing = columns.saturating_sub(text.width());
     text + &" ".repeat(missing)
 }
 
-/// Returns text in so many columns, aligned on the right.
+/// Fits text into this many columns, right-aligned.
 pub(crate) fn align_right(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     " ".repeat(columns.saturating_sub(text.width())) + &text
 }
 
-/// Returns the ASCII character that replaces one of gpumon's own symbols on terminals without
-/// UTF-8; `?` for any other character.
+/// Returns the ASCII replacement for one of gpumon's symbols on terminals without UTF-8, and `?`
+/// for any other character.
 pub(crate) fn in_ascii(symbol: &str) -> &'static str {
     match symbol {
         "…" | "±" => "~",
@@ -58,7 +59,7 @@ pub(crate) fn in_ascii(symbol: &str) -> &'static str {
     }
 }
 
-/// Replaces characters of gpumon's own that the locale cannot show.
+/// Replaces gpumon's own symbols that the locale cannot show.
 pub(crate) fn for_locale(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || speaks_utf8() {
         return text.into();
@@ -74,7 +75,7 @@ pub(crate) fn for_locale(text: &str) -> Cow<'_, str> {
     shown.collect::<String>().into()
 }
 
-/// Wraps text into lines of so many columns. A word that is longer is broken anywhere.
+/// Wraps text into lines of this many columns. Longer words are broken.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = vec![String::new()];

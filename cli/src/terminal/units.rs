@@ -1,4 +1,4 @@
-//! Numbers as people read them: three significant digits, one unit for each quantity.
+//! Numbers in readable form: three significant digits, and one unit for each quantity.
 
 pub(crate) use gpumon_probe::units::three_digits;
 use gpumon_probe::{
@@ -14,17 +14,17 @@ use crate::moment::zoned;
 const GIB: f64 = (1u64 << 30) as f64;
 const WH_JOULES: f64 = 3_600.0;
 
-/// What stands where a reading is absent.
+/// The replacement for an absent reading.
 pub(crate) const ABSENT: &str = "-";
 
-/// Returns a number with a noun: `1 key`, `2 keys`.
+/// Returns a number with a noun, such as `1 key` or `2 keys`.
 pub(crate) fn format_count(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `0.8`, `78.2`, `128.0`: GiB without the unit, for a column in which the points stand below each
-/// other.
+/// Formats bytes in GiB without the unit, such as `0.8`, `78.2`, or `128.0`, for a column with
+/// aligned decimal points.
 pub(crate) fn gib_in_column(bytes: u64) -> String {
     match bytes as f64 / GIB {
         gib if bytes > 0 && gib < 0.05 => "<0.1".to_owned(),
@@ -32,19 +32,20 @@ pub(crate) fn gib_in_column(bytes: u64) -> String {
     }
 }
 
-/// A whole number and its unit, or a dash.
+/// Formats a reading as a whole number with its unit, or returns a dash.
 pub(crate) fn whole(reading: &Reading<f64>, unit: &str) -> String {
     reading
         .value()
         .map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0} {unit}"))
 }
 
-/// Formats energy: `850 Wh`, `12.3 kWh`, `49.8 MWh`.
+/// Formats energy, such as `850 Wh`, `12.3 kWh`, or `49.8 MWh`.
 pub(crate) fn energy(joules: f64) -> String {
     format_scaled(joules / WH_JOULES, &["Wh", "kWh", "MWh"])
 }
 
-/// `340 J`, `6.12 kJ`, `1.20 MJ`: the energy of one command, which is too little for hours.
+/// Formats the energy of one command, such as `340 J`, `6.12 kJ`, or `1.20 MJ`. It is too small for
+/// watt-hours.
 pub(crate) fn joules(joules: f64) -> String {
     format_scaled(joules, &["J", "kJ", "MJ"])
 }
@@ -59,7 +60,7 @@ pub(crate) fn priced_joules(amount: f64) -> String {
     with_cost(joules(amount), amount)
 }
 
-/// `8.53 ms`, `12.4 s`, `26 min`: how long one thing took.
+/// Formats the time that an operation took, such as `8.53 ms`, `12.4 s`, or `26 min`.
 pub(crate) fn elapsed(seconds: f64) -> String {
     match seconds {
         none if none <= 0.0 => "0 s".to_owned(),
@@ -69,7 +70,7 @@ pub(crate) fn elapsed(seconds: f64) -> String {
     }
 }
 
-/// `45s`, `12m`, `2h14`, `6d02`: how long something has been so.
+/// Formats the age of a state, such as `45s`, `12m`, `2h14`, or `6d02`.
 pub(crate) fn compact_duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
@@ -80,9 +81,9 @@ pub(crate) fn compact_duration(ms: u64) -> String {
     }
 }
 
-/// `10:42:07` of this place's day, or `Nov 20 10:42` where that was not today.
+/// Formats a local time, such as `10:42:07` for today or `Nov 20 10:42` for another day.
 pub(crate) fn clock(at_ms: u64, now_ms: u64) -> String {
-    // Pictures that tests compare are the same everywhere.
+    // Snapshots of tests must be the same in every time zone.
     let zone = if cfg!(test) {
         TimeZone::UTC
     } else {

@@ -1,12 +1,13 @@
 //! The background of the terminal, which the theme `auto` follows.
 //!
-//! Nothing waits for the terminal's answer. It is read with the keys whenever it comes, so that no
-//! part of it becomes a key, and a terminal that does not answer costs no time.
+//! No code waits for the terminal's answer. The answer is read along with the keys whenever it
+//! arrives, so no part of it is taken for a key, and a terminal that never answers costs no time.
 
 use std::env;
 
-/// Asks the terminal for its background. The query ends with BEL, and so does then the answer:
-/// released versions of rxvt write only half of the other end.
+/// The escape sequence that asks the terminal for its background color. The sequence ends with BEL,
+/// so that the answer does too: released versions of rxvt write only half of the alternative
+/// terminator.
 pub(super) const QUERY: &str = "\u{1b}]11;?\u{7}";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl Background {
         Self::parse_numbers(&env::var("COLORFGBG").unwrap_or_default())
     }
 
-    /// Parses two of the sixteen colors, such as `0;15`. The last is the background.
+    /// Parses two of the sixteen colors, such as `0;15`. The last number is the background.
     fn parse_numbers(numbers: &str) -> Self {
         match numbers.rsplit(';').next().map(str::parse) {
             Some(Ok(7 | 9..=15)) => Self::Light,
@@ -36,19 +37,19 @@ impl Background {
         let mut parts = parts.split('/').map(parse_share);
         let (red, green, blue) = (parts.next()??, parts.next()??, parts.next()??);
         let is_light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5;
-        // Terminals with a translucent background answer with the second.
+        // Terminals with a translucent background answer with `rgba`.
         matches!(form, "rgb" | "rgba").then_some(if is_light { Self::Light } else { Self::Dark })
     }
 }
 
-/// Parses one to four hexadecimal digits as a share of their largest number.
+/// Parses one to four hexadecimal digits as a fraction of the largest number with as many digits.
 fn parse_share(digits: &str) -> Option<f64> {
     let most: &u32 = [0, 0xf, 0xff, 0xfff, 0xffff].get(digits.len())?;
     let value = u32::from_str_radix(digits, 16).ok()?;
     Some(f64::from(value) / f64::from(*most))
 }
 
-/// Returns `false` for terminals that could print the query instead of answering it.
+/// Returns `false` for terminals that would print the query instead of answering it.
 pub(super) fn is_askable() -> bool {
     let terminal = env::var("TERM").unwrap_or_default();
     !["linux", "vt", "Eterm"]
@@ -63,7 +64,7 @@ mod tests {
     #[test]
     fn color_is_light_or_dark_or_invalid() {
         let of = |color: &str| Background::parse_color(color.as_bytes());
-        // White, beige, and yellow, which eyes see as brighter than blue.
+        // These colors are white, beige, and yellow. The eye sees yellow as brighter than blue.
         for light in [
             "rgb:ffff/ffff/ffff",
             "rgb:fd/f6/e3",

@@ -1,18 +1,18 @@
-//! Keys and what they do, as each screen lists its own: help and the line at the bottom are made of
-//! the same list.
+//! Key bindings. Each screen has one list of them, from which both its help and its footer are
+//! made.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key, what it does, and what it is about.
+/// A key, its action, and the section of the help that lists it.
 pub(super) struct Binding<A: 'static, P: 'static = ()> {
     pub(super) keys: &'static [KeyCode],
-    /// With the control key held.
+    /// Whether the control key must be held.
     pub(super) control: bool,
     pub(super) shown: &'static str,
     pub(super) action: A,
     pub(super) part: P,
     pub(super) help: &'static str,
-    /// In the line at the bottom, where it belongs there.
+    /// The label in the footer, if the key is listed there.
     pub(super) short: Option<&'static str>,
 }
 
@@ -54,14 +54,14 @@ pub(super) const fn control<A: Copy, P: Copy>(
 }
 
 impl<A, P> Binding<A, P> {
-    /// All keys that do it, the first as it is shown elsewhere.
+    /// Returns all keys of the binding, starting with the one that is shown elsewhere.
     pub(super) fn names(&self) -> String {
         let others = self.keys.iter().skip(1).map(|key| format!(" {key}"));
         self.shown.to_owned() + &others.collect::<String>()
     }
 }
 
-/// What a key asks for; `None` where it does nothing.
+/// Returns the action of a key, or `None` if the key has none.
 pub(super) fn action<A: Copy, P>(bindings: &[Binding<A, P>], event: KeyEvent) -> Option<A> {
     let control = event.modifiers.contains(KeyModifiers::CONTROL);
     let binding = bindings

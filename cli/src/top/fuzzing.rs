@@ -1,4 +1,4 @@
-//! A recording that anybody may have written, on the screen.
+//! A fuzz target that draws an untrusted recording.
 
 use std::{
     path::Path,
@@ -25,8 +25,8 @@ use super::{
 };
 use crate::terminal::glyphs::Glyphs;
 
-/// Plays a recording from its beginning, one step for each view, then moves to its ends and back,
-/// and draws all of it.
+/// Plays a recording from its beginning, one step for each view, then jumps to its end and its
+/// beginning, and draws every step.
 pub(crate) fn replay(recording: &Path) {
     let Ok(player) = Player::open(recording) else {
         return;

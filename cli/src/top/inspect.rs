@@ -1,7 +1,8 @@
-//! What `/proc` tells of one process: command line, folder, threads, memory, environment.
+//! Details of one process from `/proc`: command line, working directory, threads, memory,
+//! environment.
 //!
-//! A process that hangs in the driver can hold up whoever reads its files, so they are read on a
-//! thread of their own.
+//! Reading the files of a process that hangs in the driver can block the reader, so a separate
+//! thread reads them.
 
 use std::{
     fs, io,
@@ -16,36 +17,36 @@ use super::{input::Input, text::printable};
 
 pub(super) struct Inspection {
     pub(super) pid: u32,
-    /// The facts, or why there are none.
+    /// The facts, or the reason why they could not be read.
     pub(super) found: Result<Facts, String>,
 }
 
-/// A fact, or why it is not known.
+/// A fact, or the reason why it is unknown.
 type Fact<T> = Result<T, String>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) at_ms: u64,
     pub(super) started_ms: Option<u64>,
-    /// `running`, `sleeping`, ...
+    /// The state in words, such as `running` or `sleeping`.
     pub(super) state: String,
     pub(super) parent: u32,
     pub(super) threads: u32,
-    /// Processor time so far, in user and system mode.
+    /// Processor time used so far, in user and kernel mode.
     pub(super) cpu_ms: u64,
-    /// Host memory it has held at most.
+    /// The peak resident host memory.
     pub(super) most_resident_bytes: Option<u64>,
-    /// Read from disks and written to them so far.
+    /// Bytes read from and written to disks so far.
     pub(super) disk_bytes: Fact<u64>,
     pub(super) program: Fact<String>,
-    /// The command line, argument by argument.
+    /// The command line, split into arguments.
     pub(super) arguments: Fact<Vec<String>>,
     pub(super) folder: Fact<String>,
-    /// `NAME=value`, sorted by name.
+    /// Variables as `NAME=value`, sorted by name.
     pub(super) environment: Fact<Vec<String>>,
 }
 
-/// Asks for a process; the answer comes as an [`Input::Inspected`].
+/// Starts reading the facts of a process. The result arrives as an [`Input::Inspected`].
 pub(super) fn ask(
     pid: u32,
     started_ms: Option<u64>,
@@ -56,13 +57,13 @@ pub(super) fn ask(
         let found = look(Path::new("/proc"), pid, started_ms, missing);
         let _ = inputs.send(Input::Inspected(Box::new(Inspection { pid, found })));
     };
-    // A machine that has no thread left for it does without.
+    // If no thread can be started, the screen simply shows no facts.
     let _ = thread::Builder::new()
         .name("inspect".to_owned())
         .spawn(body);
 }
 
-/// Reads below `root`, which is `/proc` but in tests.
+/// Reads the facts of a process below `root`, which is `/proc` except in tests.
 fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result<Facts, String> {
     let stat = ProcessStat::read(root, pid).map_err(|_| format!("the process {missing}"))?;
     if !stat.is_started_at(started_ms) {
@@ -125,7 +126,7 @@ fn read<T>(result: io::Result<T>) -> Fact<T> {
     })
 }
 
-/// The letters of `proc_pid_stat(5)`.
+/// Describes a process state letter of `proc_pid_stat(5)`.
 fn state(letter: char) -> &'static str {
     match letter {
         'R' => "running",

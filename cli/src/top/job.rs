@@ -1,23 +1,23 @@
-//! Job control: whether this program has the terminal, or a shell has it back.
+//! Job control: whether this program or the shell has the terminal.
 //!
-//! Whoever changes a terminal from behind, or reads it, is stopped with all its threads: nothing
-//! could then be told to end. So this is asked first.
+//! The kernel stops all threads of a background job that reads or changes its terminal, and then no
+//! thread is left to receive a request to end. So the program checks first.
 
 use std::{path::Path, process};
 
 use gpumon_probe::process_stat::ProcessStat;
 use rustix::{io::Errno, stdio::stdout, termios::tcgetpgrp};
 
-/// Where this program stands among the jobs of its terminal.
+/// This program's position among the jobs of its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Job {
-    /// The terminal is its own for now.
+    /// The program is in the foreground.
     InFront,
-    /// Another job has the terminal.
+    /// Another job is in the foreground.
     Behind,
-    /// Nobody shares the terminal out: it is not that of this session.
+    /// There is no job control: the terminal is not the controlling terminal of this session.
     Alone,
-    /// The terminal is gone, or whoever could bring this program to the front is.
+    /// The terminal is gone, or no process can bring this program to the foreground again.
     Lost,
 }
 
@@ -25,7 +25,8 @@ impl Job {
     pub(super) fn now() -> Self {
         let front = match tcgetpgrp(stdout()) {
             Ok(front) => front.as_raw_nonzero().get().unsigned_abs(),
-            // The second is a group that cannot be seen from within a container.
+            // `OPNOTSUPP` means that the foreground process group is outside this container's PID
+            // namespace.
             Err(Errno::NOTTY | Errno::OPNOTSUPP) => return Self::Alone,
             Err(_) => return Self::Lost,
         };
@@ -41,14 +42,14 @@ impl Job {
         }
     }
 
-    /// Whether the terminal may be changed and read.
+    /// Returns `true` if the terminal may be changed and read.
     pub(super) fn has_terminal(self) -> bool {
         matches!(self, Self::InFront | Self::Alone)
     }
 }
 
-/// Whether no process that is left could bring this one to the front, by the kernel's rule: one
-/// that is outside the group and within the session, and the parent of one in the group.
+/// Returns `true` if this program's process group is orphaned by the kernel's rule: no process of
+/// the group has a parent that is in the same session but in another group.
 fn is_orphaned(own: ProcessStat, state_of: impl Fn(u32) -> Option<ProcessStat>) -> bool {
     let mut parent = own.parent;
     loop {
@@ -62,7 +63,7 @@ fn is_orphaned(own: ProcessStat, state_of: impl Fn(u32) -> Option<ProcessStat>) 
     }
 }
 
-/// Reads the process group and session; these are 0 if they are outside the container.
+/// Reads the process group and session of a process. Both are 0 if they are outside the container.
 fn read_state(pid: u32) -> Option<ProcessStat> {
     ProcessStat::read_since_boot(Path::new("/proc"), pid, None).ok()
 }
@@ -87,7 +88,7 @@ mod tests {
                 started_ms: None,
             },
         };
-        // A shell is 10, its job 20, and below it are 21 and 22.
+        // Process 10 is a shell, 20 is its job, and 21 is a child of the job.
         let all = |pid| match pid {
             1 => Some(place(0, 0, 0)),
             10 => Some(place(1, 10, 10)),

@@ -1,4 +1,4 @@
-//! What each key does.
+//! The key bindings of the live screen.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -12,11 +12,11 @@ pub(super) enum Action {
     Quit,
     Help,
     Setup,
-    /// Leaves what was done last: a filter, a GPU.
+    /// Undoes the last narrowing, such as a filter or a selected GPU.
     Back,
     Suspend,
     Redraw,
-    /// The selection of processes, or a list, by so many lines.
+    /// Moves the selection in the list by this many lines.
     Move(isize),
     PageUp,
     PageDown,
@@ -44,13 +44,13 @@ pub(super) enum Action {
     FindPrevious,
     Details,
     Environment,
-    /// Asks whether the tagged processes, or the selected one, are to get it.
+    /// Asks for confirmation to send a signal to the tagged processes, or else to the selected one.
     Signal(Kill),
     Faster,
     Slower,
     Theme,
     Save,
-    /// Tags the selected process; with none selected, as `Pause`.
+    /// Tags the selected process, or acts as `Pause` if none is selected.
     TagOrPause,
     ClearTags,
     Pause,
@@ -63,7 +63,7 @@ pub(super) enum Action {
     Goto,
 }
 
-/// What a key is about; help is in these parts.
+/// A section of the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Screen,
@@ -77,7 +77,7 @@ use KeyCode::{
 };
 use Part::{Charts, Processes, Replay, Screen};
 
-/// Every key; what is most wanted at the bottom comes first.
+/// All key bindings. Those that matter most in the footer come first.
 pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
     key(
         &[Char('q'), F(10)],
@@ -528,12 +528,12 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
     control(&[Char('c')], "ctrl-c", Action::Quit, Screen, "quit"),
 ];
 
-/// What a key asks for.
+/// Returns the action of a key.
 pub(super) fn action(event: KeyEvent) -> Option<Action> {
     binding::action(BINDINGS, event)
 }
 
-/// What is printed on a key; `None` where it only changes others.
+/// Returns the name printed on a key, or `None` for modifier keys.
 pub(super) fn name(event: KeyEvent) -> Option<String> {
     let key = match event.code {
         Char(letter) => letter.to_string(),

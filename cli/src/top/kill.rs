@@ -1,5 +1,5 @@
-//! Signals to processes, sent to the very process that is on the screen and to no other that got
-//! its number.
+//! Signals to processes. A signal reaches exactly the process on the screen, and never another
+//! process that has reused its PID.
 
 use std::{
     fs, io,
@@ -16,10 +16,10 @@ use rustix::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kill {
-    /// As Ctrl-C does: Python raises `KeyboardInterrupt`.
+    /// The same signal as Ctrl-C: Python raises `KeyboardInterrupt`.
     Interrupt,
     Terminate,
-    /// Ends it, whatever it does.
+    /// Kills the process unconditionally.
     End,
 }
 
@@ -51,7 +51,7 @@ impl Kill {
     }
 }
 
-/// A process that is held fast: its number cannot become another's while this exists.
+/// A process pinned by a pidfd: its PID cannot be reused while this exists.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) pid: u32,
@@ -60,14 +60,14 @@ pub(super) struct Target {
     handle: OwnedFd,
 }
 
-/// Its own user may send a process signals, and root.
+/// Returns `true` if the user `own` may signal a process of `owner`. Only root and the owner may.
 fn may_signal(own: Uid, owner: u32) -> bool {
     own.is_root() || owner == own.as_raw()
 }
 
 impl Target {
-    /// Takes hold of the process that began then; `missing` is what there is to say where it is not
-    /// there.
+    /// Opens a handle to the process that started at `started_ms`. `missing` is the explanation
+    /// used in the error if there is no such process.
     pub(super) fn hold(
         pid: u32,
         started_ms: Option<u64>,
@@ -87,7 +87,7 @@ impl Target {
             }
             error => format!("cannot take hold of process {pid}: {error}"),
         })?;
-        // After the handle was opened: from here on the number cannot become another's.
+        // The handle must be opened before this read, so that the PID cannot be reused in between.
         let stat = ProcessStat::read(Path::new("/proc"), pid).map_err(|_| gone())?;
         if started_ms.is_none() || !stat.is_started_at(started_ms) {
             return Err(format!(
@@ -110,12 +110,11 @@ impl Target {
         })
     }
 
-    /// `python (4242)`.
+    /// Returns the name and PID, such as `python (4242)`.
     pub(super) fn label(&self) -> String {
         format!("{} ({})", self.name, self.pid)
     }
 
-    /// Sends a signal.
     pub(super) fn send(&self, kill: Kill) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.handle, kill.signal())?)
     }

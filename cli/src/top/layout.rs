@@ -1,35 +1,35 @@
-//! Which part of the screen gets how much room.
+//! The layout of the screen: how much room each part gets.
 
 use ratatui::layout::Rect;
 
 use super::view::Room;
 
-/// Less than this shows nothing that could be read.
+/// The smallest screen, in columns and rows, that can show anything readable.
 pub(super) const SMALLEST: (u16, u16) = (40, 10);
 
-/// A GPU's line can be read in so many columns.
+/// The minimum width in columns of a GPU's line.
 const GPU_COLUMNS: u16 = 80;
-/// Totals of GPUs are worth a line of so many.
+/// The minimum height, in lines, of the screen below the host's line for a line of totals.
 const WITH_TOTALS: u16 = 16;
-/// The least that a view, and the list of processes, are of use in.
+/// The minimum height of a view and of the list of processes, in lines.
 const LEAST_VIEW: u16 = 4;
 const LEAST_PROCESSES: u16 = 4;
 
-/// Where each part stands; one of no height is not shown.
+/// The areas of all parts of the screen. A part of height 0 is not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Areas {
     pub(super) title: Rect,
-    /// Replay, or why nothing comes.
+    /// The replay controls, or the reason why no data arrives.
     pub(super) banner: Rect,
     pub(super) host: Rect,
     pub(super) gpus: Rect,
     pub(super) gpu_columns: u16,
-    /// What several GPUs come to.
+    /// The totals of all GPUs.
     pub(super) totals: Rect,
     pub(super) tabs: Rect,
     pub(super) view: Rect,
     pub(super) processes: Rect,
-    /// How many lines the list of processes lacks.
+    /// The number of lines that the list of processes has too few.
     lacking: u16,
     pub(super) footer: Rect,
 }
@@ -42,7 +42,7 @@ pub(super) struct Wishes {
     pub(super) room: Room,
 }
 
-/// Shares the screen out; `None` where it is too small.
+/// Divides the screen among its parts, or returns `None` if it is too small.
 pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
     if screen.width < SMALLEST.0 || screen.height < SMALLEST.1 {
         return None;
@@ -70,7 +70,8 @@ pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
         Room::View => 0,
         Room::Processes => left.height,
         Room::Both if left.height < LEAST_VIEW + LEAST_PROCESSES + 1 => left.height,
-        // By fours, so that the rest does not move with every process that comes or goes.
+        // The height changes in steps of four lines, so that the other parts do not move whenever a
+        // process starts or ends.
         Room::Both => wanted
             .div_ceil(4)
             .saturating_mul(4)
@@ -97,8 +98,8 @@ pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
 }
 
 impl Areas {
-    /// The list of processes with as many of the view's empty last lines as it lacks, but one,
-    /// which keeps them apart.
+    /// Returns the area of the list of processes, extended over the view's `empty` last lines as
+    /// far as needed. One empty line stays to separate the two.
     pub(super) fn processes_over(&self, empty: u16) -> Rect {
         let more = if self.processes.height > 0 {
             empty.saturating_sub(1).min(self.lacking)
@@ -124,8 +125,8 @@ fn take(left: &mut Rect, lines: u16) -> Rect {
     taken
 }
 
-/// How many columns and rows so many charts are arranged in; `None` where not even one fits. Some
-/// rows can be left over for which there is no room.
+/// Returns the number of columns and rows in which to arrange the charts, or `None` if not even one
+/// chart fits. If there are too few rows, the last charts are not shown.
 pub(super) fn grid(area: Rect, charts: usize) -> Option<(u16, u16)> {
     const LEAST: (u16, u16) = (16, 3);
     if area.width < LEAST.0 || area.height < LEAST.1 || charts == 0 {
@@ -134,7 +135,7 @@ pub(super) fn grid(area: Rect, charts: usize) -> Option<(u16, u16)> {
     let fitting = (1..=charts as u16).map(|columns| (columns, (charts as u16).div_ceil(columns)));
     let fitting = fitting
         .filter(|(columns, rows)| area.width / columns >= LEAST.0 && area.height / rows >= LEAST.1);
-    // A chart is best where it is about five times as wide as high, in cells.
+    // A chart is best about five times as wide as high, in character cells.
     let worth = |(columns, rows): &(u16, u16)| (area.width / columns).min(5 * (area.height / rows));
     let best = fitting.max_by_key(|size| (worth(size), std::cmp::Reverse(size.0 * size.1)));
     Some(best.unwrap_or((
@@ -143,7 +144,7 @@ pub(super) fn grid(area: Rect, charts: usize) -> Option<(u16, u16)> {
     )))
 }
 
-/// One field of a grid; the last column and row get what is left over.
+/// Returns one field of a grid. The last column and row take the remaining space.
 pub(super) fn field(area: Rect, (columns, rows): (u16, u16), place: u16) -> Rect {
     let (column, row) = (place % columns, place / columns);
     let (width, height) = (area.width / columns, area.height / rows);
@@ -162,8 +163,8 @@ pub(super) fn field(area: Rect, (columns, rows): (u16, u16), place: u16) -> Rect
     }
 }
 
-/// The same of so many charts; where the last row would not be full, the first has fewer and wider
-/// ones instead.
+/// Returns one field of a grid that its charts fill completely: if they would leave the last row
+/// incomplete, the first row has fewer and wider fields instead.
 pub(super) fn filled(area: Rect, shape: (u16, u16), place: u16, charts: u16) -> Rect {
     let (columns, rows) = shape;
     match charts % columns {

@@ -1,4 +1,4 @@
-//! The loop of a live screen: it waits, takes in what comes, and draws whenever something has
+//! The loop of a live screen: it waits for input, processes it, and draws whenever something has
 //! changed.
 
 use std::{
@@ -18,22 +18,23 @@ use super::{
 };
 use crate::exit::Failure;
 
-/// How often it is looked whether the terminal is this program's again.
+/// How often a background job checks whether it is in the foreground again.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Next {
-    /// Wait: nothing has changed.
+    /// Nothing has changed, so wait.
     Wait,
     Draw,
-    /// Draw everything, also what has not changed.
+    /// Draw everything, including unchanged cells.
     DrawAnew,
-    /// It goes on after somebody else stopped it: the terminal may be in any state.
+    /// Set the terminal up again, because another process stopped and continued this one: the
+    /// terminal may be in any state.
     TakeAgain,
-    /// Give the terminal back and stop, until somebody goes on.
+    /// Restore the terminal and stop until another process continues this one.
     Suspend,
     Quit,
-    /// Give the terminal back, and die of this signal.
+    /// Restore the terminal and end by this signal.
     Die(i32),
 }
 
@@ -49,23 +50,23 @@ impl From<Signal> for Next {
     }
 }
 
-/// What is shown live.
+/// The content of a live screen.
 pub(super) trait Live {
-    /// Takes in what has come.
+    /// Processes one input.
     fn take(&mut self, input: Input) -> Result<Next, Failure>;
 
-    /// How long to wait for more.
+    /// Returns how long to wait for the next input.
     fn idle(&self, now: Instant) -> Duration;
 
     fn theme(&self) -> ThemeName;
 
-    /// What has changed by itself.
+    /// Applies changes that depend on time alone.
     fn tick(&mut self, now: Instant) -> Next;
 
     fn draw(&mut self, buffer: &mut Buffer);
 }
 
-/// Shows it until somebody leaves.
+/// Runs a live screen until the user quits.
 pub(super) fn show(
     mut app: impl Live,
     mouse: bool,
@@ -79,27 +80,27 @@ pub(super) fn show(
     match shown {
         Ok(End::Of(signal)) => input::die(signal),
         Ok(End::Wanted) => Ok(()),
-        // The terminal is gone, and nobody is there to be told.
+        // The terminal is gone, so nobody can read an error.
         Err(failure) if failure.is_broken_pipe() => Ok(()),
         Err(failure) => Err(failure),
     }
 }
 
 enum End {
-    /// Somebody wants it to, or nobody is there any more.
+    /// The user quit, or the terminal was closed.
     Wanted,
-    /// Of a signal that is none of those that ask for the end.
+    /// A signal other than those that ask the program to end.
     Of(i32),
 }
 
-/// Shows it, and has given the terminal back when this returns.
+/// Runs a live screen. The terminal is restored when this function returns.
 fn run_in_terminal(
     app: &mut impl Live,
     mouse: bool,
     inputs: SyncSender<Input>,
     waiting: &Receiver<Input>,
 ) -> Result<End, Failure> {
-    // A job can be started behind.
+    // The program may have been started in the background.
     if let Some(end) = wait_for_foreground(app, waiting)? {
         return Ok(end);
     }
@@ -108,7 +109,7 @@ fn run_in_terminal(
     follow(app, &mut screen, waiting)
 }
 
-/// Draws whenever something has changed, and never otherwise.
+/// Handles input until the screen ends, and draws only when something has changed.
 fn follow(
     app: &mut impl Live,
     screen: &mut Screen,
@@ -156,7 +157,7 @@ fn follow(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(End::Wanted),
         }
-        // All that has come is drawn at once.
+        // All inputs that have arrived are handled before one drawing.
         while next < Next::TakeAgain
             && let Ok(input) = waiting.try_recv()
         {
@@ -171,9 +172,9 @@ fn take(app: &mut impl Live, screen: &mut Screen, input: Input) -> Result<Next, 
     app.take(input)
 }
 
-/// Waits while another job has the terminal, and takes in what comes, until it is this program's
-/// turn, which is `None`, or its end. A signal that ends it must not need the terminal: bash lets a
-/// stopped job go on behind, so that it can.
+/// Handles input while another job has the terminal. Returns `None` once this program is in the
+/// foreground, or how the program must end. Ending by a signal must not need the terminal, because
+/// bash continues a stopped job in the background for that purpose.
 fn wait_for_foreground(
     app: &mut impl Live,
     waiting: &Receiver<Input>,
@@ -183,7 +184,7 @@ fn wait_for_foreground(
         match Job::now() {
             Job::InFront => return Ok(None),
             Job::Alone if !was_behind => return Ok(None),
-            // Whoever shared the terminal out has gone, or the terminal has.
+            // The shell that controlled the jobs is gone, or the terminal is.
             Job::Alone | Job::Lost => return Ok(Some(End::Wanted)),
             Job::Behind => {}
         }
@@ -200,7 +201,8 @@ fn wait_for_foreground(
     }
 }
 
-/// A terminal that is gone is no error to tell.
+/// Converts an error that means that the terminal is gone into a broken pipe, which is not
+/// reported.
 fn terminal_error(error: io::Error) -> io::Error {
     match error
         .raw_os_error()

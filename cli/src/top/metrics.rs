@@ -1,4 +1,4 @@
-//! The fields that can be charted, as they are drawn here.
+//! The fields that can be charted, and how charts show them.
 
 use std::sync::LazyLock;
 
@@ -15,11 +15,11 @@ use crate::terminal::glyphs::Glyphs;
 
 pub(super) static METRICS: LazyLock<Vec<&Field>> = LazyLock::new(|| charted(GPU_FIELDS).collect());
 
-/// Every number of the machine that can be charted.
+/// All host fields that can be charted.
 pub(super) static HOST_METRICS: LazyLock<Vec<&Field<HostSample>>> =
     LazyLock::new(|| charted(HOST_FIELDS).collect());
 
-/// Where those of an overview, which are charted unless others are chosen, stand in [`METRICS`].
+/// Returns the positions in [`METRICS`] of the metrics that are charted by default.
 pub(super) fn default_metrics() -> Vec<usize> {
     overview()
         .filter_map(|field| position(key(field)))
@@ -30,16 +30,16 @@ pub(super) fn key(field: &Field) -> &'static str {
     field.chart.map_or(field.id, |chart| chart.key)
 }
 
-/// Where a metric stands in [`METRICS`].
+/// Returns the position of a metric in [`METRICS`].
 pub(super) fn position(id: &str) -> Option<usize> {
     METRICS.iter().position(|field| key(field) == id)
 }
 
 pub(super) trait Drawn {
-    /// `64 %`, `78.2 GiB`, `692 W`.
+    /// Formats a value, such as `64 %`, `78.2 GiB`, or `692 W`.
     fn format(self, value: f64, glyphs: Glyphs) -> String;
     fn floor(self) -> f64;
-    /// The upper end where nothing else is known than the largest value to be drawn.
+    /// Returns the upper end of the axis if only the largest value to be drawn is known.
     fn ceiling(self, largest: f64) -> f64;
     fn meaning(self) -> Meaning;
 }
@@ -66,7 +66,7 @@ impl Drawn for Unit {
     fn ceiling(self, largest: f64) -> f64 {
         match self {
             Self::Percent | Self::Celsius => 100.0_f64.max(largest),
-            // Its labels are in binary units.
+            // Byte axes end at a power of two, because their labels have binary units.
             Self::Bytes => largest.max(1.0).log2().ceil().exp2(),
             _ => round_up(largest),
         }
@@ -83,7 +83,8 @@ impl Drawn for Unit {
     }
 }
 
-/// The next of 1, 2 or 5 times a power of ten, so that an axis does not change with every sample.
+/// Rounds up to the next 1, 2 or 5 times a power of ten, so that an axis does not change with every
+/// sample.
 fn round_up(value: f64) -> f64 {
     if value <= 1.0 {
         return 1.0;

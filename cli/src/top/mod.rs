@@ -1,20 +1,21 @@
 //! The live screen, `gpumon top`.
 //!
-//! - [`feed`] is where readings come from, [`replay`] one of them; [`model`] holds the newest,
-//!   [`history`] the past.
-//! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each
-//!   key means, as a [`binding`].
-//! - [`selection`] leaves out GPUs that are not wanted; [`once`] prints one frame.
-//! - [`job`] checks whether the terminal may be touched, [`background`] whether it is light.
-//! - [`draw`] draws [`state`] and [`model`]: [`layout`] shares the room, one file in [`panel`] and
-//!   [`dialog`] draws each part with a [`painter`]; [`screen`] is the terminal.
-//! - [`processes`] is the list, [`inspect`] what a process tells of itself, [`kill`] how it gets a
-//!   signal.
-//! - [`settings`] are read at the start; [`live`] is the loop. [`fleet`] is another screen in it,
-//!   of many machines.
+//! - [`feed`] contains the sources of readings, [`replay`] among them. [`model`] keeps the newest
+//!   readings, and [`history`] the earlier ones.
+//! - [`input`] defines all inputs, [`app`] handles them, and [`keys`] lists the key bindings in
+//!   terms of [`binding`].
+//! - [`selection`] removes GPUs that are not selected. [`once`] prints a single frame.
+//! - [`job`] checks whether the terminal may be used, and [`background`] whether it is light or
+//!   dark.
+//! - [`draw`] draws [`state`] and [`model`]: [`layout`] divides the screen, each file in [`panel`]
+//!   and [`dialog`] draws one part with a [`painter`], and [`screen`] is the terminal.
+//! - [`processes`] is the list of processes, [`inspect`] reads details of one, and [`kill`] sends
+//!   it signals.
+//! - [`settings`] are read at the start. [`live`] is the loop. [`fleet`] is another screen in the
+//!   same loop, for many machines.
 //!
-//! The thread that draws never calls the driver, and never reads a file of a process that could
-//! hang in it.
+//! The thread that draws never calls the driver and never reads files of a process that could hang
+//! in the driver.
 
 mod app;
 mod background;
@@ -84,42 +85,44 @@ use crate::{
     shown_processes::ShownProcesses,
 };
 
-/// What may wait to be drawn. A terminal that takes nothing holds up the reading, and memory stays
-/// as it is.
+/// The capacity of the input queue. If the terminal accepts no output, the readers wait, and memory
+/// stays bounded.
 const WAITING: usize = 64;
 
-/// An error that comes so soon is told before the screen is taken over.
+/// How long to wait for the first sample. An error within this time is reported before the live
+/// screen opens.
 const FIRST: Duration = Duration::from_millis(1500);
 
-/// The interval of the two samples of [`once`].
+/// The interval between the two samples of [`once`], in milliseconds.
 const ONCE_MS: u32 = 250;
 
-/// What is to be shown, and how.
+/// The options of a live screen.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Request {
     pub(crate) source: SourceArgs,
     pub(crate) server: Option<Server>,
-    /// A recording to play, in the place of all others.
+    /// A recording to play instead of any live source.
     pub(crate) player: Option<Player>,
-    /// What is to be said first.
+    /// Messages to show first.
     pub(crate) remarks: Vec<String>,
-    /// As files, variables and flags have them.
+    /// The settings from files, environment variables and flags.
     pub(crate) settings: Settings,
     pub(crate) mouse: bool,
-    /// A theme that is typed goes before `NO_COLOR`, which is set for all programs.
+    /// Whether the theme was given on the command line. Such a theme takes precedence over
+    /// `NO_COLOR`, which is set for all programs.
     pub(crate) is_theme_typed: bool,
-    /// Where W writes them; `None` where there is no place.
+    /// The file in which `W` saves the settings, or `None` if there is no location for it.
     pub(crate) file: Option<PathBuf>,
     pub(crate) is_file_named: bool,
     pub(crate) selection: Selection,
-    /// Whose processes alone are listed.
+    /// The user to whose processes the list is limited.
     pub(crate) user: Option<String>,
     pub(crate) shown: ShownProcesses,
     pub(crate) readonly: bool,
     pub(crate) once: bool,
 }
 
-/// Shows it until somebody leaves.
+/// Runs the live screen until the user quits, or prints one frame.
 pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     if !request.once {
         match request.player {
@@ -144,7 +147,7 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
         .collect::<Vec<_>>()
         .join("; ");
     if request.once {
-        // Rates need a second sample, and nobody waits for it longer than needed.
+        // Rates need a second sample, and a short interval avoids a needless wait.
         settings.interval_ms = ONCE_MS;
     }
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
@@ -206,8 +209,8 @@ fn theme_of(request: &Request) -> ThemeName {
     }
 }
 
-/// Waits a little for the first readings, so that what cannot be read at all is told where it
-/// stays.
+/// Waits briefly for the first sample, so that an error that prevents all readings is printed to
+/// the normal screen, where it remains.
 fn wait_for_first_sample(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
     while model.sample.is_none() {
@@ -236,7 +239,7 @@ impl Live for App {
             Input::Signal(signal) => signal.into(),
             Input::Gone => Next::Quit,
             Input::Failed(failure) => return Err(failure),
-            // Of another screen.
+            // These inputs belong to the fleet screen.
             Input::Fleet(_) | Input::Node(..) => Next::Wait,
         };
         self.model

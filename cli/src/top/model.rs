@@ -26,19 +26,19 @@ const EVENTS: usize = 200;
 pub(crate) enum Update {
     Hello(Box<Hello>),
     Record(Box<Record>),
-    /// Of the processes of the sample that follows.
+    /// The usage of the processes of the sample that follows.
     Usage(Usage),
     History(frame::History),
-    /// What a server remembers of a longer time.
+    /// A longer history from the server.
     Past(Box<HistorySpan>),
-    /// Why a server does not tell it.
+    /// The reason why the server sends no longer history.
     NoPast(String),
     Collector(CollectorStatus),
-    /// Why nothing comes at the moment, or nothing any more.
+    /// The reason why no data arrives at present, or why no more will.
     Silent(String),
-    /// Why the driver is read directly, in the place of a server.
+    /// The reason why the driver is read directly instead of through a server.
     Direct(String),
-    /// A replay begins anew, at another place.
+    /// The replay starts again at another time.
     Rewound,
 }
 
@@ -55,23 +55,23 @@ impl Update {
     }
 }
 
-/// What the processes of a sample take of this machine, by PID, where that could be read.
+/// The CPU usage of the processes of a sample by PID, if it could be read.
 pub(crate) type Usage = HashMap<u32, ProcessUsage>;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ProcessUsage {
-    /// Of one CPU; `None` until there are two readings to compare.
+    /// Percent of one CPU, or `None` until there are two readings to compare.
     pub(super) cpu_percent: Option<f64>,
     pub(super) threads: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Origin {
-    /// This program reads the driver itself.
+    /// This program reads the driver directly.
     #[default]
     Driver,
     Server,
-    /// The server of a node of a fleet, on another machine.
+    /// The server of a fleet's node, on another machine.
     Node,
     Recording,
 }
@@ -82,21 +82,22 @@ pub(crate) struct Model {
     pub(super) inventory: Option<Inventory>,
     pub(super) sample: Option<Sample>,
     pub(super) usage: Usage,
-    /// By GPU, in the order in which they came.
+    /// Details by GPU, in order of arrival.
     pub(super) details: Vec<GpuDetails>,
-    /// The oldest first.
+    /// Events, the oldest first.
     pub(super) events: VecDeque<Event>,
     pub(super) history: History,
-    /// Whether the past of all that can be charted has come from a server.
+    /// Whether a server has sent the history of everything that can be charted.
     pub(super) has_past: bool,
-    /// Why nothing comes; `None` while all is well.
+    /// The reason why no data arrives, or `None` if it does.
     pub(super) silent: Option<String>,
-    /// Why the driver is read directly; `None` while a server is followed, or none was.
+    /// The reason why the driver is read directly, or `None` if a server is the source or none was
+    /// tried.
     pub(super) direct: Option<String>,
-    /// It stays as it is, and is never late.
+    /// Whether the model is frozen. A frozen model is never late.
     pub(super) paused: bool,
     pub(super) selection: Selection,
-    /// The name of a GPU that there is none of.
+    /// The selected GPU name that no GPU has.
     pub(super) refused: Option<NoSuchGpu>,
 }
 
@@ -129,7 +130,7 @@ impl Model {
                     .map_or(&[][..], |inventory| &inventory.gpus);
                 self.history.set_past(&past, |uuid| index_of(gpus, uuid));
             }
-            // It is told once, and needs no place.
+            // The absence of a history is reported once and is not part of the model.
             Update::NoPast(_) => {}
             Update::Collector(status) => self.apply_collector(&status),
             Update::Silent(why) => self.silent = Some(printable(&why)),
@@ -151,7 +152,7 @@ impl Model {
         self.apply_collector(&hello.collector);
         self.inventory = hello.inventory.or(self.inventory.take());
         if self.playback().is_some() {
-            // It may be played from another moment.
+            // The server may play the recording from another time.
             self.history = History::default();
         }
         self.apply_history(&hello.history);
@@ -195,7 +196,7 @@ impl Model {
                 if self.events.len() == EVENTS {
                     self.events.pop_front();
                 }
-                // A mark may be of a moment before what is known already.
+                // An event may be older than the events already recorded.
                 let before = self
                     .events
                     .iter()
@@ -249,7 +250,7 @@ impl Model {
             .find(|gpu| gpu.index == index)
     }
 
-    /// A GPU's name without the maker's, which is the same for all.
+    /// Returns a GPU's name without the vendor, which is the same for all GPUs.
     pub(super) fn name(&self, index: u32) -> String {
         describe::full_name(self.board(index).map(|gpu| &gpu.name))
     }
@@ -264,17 +265,18 @@ impl Model {
             .is_some_and(|known| known.platform.is_simulated)
     }
 
-    /// How a server plays what it sends; `None` where that is live.
+    /// Returns the state of the server's replay, or `None` if the server sends live data.
     pub(super) fn playback(&self) -> Option<&Playback> {
         self.inventory.as_ref()?.playback.as_ref()
     }
 
-    /// Whether what is shown was recorded, here or by a server, and is not how things are now.
+    /// Returns `true` if the data was recorded earlier, by this machine or a server.
     pub(super) fn is_recording(&self) -> bool {
         self.origin == Origin::Recording || self.playback().is_some()
     }
 
-    /// The time that the screen shows: the newest sample's, and this machine's where that is late.
+    /// Returns the time that the screen shows: the time of the newest sample, or this machine's
+    /// clock if the sample is late.
     pub(super) fn now_ms(&self) -> u64 {
         let newest = self.sample.as_ref().map_or(0, |sample| sample.at_ms);
         if self.is_recording() || self.late_ms().is_none() {
@@ -284,7 +286,7 @@ impl Model {
         }
     }
 
-    /// How old the newest sample is, where the next one is overdue.
+    /// Returns the age of the newest sample in milliseconds if the next one is overdue.
     pub(super) fn late_ms(&self) -> Option<u64> {
         let sample = self
             .sample
@@ -294,14 +296,14 @@ impl Model {
         (age > 2 * u64::from(sample.interval_ms) + 1500).then_some(age)
     }
 
-    /// Whether what is shown is of the past, and nothing newer comes.
+    /// Returns `true` if the data is outdated and nothing newer arrives.
     pub(super) fn is_stale(&self) -> bool {
         self.origin != Origin::Recording
             && !self.paused
             && (self.silent.is_some() || self.late_ms().is_some())
     }
 
-    /// Returns what decides what is said about GPUs.
+    /// Returns the context that decides how GPUs are described.
     pub(super) fn context(&self) -> Context {
         Context {
             now_ms: self.now_ms(),

@@ -1,4 +1,4 @@
-//! One frame on standard output, in the place where it is, for `--once`.
+//! Prints one frame to standard output at the cursor, for `--once`.
 
 use std::{
     io::{self, Write},
@@ -27,16 +27,17 @@ use super::{
 };
 use crate::exit::Failure;
 
-/// The size of what is no terminal, with the line of keys.
+/// The size in columns and rows if standard output is not a terminal. The last row, the footer, is
+/// not printed.
 const SIZE: (u16, u16) = (120, 41);
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a server's past is waited for; one of another version may not have it.
+/// How long to wait for a server's history. A server of another version may not have one.
 const PAST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reads until there is a sample with rates and owners: the first of a server, with its past, the
-/// second of a sampler that has begun.
+/// Reads until the model has a sample with rates and owners: the first sample of a server, along
+/// with its history, or the second sample of this program's own sampler.
 pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
     let first = u64::from(model.origin != Origin::Server);
@@ -76,7 +77,7 @@ pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), F
     Ok(())
 }
 
-/// Prints it as large as the terminal, without the line of keys, which is where the prompt goes.
+/// Prints a frame of the terminal's size without the footer, where the shell's prompt will be.
 pub(super) fn print(app: &mut App) -> io::Result<()> {
     let (width, height) = screen::size().unwrap_or(SIZE);
     let mut buffer = Buffer::empty(Rect {
@@ -99,7 +100,7 @@ pub(super) fn print(app: &mut App) -> io::Result<()> {
     out.flush()
 }
 
-/// One row of cells; blanks at its end are left out.
+/// Writes one row of cells without trailing blanks.
 fn write_line(out: &mut Vec<u8>, cells: &[Cell]) -> io::Result<()> {
     let is_blank = |cell: &Cell| {
         cell.symbol() == " "

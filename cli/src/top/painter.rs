@@ -1,4 +1,4 @@
-//! Draws text, bars and sparklines, and records what a click on them does.
+//! Drawing of text, bars and sparklines, which also records the action of a click on them.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
@@ -25,7 +25,7 @@ pub(super) enum Hit {
     Processes,
     Do(Action),
     Page(Page),
-    /// Within a dialog, which line of it.
+    /// A line of a dialog, by index.
     Dialog(usize),
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Painter<'a> {
     pub(super) buffer: &'a mut Buffer,
     pub(super) theme: &'a Theme,
     pub(super) glyphs: Glyphs,
-    /// What was drawn last lies on top.
+    /// The clickable areas. Later entries are on top of earlier ones.
     pub(super) hits: Vec<(Rect, Hit)>,
 }
 
 impl Painter<'_> {
-    /// Writes text, cut to so many columns; the columns that it took.
+    /// Writes text, cut to this many columns, and returns the columns used.
     pub(super) fn text(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
         let area = self.buffer.area;
         if y < area.top() || y >= area.bottom() || x >= area.right() {
@@ -50,14 +50,14 @@ impl Painter<'_> {
         text.width() as u16
     }
 
-    /// Writes one character of one column.
+    /// Writes one character that is one column wide.
     pub(super) fn cell(&mut self, x: u16, y: u16, symbol: char, style: Style) {
         if let Some(cell) = self.buffer.cell_mut((x, y)) {
             cell.set_char(symbol).set_style(style);
         }
     }
 
-    /// Writes parts one after the other; the columns that they took.
+    /// Writes styled pieces one after the other, and returns the columns used.
     pub(super) fn line<T: AsRef<str>>(
         &mut self,
         x: u16,
@@ -74,21 +74,21 @@ impl Painter<'_> {
         taken
     }
 
-    /// Writes text that ends at the right edge of so many columns.
+    /// Writes text that ends at the right edge of this many columns.
     pub(super) fn text_right(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) {
         let text = cut(text, columns.into());
         let width = text.width() as u16;
         self.text(x + columns.saturating_sub(width), y, width, &text, style);
     }
 
-    /// A horizontal bar; `None` leaves its place empty.
+    /// Draws a horizontal bar. With `None`, the space stays empty.
     pub(super) fn bar(&mut self, x: u16, y: u16, columns: u16, share: Option<f64>, style: Style) {
         let Some(share) = share else { return };
         let (full, empty) = self.glyphs.draw_bar(share, columns.into());
         self.line(x, y, columns, &[(full, style), (empty, self.theme.dim)]);
     }
 
-    /// A line in one row, of values between 0 and 1.
+    /// Draws a sparkline of values between 0 and 1, one row high.
     pub(super) fn spark(
         &mut self,
         x: u16,
@@ -109,7 +109,8 @@ impl Painter<'_> {
             .set_style(area.intersection(self.buffer.area), style);
     }
 
-    /// Replaces what a terminal without UTF-8 cannot show.
+    /// Replaces characters that a terminal without UTF-8 cannot show, and returns the clickable
+    /// areas.
     pub(super) fn finish(self) -> Vec<(Rect, Hit)> {
         if self.glyphs == Glyphs::Ascii {
             for cell in &mut self.buffer.content {

@@ -1,5 +1,5 @@
-//! A chart: one number over time, filled from below; over it, maybe another one on the same axis as
-//! a line.
+//! Charts: one value over time, filled from below, optionally with a second value on the same axis
+//! as a line.
 
 use gpumon_probe::model::fields::Unit;
 use ratatui::{layout::Rect, style::Style};
@@ -11,47 +11,48 @@ use super::{
     text::{clock, day_and_minute, hour_and_minute, wrap},
 };
 
-/// A chart narrower than this has no room for what stands beside its axis.
+/// The minimum width of a chart with an axis. A narrower chart has no room for axis labels.
 const WITH_AXIS: u16 = 36;
-/// One of percentages needs less.
+/// The minimum width of a chart with an axis of percentages, whose labels are shorter.
 const WITH_PERCENTAGES: u16 = 24;
-/// A chart lower than this has no room for times.
+/// The minimum height of a chart with times.
 const WITH_TIMES: u16 = 6;
-/// One lower than this has no guide lines.
+/// The minimum height of a chart with guide lines.
 const WITH_GUIDES: u16 = 2;
-/// In one lower than this, a line would hide what it crosses.
+/// The minimum height of a chart with a second line. In a lower chart, the line would hide the
+/// filled area.
 const WITH_OVERLAY: u16 = 4;
 const AXIS: u16 = 10;
-/// Charts that reach back a day have dates on their axis.
+/// The time span from which on charts have dates on their axis.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const AXIS_OF_PERCENTAGES: u16 = 6;
 
 pub(super) struct Plot<'a> {
     pub(super) title: String,
-    /// What stands at the right of the title: the values now.
+    /// The current values, at the right of the title.
     pub(super) now: Vec<(String, Style)>,
     pub(super) style: Style,
     pub(super) unit: Unit,
-    /// The upper end of the axis, where it is known.
+    /// The upper end of the axis, if known.
     pub(super) limit: Option<f64>,
     pub(super) span_ms: u64,
     pub(super) end_ms: u64,
-    /// Gives so many values, the newest last.
+    /// Returns this many values, the newest last.
     pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
     pub(super) overlay: Option<Overlay<'a>>,
-    /// Why there are none, where it is known.
+    /// The reason why there are no values, if known.
     pub(super) reason: Option<String>,
     pub(super) is_selected: bool,
 }
 
-/// Another number on the axis of the first.
+/// A second value on the axis of the first.
 pub(super) struct Overlay<'a> {
     pub(super) style: Style,
     pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
 }
 
 impl Plot<'_> {
-    /// Draws it, with a free column at its right.
+    /// Draws the chart, leaving one free column at its right.
     pub(super) fn draw(&self, painter: &mut Painter<'_>, area: Rect) {
         let area = Rect {
             width: area.width.saturating_sub(1),
@@ -212,7 +213,8 @@ impl Overlay<'_> {
             .into_iter()
             .map(height)
             .collect();
-        // From the top of the column before to its own, so that a step is a line, too.
+        // Each column spans from the value of the previous column to its own, so that a step is
+        // drawn as a line, too.
         let spans: Vec<Option<(usize, usize)>> = (0..heights.len())
             .map(|at| {
                 let to = heights[at]?;
@@ -247,7 +249,7 @@ impl Overlay<'_> {
     }
 }
 
-/// Lines at the upper end and the middle of the axis.
+/// Draws lines at the upper end and in the middle of the axis.
 fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
     if area.height < WITH_GUIDES {
         return;
@@ -265,8 +267,8 @@ fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
     }
 }
 
-/// How many dots high a value stands. One that is there has at least one dot, so that a gap can be
-/// told from nothing.
+/// Returns the height of a value in dots. A present value has at least one dot, which distinguishes
+/// zero from a gap.
 fn height(value: Option<f64>, floor: f64, ceiling: f64, levels: usize) -> Option<usize> {
     let share = ((value? - floor) / (ceiling - floor)).clamp(0.0, 1.0);
     Some(((share * levels as f64).round() as usize).max(1))

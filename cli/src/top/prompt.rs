@@ -1,4 +1,4 @@
-//! A line that is typed: a filter, a search, a time.
+//! A line of input from the user: a filter, a search, or a time.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_width::UnicodeWidthStr;
@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use super::processes::Filter;
 use crate::fleet;
 
-/// A longer line is none that a person types.
+/// The maximum length of the line.
 const LONGEST: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,11 +20,11 @@ pub(super) enum Purpose {
     Filter,
     Search,
     Goto,
-    /// Of a fleet, whose screen says what is wrong with it.
+    /// A filter of the fleet screen, which reports its errors itself.
     Fleet,
 }
 
-/// What a key did.
+/// The result of a key press.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Typed {
     Changed,

@@ -1,4 +1,4 @@
-//! The terminal: taken over as a whole, and always given back as it was.
+//! The terminal, which is taken over as a whole and always restored.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -34,28 +34,28 @@ use rustix::{
 use super::{background, job::Job};
 use crate::exit::Failure;
 
-/// What is kept of the memory that a frame took.
+/// The capacity in bytes of the output buffer that is kept from one frame to the next.
 const FRAME: usize = 64 * 1024;
 
-/// Columns and rows that are drawn at most, from the top left. A terminal can say that it has 65535
-/// of each, which would take more memory than there is.
+/// The maximum size that is drawn, in columns and rows from the top left. A terminal may report
+/// 65535 of each, for which there would not be enough memory.
 const LARGEST: (u16, u16) = (1000, 500);
 
-/// How long the terminal may take to answer before it is given back: a shell would read the answer
-/// as keys.
+/// How long to wait for the terminal's answer before restoring the terminal. A shell would read the
+/// answer as keys.
 const ANSWER: Duration = Duration::from_millis(200);
 
-/// Whether the terminal is taken over, for the one who gives it back in an emergency.
+/// Whether the terminal is taken over, for the panic hook that restores it.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal, until this is dropped.
+/// The terminal, taken over until this value is dropped.
 pub(super) struct Screen {
     out: CrosstermBackend<Out>,
     shown: Buffer,
-    /// What is drawn next; kept for its memory.
+    /// The buffer of the next frame, which is kept to reuse its memory.
     spare: Buffer,
     mouse: bool,
-    /// When the terminal was asked for its background.
+    /// The time at which the terminal was asked for its background.
     asked: Option<Instant>,
     pub(super) is_answered: bool,
 }
@@ -64,8 +64,8 @@ pub(super) struct Screen {
 pub(super) const INSTEAD: &str = "use `gpumon top --once` for one frame, `gpumon --watch` for a table again and again, or \
                                   `gpumon collect` for JSON";
 
-/// Checks that the output is a terminal that the command can draw on. `instead` is the advice if it
-/// is not.
+/// Checks that standard output is a terminal on which the command can draw. `instead` is the advice
+/// if it is not.
 pub(super) fn check(command: &str, instead: &str) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
         return Err(Failure::usage(anyhow!(
@@ -118,7 +118,7 @@ impl Screen {
         ANSWER.checked_sub(asked.elapsed())
     }
 
-    /// Draws what has changed since the last time, or everything.
+    /// Draws the cells that have changed since the last frame, or all cells.
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Buffer), anew: bool) -> io::Result<()> {
         let size = tcgetwinsize(stdout())?;
         let area = drawn(size.ws_col, size.ws_row);
@@ -136,9 +136,9 @@ impl Screen {
         Write::flush(&mut self.out)
     }
 
-    /// Sets the terminal up once more, whatever somebody did to it meanwhile.
+    /// Sets the terminal up again, whatever state another process left it in.
     pub(super) fn take_again(&mut self) -> io::Result<()> {
-        // What is already in this mode would otherwise be left as it is.
+        // Crossterm does not set raw mode again while it considers it enabled.
         disable_raw_mode()?;
         self.asked = None;
         self.enter()
@@ -161,30 +161,29 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back and stops this program, as Ctrl-Z does, until somebody lets it go on: in
-/// front, or behind, or to end.
+/// Restores the terminal and stops this program, as Ctrl-Z does, until a process continues it in
+/// the foreground or in the background, or to end it.
 pub(super) fn suspend() -> io::Result<()> {
     leave();
-    // The signal that cannot be handled: the other one is handled here, or this would not be asked
-    // for.
+    // `SIGSTOP` cannot be handled. This program handles `SIGTSTP` itself, which leads here.
     Ok(kill_process(getpid(), Signal::STOP)?)
 }
 
-/// Gives the mode of the terminal back, and nothing that a terminal which takes nothing could hold
-/// up.
+/// Restores the terminal's mode only. Writing to a terminal that accepts no output could block.
 pub(super) fn leave_in_a_hurry() {
     if Job::now().has_terminal() {
         let _ = disable_raw_mode();
     }
 }
 
-/// Gives the terminal back, once. A terminal that is gone needs nothing.
+/// Restores the terminal if it has not been restored yet.
 fn leave() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
     let has_terminal = Job::now().has_terminal();
-    // From behind, the shell has its own modes by now, and some terminals let nobody write.
+    // In the background, the shell has already set its own modes, and some terminals forbid
+    // writing.
     if has_terminal
         || tcgetattr(stdout()).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::TOSTOP))
     {
@@ -203,7 +202,7 @@ fn leave() {
     }
 }
 
-/// The message of a panic must be readable, on whichever thread it happens.
+/// Restores the terminal before a panic of any thread prints its message.
 fn give_back_in_a_panic() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |what| {
@@ -212,7 +211,7 @@ fn give_back_in_a_panic() {
     }));
 }
 
-/// Columns and rows, where standard output is a terminal that tells them.
+/// Returns the columns and rows of standard output if it is a terminal that reports them.
 pub(super) fn size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(stdout())
         .ok()
@@ -230,9 +229,9 @@ fn drawn(columns: u16, rows: u16) -> Rect {
     }
 }
 
-/// Standard output, to which a frame goes in one piece. It has no lock as `std` has, for which a
-/// thread that panics while another one draws would wait, and what could not be written is dropped
-/// with it.
+/// Standard output, to which each frame is written in one piece. It has no lock, unlike that of
+/// `std`, because a thread that panics would wait for a thread that draws. Bytes that could not be
+/// written are dropped with it.
 #[derive(Default)]
 struct Out {
     waiting: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The selection of GPUs in all that arrives.
+//! Restricts all updates to the selected GPUs.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use gpumon_probe::model::{Event, Gpu, GpuRef, Inventory, Record, Sample};
 use super::model::Update;
 use crate::{device_id::NoSuchGpu, shown_gpus::ShownGpus};
 
-/// The shown GPUs, and their indices in the newest inventory.
+/// The selected GPUs, and their indices in the newest inventory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     shown: ShownGpus,
@@ -22,7 +22,7 @@ impl Selection {
         }
     }
 
-    /// Removes what is about other GPUs. A name that no GPU has is an error.
+    /// Removes everything about other GPUs. Returns an error if a selected name matches no GPU.
     pub(super) fn retain(&mut self, update: &mut Update) -> Result<(), NoSuchGpu> {
         match update {
             Update::Hello(hello) => {
@@ -45,7 +45,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether a record is about GPUs that are not selected, and about nothing else.
+    /// Returns `true` if a record is only about GPUs that are not selected.
     pub(super) fn omits(&self, update: &Update) -> bool {
         let Update::Record(record) = update else {
             return false;

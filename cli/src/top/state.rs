@@ -1,4 +1,4 @@
-//! What a person has chosen to see.
+//! The user's current choices on the screen.
 
 use std::time::{Duration, Instant};
 
@@ -16,40 +16,40 @@ use crate::terminal::glyphs::Glyphs;
 
 const NOTICE: Duration = Duration::from_secs(6);
 
-/// The times between samples that keys go through, in milliseconds.
+/// The intervals between samples that the keys step through, in milliseconds.
 const INTERVALS_MS: [u32; 8] = [100, 250, 500, 1000, 2000, 5000, 10_000, 60_000];
 
 pub(super) struct State {
     pub(super) theme_name: ThemeName,
     pub(super) theme: Theme,
     pub(super) background: Background,
-    /// The variable `NO_COLOR` sets it, whatever the settings say.
+    /// Whether `NO_COLOR` determines the theme, regardless of the settings.
     is_theme_forced: bool,
     pub(super) glyphs: Glyphs,
-    /// `None` goes by the terminal.
+    /// The selected glyphs, or `None` to choose by the terminal.
     pub(super) chosen_glyphs: Option<Glyphs>,
     pub(super) view: View,
     pub(super) room: Room,
-    /// The GPU that the screen is about; `None` for all of them.
+    /// The selected GPU, or `None` for all of them.
     pub(super) gpu: Option<u32>,
-    /// What is charted, by the places in `METRICS`.
+    /// The charted metrics, as positions in `METRICS`.
     pub(super) metrics: Vec<usize>,
-    /// Which of these is charted of all GPUs, by its place in `metrics`.
+    /// The metric that is charted for all GPUs, as a position in `metrics`.
     pub(super) metric: usize,
-    /// Its place in `RANGES_S`.
+    /// The time range, as a position in `RANGES_S`.
     pub(super) range: usize,
     pub(super) interval_ms: u32,
     pub(super) processes: ProcessView,
-    /// How far the list of GPUs, and the view, are scrolled.
+    /// The first visible line of the list of GPUs.
     pub(super) gpu_scroll: usize,
-    /// The widths of the lines of GPUs so far.
+    /// The widest columns of the GPU lines so far.
     pub(super) gpu_widths: CellWidths,
     pub(super) view_scroll: usize,
     pub(super) thresholds: Thresholds,
     pub(super) notice: Option<Notice>,
 }
 
-/// Something to be read once.
+/// A temporary message.
 pub(super) struct Notice {
     pub(super) text: String,
     pub(super) level: Level,
@@ -90,7 +90,8 @@ impl State {
         }
     }
 
-    /// The same as settings, to be saved; what cannot be chosen here stays as it was read.
+    /// Returns the current choices as settings to save. Settings that cannot be changed on the
+    /// screen keep the values in `read`.
     pub(super) fn settings(&self, read: &Settings) -> Settings {
         Settings {
             theme: if self.is_theme_forced {
@@ -124,7 +125,7 @@ impl State {
             .unwrap_or(0)
     }
 
-    /// The next or the previous GPU; beyond the ends, all of them.
+    /// Selects the next or the previous GPU, or all GPUs beyond the first and the last.
     pub(super) fn step_gpu(&mut self, gpus: &[u32], forward: bool) {
         let now = self
             .gpu
@@ -144,7 +145,7 @@ impl State {
         self.is_theme_forced = false;
     }
 
-    /// Adapts the theme to the background if it follows the background.
+    /// Sets the terminal's background, and with it the theme if that is `auto`.
     pub(super) fn set_background(&mut self, background: Background) {
         self.background = background;
         self.theme = Theme::new(self.theme_name.resolve(background));
@@ -167,7 +168,7 @@ impl State {
     }
 
     pub(super) fn tell(&mut self, level: Level, text: impl Into<String>) {
-        // A path, a name, or an error can hold anything.
+        // Paths, names, and errors can contain control characters.
         self.notice = Some(Notice {
             text: printable(&text.into()),
             level,
@@ -175,7 +176,7 @@ impl State {
         });
     }
 
-    /// Takes away a notice that has been there long enough; true where there was one.
+    /// Removes the notice if its time is over. Returns `true` if it was removed.
     pub(super) fn forget_notice(&mut self, now: Instant) -> bool {
         let is_over = self
             .notice

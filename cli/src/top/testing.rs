@@ -19,8 +19,7 @@ pub(super) fn moment(gpus: u32) -> OneShot {
         details: true,
         ..Options::new(Duration::from_secs(1), CommandLines::All)
     };
-    // On a machine that is busy with other tests, not every GPU is opened in the time that a single
-    // look has.
+    // If other tests keep the machine busy, one sample may not have enough time to open every GPU.
     let mut moments = (0..20).map(|_| sampler::once(&source, &options).unwrap());
     moments
         .find(|moment| {
@@ -42,7 +41,8 @@ pub(super) fn sample(gpus: u32) -> Sample {
     }
 }
 
-/// A model that has seen a minute of so many simulated GPUs, each held by two processes of its own.
+/// Returns a model with one minute of samples of simulated GPUs, each used by two processes of its
+/// own.
 pub(super) fn model(gpus: u32) -> Model {
     let OneShot {
         inventory,
@@ -83,7 +83,7 @@ pub(super) fn model(gpus: u32) -> Model {
     model
 }
 
-/// Processes that differ in everything they are sorted by.
+/// Returns processes that differ in every column by which they can be sorted.
 pub(super) fn processes(count: u32) -> Vec<Process> {
     let users = ["ana", "bob", "chen"];
     let commands = [

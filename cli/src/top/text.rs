@@ -1,4 +1,4 @@
-//! Text in so many columns, and numbers as people read them.
+//! Text of a limited width, and numbers in a readable form.
 
 use gpumon_probe::{
     local_time::time_zone,
@@ -12,7 +12,7 @@ pub(super) use crate::terminal::{
 };
 use crate::{moment::zoned, table::process_label::ProcessLabel};
 
-/// Returns a short description of a process: its program or notebook, and what it runs in.
+/// Returns a short description of a process: its program or notebook, and its environment.
 pub(super) fn what(process: &Process, notebook: Option<&str>) -> Option<String> {
     ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.whole())
 }
@@ -25,12 +25,12 @@ pub(super) fn fitted_what(
     ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.fit_in(columns, ANY_ROOM))
 }
 
-/// `1.24 GB/s`, in decimal units as links are sold.
+/// Formats a rate such as `1.24 GB/s`, in the decimal units that are common for links.
 pub(super) fn rate(bytes_per_second: f64) -> String {
     format!("{}/s", decimal_size(bytes_per_second))
 }
 
-/// A reading in words: its value, or why there is none.
+/// Returns a reading's value, or the reason why there is none.
 pub(super) fn format_reading<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
     match (reading.value(), reading.absence()) {
         (Some(value), _) => format(value),
@@ -39,32 +39,32 @@ pub(super) fn format_reading<T>(reading: &Reading<T>, format: impl FnOnce(&T) ->
     }
 }
 
-/// A reading's value, or a dash.
+/// Returns a reading's value, or a dash.
 pub(super) fn shown<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
     reading.value().map_or_else(|| ABSENT.to_owned(), format)
 }
 
-/// `64 %`, or a dash.
+/// Formats a reading such as `64 %`, or returns a dash.
 pub(super) fn percent(reading: &Reading<f64>) -> String {
     shown(reading, |percent| format!("{percent:.0} %"))
 }
 
-/// `10:42:07` by this machine's clock and zone.
+/// Formats a time such as `10:42:07` in the local time zone.
 pub(super) fn clock(at_ms: u64) -> String {
     local(at_ms, "%H:%M:%S")
 }
 
-/// `10:42`.
+/// Formats a time such as `10:42` in the local time zone.
 pub(super) fn hour_and_minute(at_ms: u64) -> String {
     local(at_ms, "%H:%M")
 }
 
-/// `Mar 01 10:42`.
+/// Formats a time such as `Mar 01 10:42` in the local time zone.
 pub(super) fn day_and_minute(at_ms: u64) -> String {
     local(at_ms, "%b %d %H:%M")
 }
 
-/// How far back charts reach: `2 min`, `6 h`, `30 d`.
+/// Formats a chart's time range, such as `2 min`, `6 h`, or `30 d`.
 pub(super) fn range(span_ms: u64) -> String {
     match span_ms / 1000 {
         seconds if seconds % (24 * 3600) == 0 => format!("{} d", seconds / (24 * 3600)),
@@ -73,7 +73,7 @@ pub(super) fn range(span_ms: u64) -> String {
     }
 }
 
-/// `2026-03-01 10:42:07`.
+/// Formats a time such as `2026-03-01 10:42:07` in the local time zone.
 pub(super) fn date_and_clock(at_ms: u64) -> String {
     local(at_ms, "%Y-%m-%d %H:%M:%S")
 }

@@ -1,4 +1,4 @@
-//! Colors, each with one meaning, the same as in the table and on the page.
+//! The colors. Each has one meaning, the same as in the table and on the web page.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -7,20 +7,19 @@ use crate::describe::{Level, Load};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThemeName {
-    /// [`Self::Light`] on a light background, else [`Self::Dark`].
+    /// [`Self::Light`] on a light background, otherwise [`Self::Dark`].
     Auto,
-    /// The terminal's own colors, as they suit a dark background.
+    /// The terminal's own colors, chosen for a dark background.
     Dark,
-    /// Deeper colors, for a light background.
+    /// Darker colors for a light background.
     Light,
-    /// Colors of Okabe and Ito, which people with any color vision can tell apart, for a dark
-    /// background.
+    /// The palette of Okabe and Ito for a dark background. People with any color vision can
+    /// distinguish its colors.
     ColorBlind,
-    /// The same for a light one.
+    /// The palette of Okabe and Ito for a light background.
     ColorBlindLight,
-    /// Bright colors on black and nothing dimmed.
+    /// Bright colors on black, with nothing dimmed.
     HighContrast,
-    /// No color at all.
     Monochrome,
 }
 
@@ -35,7 +34,7 @@ impl ThemeName {
         Self::Monochrome,
     ];
 
-    /// As it is written in the settings and on the command line.
+    /// Returns the name used in the settings and on the command line.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -48,7 +47,7 @@ impl ThemeName {
         }
     }
 
-    /// Returns the theme that is shown on this background.
+    /// Returns the theme to use on this background.
     pub(super) fn resolve(self, background: Background) -> Self {
         match (self, background) {
             (Self::Auto, Background::Light) => Self::Light,
@@ -73,7 +72,7 @@ pub(super) enum Meaning {
     Memory,
     Power,
     Temperature,
-    /// What crosses a link, a disk or a network card.
+    /// Traffic on links, disks, and network cards.
     Traffic,
 }
 
@@ -87,26 +86,27 @@ pub(super) struct Theme {
     pub(super) power: Style,
     pub(super) temperature: Style,
     pub(super) traffic: Style,
-    /// Simulated values are marked in the same way everywhere.
+    /// The mark of simulated values, which is the same everywhere.
     pub(super) simulated: Style,
     pub(super) well: Style,
-    /// Somebody might want to know.
+    /// Information that may interest the user.
     pub(super) notice: Style,
-    /// Somebody should act.
+    /// Problems that need action.
     pub(super) alarm: Style,
-    /// The row or word that keys are about.
+    /// The row or word that keys act on.
     pub(super) selected: Style,
-    /// Text that was searched for.
+    /// Matches of the search.
     pub(super) found: Style,
 }
 
 impl Theme {
-    /// Returns a theme, and the dark one for [`ThemeName::Auto`].
+    /// Returns the colors of a theme. [`ThemeName::Auto`] has those of the dark theme.
     pub(super) fn new(name: ThemeName) -> Self {
         let plain = Style::new();
         let color = |color| plain.fg(color);
         let bold = |color| plain.fg(color).add_modifier(Modifier::BOLD);
-        // A row of several colors would be a row of several blocks.
+        // The colors are reset, because a reversed row of several colors would look like separate
+        // blocks.
         let selected = plain
             .fg(Color::Reset)
             .bg(Color::Reset)
@@ -116,7 +116,7 @@ impl Theme {
                 plain,
                 strong: plain.add_modifier(Modifier::BOLD),
                 dim: color(Color::DarkGray),
-                // Plain blue cannot be read on black.
+                // Plain blue is illegible on black.
                 utilization: bold(Color::LightBlue),
                 memory: color(Color::Magenta),
                 power: color(Color::Yellow),
@@ -129,7 +129,8 @@ impl Theme {
                 selected,
                 found: bold(Color::Yellow).add_modifier(Modifier::UNDERLINED),
             },
-            // Of the 256: the sixteen that terminals choose themselves are often too pale on white.
+            // The theme uses the 256-color palette, because the sixteen colors that terminals
+            // choose themselves are often too pale on white.
             ThemeName::Light => Self {
                 plain,
                 strong: plain.add_modifier(Modifier::BOLD),
@@ -146,8 +147,8 @@ impl Theme {
                 selected,
                 found: bold(Color::Indexed(94)).add_modifier(Modifier::UNDERLINED),
             },
-            // Of the 256, those nearest to the palette: few terminals of a cluster tell that they
-            // know more.
+            // These are the nearest of the 256 colors, because few terminals on clusters report
+            // that they support more.
             ThemeName::ColorBlind => {
                 let color = |index| color(Color::Indexed(index));
                 let bold = |index| bold(Color::Indexed(index));
@@ -168,8 +169,8 @@ impl Theme {
                     found: bold(227).add_modifier(Modifier::UNDERLINED),
                 }
             }
-            // On white the palette's yellow and orange cannot be read, and its dark tones look
-            // alike: the alarm is a block.
+            // On white, the palette's yellow and orange are illegible and its dark colors look
+            // alike, so the alarm is a block.
             ThemeName::ColorBlindLight => {
                 let color = |index| color(Color::Indexed(index));
                 let bold = |index| bold(Color::Indexed(index));
@@ -235,7 +236,7 @@ impl Theme {
         }
     }
 
-    /// With all that is measured in gray: it is of the past.
+    /// Returns the theme with all measured values in gray, which marks them as outdated.
     pub(super) fn faded(&self) -> Self {
         let gray = self.dim;
         Self {
@@ -316,7 +317,7 @@ mod tests {
         assert!(theme.alarm.add_modifier.contains(Modifier::UNDERLINED));
     }
 
-    /// Of the 256 colors, as terminals have them.
+    /// Returns the RGB values of one of the 256 colors as terminals define them.
     fn rgb(color: Color) -> [f64; 3] {
         let Color::Indexed(index) = color else {
             panic!("{color:?} is the terminal's own")
@@ -345,7 +346,7 @@ mod tests {
         matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
     }
 
-    /// By WCAG 2.
+    /// Returns the contrast ratio by WCAG 2.
     fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
         let light = |rgb| {
             let [red, green, blue] = linear(rgb);
@@ -421,8 +422,8 @@ mod tests {
 
     #[test]
     fn every_eye_tells_loads_apart_in_the_color_blind_themes() {
-        // Machado, Oliveira and Fernandes (2009): nothing missing, protanopia, deuteranopia,
-        // tritanopia.
+        // The matrices are from Machado, Oliveira and Fernandes (2009): normal vision, protanopia,
+        // deuteranopia, and tritanopia.
         let visions = [
             [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
             [

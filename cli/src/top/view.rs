@@ -50,12 +50,10 @@ impl View {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Room {
-    /// A view, and the processes below it.
+    /// A view, with the processes below it.
     #[default]
     Both,
-    /// The view alone.
     View,
-    /// The processes alone.
     Processes,
 }
 

@@ -1,4 +1,4 @@
-//! A GPU, or a MIG device, as somebody who wants to compute on it sees it.
+//! GPUs and MIG devices as candidates for new work.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(super) inventory: Inventory,
-    /// Every GPU of the inventory, as it was read last.
+    /// The last sample of every GPU in the inventory.
     pub(super) gpus: Vec<GpuSample>,
-    /// What changes slowly, by index, of those that told it.
+    /// Slowly changing details by index, for the GPUs that have sent them.
     pub(super) details: BTreeMap<u32, GpuDetails>,
 }
 
@@ -26,50 +26,51 @@ pub(crate) struct View {
 pub(super) struct Candidate {
     /// NVML's index of the GPU.
     pub(super) gpu: u32,
-    /// The index of the MIG device on it, where it is one.
+    /// The index of the MIG device, or `None` for a whole GPU.
     pub(super) mig: Option<u32>,
-    /// `None` if the driver has never reported it.
+    /// The UUID, or `None` if the driver has never reported it.
     pub(super) uuid: Option<String>,
     pub(super) vendor: Vendor,
     /// The name in variables such as `CUDA_VISIBLE_DEVICES`.
     pub(super) visible_as: Option<VisibleAs>,
     pub(super) at_ms: u64,
-    /// What programs can get of its memory when nobody else is there.
+    /// The memory available to programs if nothing else uses the device.
     pub(super) capacity_bytes: Reading<u64>,
-    /// How it is, or why it cannot be used now.
+    /// The current state, or the reason why the device cannot be used.
     pub(super) state: Result<State, Trouble>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct State {
     pub(super) free_bytes: Reading<u64>,
-    /// Time in which kernels ran; of a MIG device, time in which its multiprocessors had work.
+    /// The percentage of time in which kernels ran, or for a MIG device, in which its SMs had work.
     pub(super) busy_percent: Reading<f64>,
     pub(super) users: Reading<Users>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Users {
-    /// Processes that compute. One that only draws, as a display server, is in nobody's way.
+    /// The number of processes that compute. Processes that only draw, such as a display server, do
+    /// not count.
     pub(super) computing: usize,
-    /// Memory that belongs to none of the processes that draw.
+    /// Memory in use that does not belong to processes that draw.
     pub(super) held_bytes: u64,
-    /// Memory that the driver itself may hold of that.
+    /// The part of `held_bytes` that the driver itself may use.
     pub(super) driver_bytes: u64,
 }
 
-/// Why one cannot be used, whatever its readings are.
+/// A reason why a device cannot be used, regardless of its readings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) what: String,
-    /// Whether it has gone altogether, so that it is not known whether it ever could be used.
+    /// Whether the device is gone, so that it may never become usable.
     pub(super) gone: bool,
 }
 
-/// An idle driver uses a few MiB where it tells its own reserve apart, and less than a context of
-/// CUDA takes.
+/// The memory that an idle driver uses at most. It uses a few MiB if it reports its reserve
+/// separately, and this limit is less than the memory of a CUDA context.
 const DRIVER_BYTES: u64 = 128 << 20;
-/// A driver that counts its reserve as used (before 510) uses up to this.
+/// The same limit for drivers before 510, which count their reserve as used memory.
 const DRIVER_BYTES_WITH_RESERVE: u64 = 1 << 30;
 
 impl Candidate {
@@ -80,20 +81,21 @@ impl Candidate {
         }
     }
 
-    /// `GPU 3`, or `GPU 3:1` for a MIG device.
+    /// Returns the name, such as `GPU 3`, or `GPU 3:1` for a MIG device.
     pub(super) fn name(&self) -> String {
         format!("GPU {}", self.index())
     }
 
-    /// `3`, or `3:1`, which is how container runtimes name a MIG device.
+    /// Returns the index, such as `3`, or `3:1` for a MIG device, which is the form that container
+    /// runtimes use.
     pub(super) fn index(&self) -> String {
         self.mig
             .map_or_else(|| self.gpu.to_string(), |mig| format!("{}:{mig}", self.gpu))
     }
 }
 
-/// Everything that could be taken, in the driver's order. A GPU that is divided offers its parts,
-/// not itself.
+/// Returns all devices that could be taken, in the driver's order. A GPU in MIG mode offers its MIG
+/// devices instead of itself.
 pub(super) fn candidates(view: &View) -> Vec<Candidate> {
     let mut all = Vec::new();
     for gpu in &view.inventory.gpus {
@@ -113,7 +115,7 @@ pub(super) fn candidates(view: &View) -> Vec<Candidate> {
     all
 }
 
-/// Returns a GPU, or a MIG device of it.
+/// Returns a candidate for a GPU or one of its MIG devices.
 fn make_candidate(
     gpu: &Gpu,
     mig: Option<&MigDevice>,
@@ -175,7 +177,7 @@ fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> 
                 gone: true,
             });
         }
-        // The driver may answer again: a wait can last for days.
+        // The driver may recover, because a wait can last for days.
         Health::Failed { reason, .. } => {
             let gone = !matches!(reason, Absence::DriverError { .. } | Absence::NoAnswer);
             return Some(Trouble {
@@ -219,8 +221,8 @@ fn capacity(memory: &MemorySample) -> Reading<u64> {
         .map(|total| total.saturating_sub(reserved))
 }
 
-/// Who is on the GPU, or in this instance of it. Those that the sample leaves out may compute, and
-/// in any instance.
+/// Returns the users of a GPU or of one MIG device. Processes that the sample omits count as
+/// computing on every device.
 fn users(
     sample: &GpuSample,
     memory: &MemorySample,
@@ -240,7 +242,7 @@ fn users(
             .filter(|process| instance.is_none() || process.mig == instance)
     };
     let draws = |process: &&Process| process.kind == ProcessKind::Graphics;
-    // One whose memory the driver does not tell may hold all of it.
+    // If the driver does not report a process's memory, the process may use all of it.
     let memory_drawing: u64 = here().filter(draws).fold(0, |sum, process| {
         sum.saturating_add(process.memory_bytes.value().copied().unwrap_or(u64::MAX))
     });
@@ -256,7 +258,7 @@ fn users(
     })
 }
 
-/// The GPUs that are named with `--id`, of those that the environment allows.
+/// The selection of GPUs by `--id` and by the environment.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
     named: Vec<String>,
@@ -264,7 +266,8 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Returns the GPUs with these names; without a name, those of the first vendor.
+    /// Returns a selection of the GPUs with these names, or without names, of all GPUs of the first
+    /// vendor.
     pub(crate) fn new(named: Vec<String>) -> Self {
         Self {
             named,
@@ -272,7 +275,7 @@ impl Choice {
         }
     }
 
-    /// Leaves the candidates that may be taken.
+    /// Removes all candidates that are not selected.
     pub(super) fn retain(
         &self,
         inventory: &Inventory,
@@ -285,7 +288,7 @@ impl Choice {
             candidates.retain(|candidate| ids.iter().any(|id| is_part_of(*id, candidate)));
         }
         if self.named.is_empty() {
-            // Programs are built for one vendor.
+            // A program is built for one vendor's GPUs.
             let first = inventory.gpus.iter().map(|gpu| gpu.vendor).min();
             candidates.retain(|candidate| Some(candidate.vendor) == first);
         } else {
@@ -346,7 +349,7 @@ mod tests {
         }
     }
 
-    /// A GPU with 2 GiB in use, and these processes.
+    /// Returns a GPU with these processes and 2 GiB of memory in use.
     fn sample(processes: Vec<Process>) -> GpuSample {
         let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
         sample.memory.used_bytes = Reading::Now(2 * GIB);

@@ -1,4 +1,4 @@
-//! What is waited for, and how far a candidate is from it.
+//! The conditions to wait for, and how far a candidate is from meeting them.
 
 use std::{collections::HashMap, fmt, time::Duration};
 
@@ -17,11 +17,11 @@ const FREE: Accepted<u64> = Accepted::accept_sizes(
     "a size of more than 0, such as 20GiB, 8000MB or 50%",
 );
 
-/// The memory that has to be free.
+/// The memory that must be free.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum WantedMemory {
     Bytes(u64),
-    /// A percentage of the memory that programs can get.
+    /// A percentage of the memory available to programs.
     Percent(f64),
 }
 
@@ -39,7 +39,7 @@ impl WantedMemory {
         }
     }
 
-    /// Returns the bytes of a GPU with this memory for programs.
+    /// Returns the bytes for a device with this much memory available to programs.
     fn of(self, capacity_bytes: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -57,7 +57,7 @@ impl fmt::Display for WantedMemory {
     }
 }
 
-/// `12.3 GiB`, or MiB below a tenth of one.
+/// Formats bytes, such as `12.3 GiB`, in MiB below 0.1 GiB.
 pub(super) fn gib(bytes: u64) -> String {
     match bytes as f64 / GIB {
         gib if gib < 0.1 => format!("{:.0} MiB", gib * 1024.0),
@@ -65,7 +65,7 @@ pub(super) fn gib(bytes: u64) -> String {
     }
 }
 
-/// All of it at once.
+/// Conditions that must all be met at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Conditions {
     pub(crate) free: Option<WantedMemory>,
@@ -78,17 +78,17 @@ const AND: &str = " + ";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Met,
-    /// Not yet, and in words how it is instead.
+    /// A condition is not met yet. The text describes the current state.
     NotYet(String),
-    /// Nobody can take it now, whatever is waited for, and in words why.
+    /// The device cannot be taken at present, whatever the conditions are. The text is the reason.
     Out(String),
-    /// It can never be, for this reason.
+    /// The conditions can never be met. The text is the reason.
     Never(String),
 }
 
 impl Conditions {
-    /// The devices that are waited for, by their noun: `an empty GPU with 20.0 GiB free`, `2 GPUs
-    /// idle for 5m`.
+    /// Describes the devices to wait for, such as `an empty GPU with 20.0 GiB free` or `2 GPUs idle
+    /// for 5m`. `noun` is the name of one device.
     pub(super) fn goal(&self, count: usize, noun: &str) -> String {
         let what = match (count, self.empty) {
             (1, true) => format!("an empty {noun}"),
@@ -112,7 +112,8 @@ impl Conditions {
         format!("{what}{free}{and}{idle}")
     }
 
-    /// `idle` is for how long nothing has run; `None` where something just has, or it is not known.
+    /// Returns whether a candidate meets the conditions. `idle` is the time for which nothing has
+    /// run on it, or `None` if something has just run or the utilization is unknown.
     pub(super) fn judge(&self, candidate: &Candidate, idle: Option<Duration>) -> Verdict {
         if let Some(never) = self.never(candidate) {
             return Verdict::Never(never);
@@ -171,7 +172,7 @@ impl Conditions {
 }
 
 impl Verdict {
-    /// How many things are missing; the more, the farther it is from what is waited for.
+    /// Returns the number of unmet conditions as a measure of the distance.
     pub(super) fn distance(&self) -> usize {
         match self {
             Self::Met => 0,
@@ -182,13 +183,13 @@ impl Verdict {
     }
 }
 
-/// Whether waiting does not help.
+/// Returns `true` if waiting cannot help.
 fn is_final(reason: &Absence) -> bool {
     matches!(reason, Absence::NotSupported | Absence::NoPermission)
 }
 
 fn lacks_memory(amount: WantedMemory, candidate: &Candidate, state: &State) -> Option<String> {
-    // A value from earlier tells nothing about now.
+    // An earlier value does not show the current state.
     let Reading::Now(free) = state.free_bytes else {
         return Some("memory unknown".to_owned());
     };
@@ -222,13 +223,14 @@ fn is_used(state: &State) -> Option<String> {
     }
 }
 
-/// The utilization that counts as none: drivers show 1 % now and then on an idle GPU.
+/// The maximum utilization of an idle GPU. Drivers report 1 % now and then although nothing runs.
 const IDLE_PERCENT: f64 = 1.0;
 
-/// A longer time than this between two readings, and nobody knows what ran in between.
+/// The maximum time between two readings. After a longer gap, it is unknown what has run in
+/// between.
 const GAP_MS: u64 = 10_000;
 
-/// A clock for each candidate, which starts when it is first seen idle.
+/// A clock for each candidate, which starts when the candidate is first seen idle.
 #[derive(Debug, Default)]
 pub(super) struct IdleClocks(HashMap<String, Clock>);
 
@@ -239,8 +241,8 @@ struct Clock {
 }
 
 impl IdleClocks {
-    /// Takes in a reading, and returns for how long nothing has run; `None` if something runs, or
-    /// if it is not known.
+    /// Updates the clock with a reading. Returns the time for which nothing has run, or `None` if
+    /// something runs or the utilization is unknown.
     pub(super) fn update(&mut self, candidate: &Candidate, interval: Duration) -> Option<Duration> {
         let uuid = candidate.uuid.as_ref()?;
         let busy = candidate

@@ -1,5 +1,4 @@
-//! Gives away what was found: to a command that this process becomes, or to whoever reads its
-//! output.
+//! Hands the devices over: to a command that this process becomes, or to the reader of its output.
 
 use std::{
     env,
@@ -30,11 +29,12 @@ pub(crate) enum Format {
     Uuid,
 }
 
-/// There is no such command, and it cannot be started; as env(1) and shells have it.
+/// The exit codes for a command that does not exist and for one that cannot be started, as used by
+/// env(1) and shells.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
-/// Whether there is such a command, before anybody waits for a GPU to run it on.
+/// Checks that the command exists before waiting for a GPU to run it on.
 pub(crate) fn check(command: &[OsString]) -> Result {
     let Some(program) = command.first() else {
         return Ok(());
@@ -44,7 +44,7 @@ pub(crate) fn check(command: &[OsString]) -> Result {
     let places: Vec<PathBuf> = if program.as_encoded_bytes().contains(&b'/') {
         vec![program.into()]
     } else {
-        // Where nothing says where to look, the system knows.
+        // Without `PATH`, the system searches its default folders.
         let Some(path) = env::var_os("PATH") else {
             return Ok(());
         };
@@ -73,14 +73,14 @@ pub(crate) fn check(command: &[OsString]) -> Result {
     })
 }
 
-/// Prints what was found, and keeps it reserved for a while after this process.
+/// Prints the devices and keeps them reserved for a while after this process has ended.
 pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) -> Result {
     let name = |held: &Held| match format {
         Format::Index => held.candidate.index(),
         Format::Uuid => held.uuid.clone(),
     };
     let names = found.iter().map(name).collect::<Vec<_>>().join(",");
-    // Nothing is printed that is not reserved, and nothing stays reserved that nobody has read.
+    // A device is printed only if it has been reserved, and released if printing fails.
     let reserved = found
         .iter_mut()
         .try_for_each(|held| held.lock.reserve(hold))
@@ -88,18 +88,18 @@ pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) ->
     let printed = reserved.and_then(|()| print_raw(&(names + "\n")));
     if printed.is_err() {
         for held in &mut found {
-            // What could not be written need not be taken back.
+            // If the lock file cannot be written, the reservation was not written either.
             let _ = held.lock.release();
         }
     }
     printed
 }
 
-/// Becomes the command. It inherits the locks, so that they last as long as it does, and what it
-/// leaves running.
+/// Replaces this process by the command. The command and its child processes inherit the locks and
+/// keep them until they end.
 ///
-/// The variables of the GPUs' vendor name them by UUID if they can: the libraries count in another
-/// order than gpumon.
+/// If possible, the environment variables of the GPUs' vendor contain UUIDs, because the vendor's
+/// libraries number GPUs differently from gpumon.
 pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> Failure {
     reader.close();
     let chosen: Vec<_> = found
@@ -119,7 +119,7 @@ pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> 
     not_started(program, &error)
 }
 
-/// Why a command cannot be started, with the exit code that says so.
+/// Returns the error for a command that cannot be started, with its exit code.
 pub(crate) fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     let code = if error.kind() == io::ErrorKind::NotFound {
         NOT_FOUND

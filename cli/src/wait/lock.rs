@@ -1,7 +1,7 @@
-//! Locks on GPUs for those who wait: files that all users of the machine share.
+//! Locks on GPUs, in files shared by all users of the machine.
 //!
-//! A waiter that ends when it has found a GPU writes into the file until when the GPU is reserved,
-//! since what it was found for has yet to start.
+//! A process that ends after finding a GPU writes the end of the reservation into the file, because
+//! the program that will use the GPU has yet to start.
 
 use std::{
     fs::{self, File},
@@ -22,10 +22,10 @@ use crate::{
     lock_file::{self, FOLDERS, Taken, open, write_note},
 };
 
-/// The longest that a GPU can be reserved by a waiter that has ended.
+/// The maximum time for which a GPU stays reserved after the waiting process has ended.
 const LONGEST_HOLD: Duration = Duration::from_hours(1);
 
-/// The times for which a GPU can be reserved.
+/// The accepted reservation times.
 pub(crate) const HOLD: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_secs(1),
     LONGEST_HOLD,
@@ -37,17 +37,17 @@ pub(crate) struct Locks {
     folder: PathBuf,
 }
 
-/// A GPU that nobody else can take.
+/// A GPU locked by this process.
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
     file: File,
-    /// Since when; what was read before may have changed.
+    /// The time of locking. The GPU's state may have changed since earlier readings.
     pub(super) since_ms: u64,
 }
 
 impl Locks {
-    /// Those in the folder that was named, or in the one that everybody shares.
+    /// Opens the named folder, or else the one that all users share.
     pub(crate) fn new(named: Option<&Path>) -> Result<Self, Failure> {
         if let Some(folder) = named {
             let is_folder = fs::metadata(folder).is_ok_and(|found| found.is_dir());
@@ -73,7 +73,8 @@ impl Locks {
         Ok(shared.with_context(why)?)
     }
 
-    /// Why the lock of the GPU with this UUID can never be had here, however long anybody waits.
+    /// Returns the reason why the lock of the GPU with this UUID can never be taken, if there is
+    /// one.
     pub(super) fn obstacle(&self, uuid: &str) -> Option<String> {
         let path = self.path(uuid);
         let error = open(&path).err().filter(is_lasting)?;
@@ -84,10 +85,10 @@ impl Locks {
         ))
     }
 
-    /// Tries to take the GPU with this UUID, without waiting.
+    /// Tries to lock the GPU with this UUID, without waiting.
     ///
     /// # Errors
-    /// Why it cannot be taken now.
+    /// Returns the reason why the GPU cannot be taken at present.
     pub(super) fn take(&self, uuid: &str) -> Result<Lock, String> {
         let path = self.path(uuid);
         let taken = lock_file::take(&path);
@@ -112,7 +113,7 @@ impl Locks {
 }
 
 impl Lock {
-    /// Keeps others from taking the GPU for so long after this process has ended.
+    /// Reserves the GPU for this long after the process has ended.
     pub(super) fn reserve(&mut self, hold: Duration) -> anyhow::Result<()> {
         let until = now_ms() + hold.as_millis() as u64;
         self.note(&format!(
@@ -127,12 +128,12 @@ impl Lock {
         })
     }
 
-    /// Keeps it no longer than this process.
+    /// Removes the reservation, so that the lock ends with this process.
     pub(super) fn release(&mut self) -> io::Result<()> {
         self.note("")
     }
 
-    /// Keeps it for the program that this process becomes, and for what that starts.
+    /// Passes the lock on to the program that this process becomes, and to its child processes.
     pub(super) fn inherit(&self) -> io::Result<()> {
         Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
     }
@@ -142,8 +143,8 @@ impl Lock {
     }
 }
 
-/// Whether waiting does not mend it: a full disk and too many open files may pass, a file of
-/// somebody else's does not.
+/// Returns `true` if waiting cannot resolve the error. A full disk or too many open files are
+/// temporary, but another user's file is not.
 fn is_lasting(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull};
     let passes = matches!(
@@ -157,7 +158,7 @@ fn is_lasting(error: &io::Error) -> bool {
         )
 }
 
-/// How long the GPU is still reserved by a waiter that has ended.
+/// Returns the remaining time of a reservation by a process that has ended.
 fn reserved_for(note: &str, now_ms: u64) -> Option<Duration> {
     let until: u64 = note
         .strip_prefix("reserved until ")?
@@ -166,7 +167,7 @@ fn reserved_for(note: &str, now_ms: u64) -> Option<Duration> {
         .parse()
         .ok()?;
     let left = Duration::from_millis(until.checked_sub(now_ms)?);
-    // A clock that was wrong does not keep a GPU for years.
+    // A reservation written with a wrong clock must not last for years.
     (!left.is_zero() && left <= LONGEST_HOLD).then_some(left)
 }
 

@@ -1,12 +1,12 @@
-//! What `gpumon wait` is made of.
+//! The parts of `gpumon wait`.
 //!
-//! - [`condition`] is what is waited for.
-//! - [`reader`] reads the GPUs, from a running server or from a collector of its own, so that this
-//!   process never enters the driver; [`candidate`] is what one of them offers, and which of them
-//!   are asked for.
-//! - [`lock`] keeps two waiters from taking the same one.
-//! - [`search`] puts these together, [`progress`] tells how it goes, and [`hand_over`] gives away
-//!   what was found.
+//! - [`condition`] defines the conditions to wait for.
+//! - [`reader`] reads the GPUs through a running server or its own collector, so that this process
+//!   never calls the driver. [`candidate`] contains the state of each device and the selection of
+//!   devices.
+//! - [`lock`] prevents two waiting processes from taking the same device.
+//! - [`search`] combines these, [`progress`] reports progress, and [`hand_over`] hands the devices
+//!   over.
 
 mod candidate;
 mod condition;

@@ -1,5 +1,5 @@
-//! How the waiting goes, on standard error. On a terminal, what is waited for, and below it a line
-//! that is written anew in its place; elsewhere one line for both now and then.
+//! Progress on standard error. A terminal shows the goal and below it a status line that is updated
+//! in place. Other outputs get a line with both from time to time.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use unicode_width::UnicodeWidthStr;
 use super::condition::Verdict;
 use crate::{exit::say, terminal::status_line::StatusLine};
 
-/// Where lines stay, one in this time is enough.
+/// The interval between lines if they cannot be replaced.
 const LINE_INTERVAL: Duration = Duration::from_mins(10);
 
-/// What was told, and where.
+/// The reporter of progress, with its output and the time of the last line.
 #[derive(Debug)]
 pub(crate) struct Progress {
     output: Output,
@@ -28,7 +28,7 @@ enum Output {
     Terminal,
 }
 
-/// What one candidate is instead of what is waited for.
+/// The state of one candidate, and its distance from the goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     text: String,
@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// Tells what is waited for, and how each candidate is instead.
+    /// Reports the goal and the state of each candidate.
     pub(super) fn waiting(&mut self, goal: &str, parts: &[Part]) {
         match self.output {
             Output::None => {}
@@ -69,7 +69,7 @@ impl Progress {
         }
     }
 
-    /// Tells what was found, in the place of how far it was.
+    /// Reports the devices found, in place of the status line.
     pub(super) fn found(&mut self, names: &[String]) {
         self.clear();
         if self.output != Output::None {
@@ -106,7 +106,7 @@ impl Part {
         }
     }
 
-    /// All of them, in the driver's order.
+    /// Joins all candidates, in the driver's order.
     pub(super) fn all(parts: &[Self]) -> String {
         parts
             .iter()
@@ -116,8 +116,8 @@ impl Part {
     }
 }
 
-/// All the parts in their order; where the width has no room for them, the nearest first, and how
-/// many more there are.
+/// Joins all candidates in order. If they do not fit, the nearest ones come first, followed by the
+/// number of the others.
 fn fit(head: &str, parts: &[Part], width: usize) -> String {
     let all = format!("{head}{}", Part::all(parts));
     if all.width() <= width {
@@ -136,7 +136,8 @@ fn fit(head: &str, parts: &[Part], width: usize) -> String {
         }
     }
     let nearest = nearest.first().map_or("", |part| part.text.as_str());
-    // A cut in the middle of a wide letter would be a line too wide; none of these words has one.
+    // Cutting a wide character in half would make the line too wide, but none of these texts
+    // contains one.
     format!("{head}{nearest}").chars().take(width).collect()
 }
 

@@ -1,4 +1,4 @@
-//! How the GPUs are, from a running server or from a collector of one's own.
+//! The state of the GPUs, read through a running server or through an own collector.
 
 use std::{
     collections::BTreeMap,
@@ -24,14 +24,14 @@ use crate::{
     options::SourceArgs,
 };
 
-/// How often to look while a GPU is held that has yet to be looked at again.
+/// The interval between samples while a locked GPU must be checked again.
 const FAST_INTERVAL: Duration = Duration::from_millis(100);
-/// The driver is given this long beyond an interval before it is said to be silent.
+/// How long the driver may take beyond an interval before it is reported as silent.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// A server that has the answer gives it in a millisecond; the driver tells more than one that does
-/// not.
+/// How long a server may take. One that works answers within a millisecond. If it does not, reading
+/// the driver directly yields more.
 const SERVER_PATIENCE: Duration = Duration::from_secs(1);
-/// A collector that has ended is followed by the next no sooner than this.
+/// The minimum delay before an ended collector is restarted.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -46,11 +46,11 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 pub(super) enum ReadResult {
     Available(Box<View>),
-    /// Nothing can be seen now, for this reason.
+    /// The GPUs cannot be read at present, for this reason.
     Unavailable(String),
 }
 
-/// What of `/api/v1/snapshot` matters here; the rest may be of another version.
+/// The required part of `/api/v1/snapshot`. The other parts may be from another version.
 #[derive(Debug, Deserialize)]
 struct Snapshot {
     collector: CollectorStatus,
@@ -74,8 +74,8 @@ impl Reader {
         self.interval
     }
 
-    /// The next look: an interval after the last, or sooner in a `hurry`, and at the deadline at
-    /// the latest.
+    /// Reads the next sample: one interval after the last, sooner with `hurry`, and no later than
+    /// the deadline.
     pub(super) fn read(&mut self, hurry: bool, deadline: Option<Instant>) -> Result<ReadResult> {
         let interval = if hurry {
             self.interval.min(FAST_INTERVAL)
@@ -103,7 +103,7 @@ impl Reader {
         collector.set_interval(interval);
         match collector.receive(within(interval + PATIENCE)) {
             Ok(read) => Ok(read),
-            // It has said why.
+            // The collector has already reported the reason.
             Err(Some(code)) => Err(Failure::reported(code)),
             Err(None) => {
                 self.collector = None;
@@ -121,8 +121,8 @@ impl Reader {
         }
     }
 
-    /// What the server of this user or machine says; `None` where there is none that could say
-    /// anything about these GPUs.
+    /// Returns the state from the server of this user or machine, or `None` if no server can read
+    /// these GPUs.
     fn ask_server(&self, within: Duration) -> Option<ReadResult> {
         if self.source.no_daemon || self.source.source != SourceChoice::Auto {
             return None;
@@ -159,7 +159,7 @@ impl Snapshot {
         match (collector.state, inventory, sample) {
             (CollectorState::Running, Some(inventory), Some(sample)) => {
                 let age_ms = now_ms.saturating_sub(sample.at_ms);
-                // As late as this, and something is the matter with it.
+                // If a sample is this late, the server has a problem.
                 if age_ms > 5_000 + 3 * u64::from(sample.interval_ms) {
                     return unavailable("the server has no new samples");
                 }
@@ -173,19 +173,19 @@ impl Snapshot {
                     details,
                 })))
             }
-            // Another reader of the driver would be in the way of what the pause is for.
+            // Another reader of the driver would defeat the purpose of the pause.
             (CollectorState::Paused, ..) => unavailable("gpumon is paused; run `gpumon resume`"),
             (CollectorState::Starting | CollectorState::Running, ..) => {
                 unavailable("the server's collector is starting")
             }
             (CollectorState::Restarting, ..) => unavailable("the server's collector is restarting"),
-            // Asked by a process of its own, the driver says why.
+            // A collector of this process's own reports the driver's reason.
             (CollectorState::Unavailable, ..) => None,
         }
     }
 }
 
-/// How long it may take to end before it is left behind.
+/// How long the collector may take to end before it is abandoned.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -208,7 +208,7 @@ impl Collector {
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         thread::spawn(move || {
             for line in collector::read_lines(output) {
-                // A line that is no record is left out.
+                // Lines that are not records are skipped.
                 if let Ok(record) = Record::decode(&line)
                     && sender.send(record).is_err()
                 {
@@ -230,15 +230,15 @@ impl Collector {
             && let Some(requests) = &mut self.requests
         {
             self.interval = interval;
-            // One that has ended is noticed when it is listened to.
+            // If the collector has ended, the next read detects that.
             let _ = collector::set_interval(requests, interval);
         }
     }
 
-    /// Waits for the next sample, and takes the newest that has come.
+    /// Waits for the next sample, and uses the newest one that has arrived.
     ///
     /// # Errors
-    /// The collector has ended with this exit code, before it sent anything.
+    /// Returns the collector's exit code if it ended before it sent anything.
     fn receive(&mut self, patience: Duration) -> Result<ReadResult, Option<u8>> {
         let deadline = Instant::now() + patience;
         let mut has_sample = false;
@@ -262,10 +262,10 @@ impl Collector {
         })
     }
 
-    /// Ends it, so that the driver is let go of.
+    /// Ends the collector, which releases the driver.
     pub(super) fn stop(mut self) {
         drop(self.requests.take());
-        // One that has ended already is as good.
+        // Killing fails only if the collector has already ended.
         let _ = self.child.kill();
         let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
@@ -273,7 +273,7 @@ impl Collector {
         }
     }
 
-    /// True where it was a sample.
+    /// Applies a record. Returns `true` if it was a sample.
     fn ingest(&mut self, record: Record) -> bool {
         match (record, &mut self.view) {
             (Record::Inventory(inventory), Some(view)) => view.inventory = inventory,
@@ -296,7 +296,8 @@ impl Collector {
         false
     }
 
-    /// Returns the code with which it failed at once; `None` if it had sent a sample before.
+    /// Returns the exit code of a collector that failed immediately, or `None` if it had sent a
+    /// sample before.
     fn exit_code(&mut self) -> Option<u8> {
         let status = self.child.wait().ok()?;
         let code = status

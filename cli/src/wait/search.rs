@@ -1,4 +1,4 @@
-//! The search itself: look, judge, lock, look again.
+//! The search for devices: read, judge, lock, and check again.
 
 use std::{
     cmp::Reverse,
@@ -20,33 +20,33 @@ use super::{
 };
 use crate::exit::{Failure, Result, usage};
 
-/// As timeout(1) has it.
+/// The exit code after a timeout, the same as that of timeout(1).
 const TIMED_OUT: u8 = 124;
 
-/// Nothing is free, and nobody wanted to wait.
+/// The exit code if no device is available and waiting was not requested.
 const NOT_NOW: u8 = 1;
 
-/// What is searched for, and how long.
+/// The options of a search.
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) conditions: Conditions,
     pub(crate) choice: Choice,
-    /// So many at once, or none.
+    /// The number of devices to take at once. Fewer are never taken.
     pub(crate) count: usize,
     pub(crate) locks: Locks,
     pub(crate) patience: Patience,
 }
 
-/// For how long to search.
+/// How long to search.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Patience {
     Endless,
     Until(Duration),
-    /// As long as it takes to look.
+    /// A single check without waiting.
     Now,
 }
 
-/// What was found, and nobody else can take while it exists.
+/// A device that was found. It stays locked while this value exists.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(super) candidate: Candidate,
@@ -57,7 +57,7 @@ pub(crate) struct Held {
 struct Judged {
     candidate: Candidate,
     verdict: Verdict,
-    /// Whether its lock can never be had.
+    /// Whether its lock can never be taken.
     is_locked_out: bool,
 }
 
@@ -67,8 +67,8 @@ impl Judged {
     }
 }
 
-/// Waits until enough candidates meet the conditions at once, and takes them, in the driver's
-/// order.
+/// Waits until enough candidates meet the conditions at the same time, and takes them, in the
+/// driver's order.
 pub(crate) fn find(
     search: &Search,
     reader: &mut Reader,
@@ -86,7 +86,8 @@ pub(crate) fn find(
             .inspect_err(|_| progress.clear())?;
         let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
         match look {
-            // The last look had less time than others. What was seen before tells more.
+            // The last attempt had less time than the others, so the state seen before is more
+            // meaningful.
             ReadResult::Unavailable(_) if is_over && !parts.is_empty() => {}
             ReadResult::Unavailable(why) => {
                 held.clear();
@@ -123,7 +124,7 @@ pub(crate) fn find(
                 ),
                 TIMED_OUT,
             )),
-            // What is held now is looked at once more.
+            // Devices that are locked at this point are checked once more.
             Patience::Now if held.is_empty() => Some((
                 format!(
                     "did not find {goal}: {}; omit --now to wait",
@@ -144,7 +145,7 @@ pub(crate) fn find(
 }
 
 impl Search {
-    /// Every candidate that may be taken, and how far it is.
+    /// Returns all candidates that may be taken, each with its distance from the conditions.
     fn judge(
         &self,
         view: &View,
@@ -154,7 +155,7 @@ impl Search {
         let mut all = candidates(view);
         self.choice.retain(&view.inventory, &mut all)?;
         if self.count > 1 {
-            // A program sees no more than one MIG device, but all partitions of other vendors.
+            // A program can use only one NVIDIA MIG device, but all partitions of other vendors.
             all.retain(|candidate| candidate.mig.is_none() || candidate.vendor != Vendor::Nvidia);
         }
         let judged: Vec<_> = all
@@ -229,11 +230,11 @@ impl Search {
         ))
     }
 
-    /// Takes what meets the conditions, and looks once more at what it has taken; true when all is
-    /// there.
+    /// Locks candidates that meet the conditions, and checks locked ones again. Returns `true` when
+    /// enough have passed.
     ///
-    /// It holds all that it needs or nothing, so that two waiters for several GPUs never wait for
-    /// each other.
+    /// The lock is held on all needed devices or on none, so that two processes waiting for several
+    /// GPUs never wait for each other.
     fn take(&self, held: &mut Vec<Held>, judged: &mut [Judged]) -> bool {
         let is_met = |judged: &Judged| judged.verdict == Verdict::Met;
         held.retain_mut(|held| {
@@ -242,13 +243,13 @@ impl Search {
                 .find(|judged| judged.candidate.uuid.as_ref() == Some(&held.uuid));
             found.filter(|judged| is_met(judged)).is_some_and(|judged| {
                 held.candidate = judged.candidate.clone();
-                // A clock that was set back would make every reading look older than the lock.
+                // After the clock was set back, all readings would seem older than the lock.
                 held.lock.since_ms = held.lock.since_ms.min(now_ms());
                 true
             })
         });
         if held.len() == self.count {
-            // Another may have used the time between the look and the lock.
+            // Another process may have used the device between the reading and the lock.
             return held
                 .iter()
                 .all(|held| held.candidate.at_ms >= held.lock.since_ms);
@@ -258,7 +259,7 @@ impl Search {
             held.clear();
             return false;
         }
-        // The emptiest first.
+        // The devices with the most free memory are taken first.
         met.sort_by_key(|judged| {
             let free = judged
                 .candidate
@@ -297,7 +298,7 @@ mod tests {
 
     use super::{super::candidate::State, *};
 
-    /// A candidate that was read at this time.
+    /// Returns a candidate with a reading of this time.
     fn judged(index: u32, at_ms: u64, free_bytes: u64, verdict: Verdict) -> Judged {
         let state = Ok(State {
             free_bytes: Reading::Now(free_bytes),

@@ -1,5 +1,5 @@
-//! `gpumon alerts`: the rules of an alert file, checked, tried out and exported; and those of a
-//! running server.
+//! `gpumon alerts`: checks, tests and exports the rules of an alert file, and lists and silences
+//! the rules of a running server.
 
 mod test;
 
@@ -34,7 +34,7 @@ use crate::{
 
 /// Check, test and export alert rules, and silence those of a running server
 ///
-/// Rules stand in a TOML file, which `gpumon serve --alerts FILE` evaluates at every sample.
+/// Rules are defined in a TOML file, which `gpumon serve --alerts FILE` evaluates at every sample.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES, disable_help_subcommand = true)]
 pub(crate) struct AlertsArgs {
@@ -62,32 +62,32 @@ Exit codes: 0 success, 1 no server, refused by it or not delivered, 2 invalid ar
 enum Action {
     /// Check an alert file and list what each rule watches for
     Check {
-        /// Alert file
+        /// Alert file to check
         file: PathBuf,
     },
     /// Send a test alert to the receivers of an alert file
     Test {
-        /// Alert file
+        /// Alert file with the receivers
         file: PathBuf,
 
-        /// Only to this receiver; repeatable
+        /// Test only this receiver; repeatable
         #[arg(long, value_name = "NAME")]
         receiver: Vec<String>,
     },
     /// Print the rules of an alert file for another program
     ///
-    /// Rules that it cannot express are left out, and named on standard error.
+    /// Rules that the other program cannot express are left out, and named on standard error.
     Export {
-        /// As a rule file of Prometheus, over the metrics of /metrics
+        /// Print a Prometheus rule file, based on the metrics of /metrics
         #[arg(long, required = true)]
         prometheus: bool,
 
-        /// Alert file
+        /// Alert file to export
         file: PathBuf,
     },
     /// List the rules of a running server and the alerts that fire
     List {
-        /// Print JSON
+        /// Print the rules as JSON
         #[arg(long)]
         json: bool,
 
@@ -96,12 +96,12 @@ enum Action {
     },
     /// Silence a rule for a while: its alerts notify no receiver
     ///
-    /// Its alerts are still listed. The silence is lost when the server ends.
+    /// Alerts of the rule are still listed. The silence is lost when the server ends.
     Silence {
-        /// Name of the rule
+        /// Name of the rule to silence
         rule: String,
 
-        /// For how long, for example 30m, 2h or 7d; off to end the silence
+        /// Duration of the silence, for example 30m, 2h or 7d; `off` ends it
         #[arg(value_parser = parse_time)]
         time: Time,
 
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &AlertsArgs) -> Result {
     }
 }
 
-/// The rules of a file, or what is wrong with it.
+/// Reads and validates the rules of a file.
 pub(crate) fn read(file: &Path) -> Result<AlertRules> {
     AlertRules::read(file).map_err(Failure::usage)
 }
@@ -138,7 +138,8 @@ fn check_file(file: &Path) -> Result {
             file.display()
         ));
     }
-    // Remarks on what may be intended, or differ where the server runs.
+    // The following remarks are no errors: the rules may be intended so, and programs may differ on
+    // the server's machine.
     for rule in rules.iter().filter(|rule| rule.notify.is_empty()) {
         say(&format!(
             "{}: no receiver is notified; its alerts are shown on the page and in JupyterLab",
@@ -197,7 +198,7 @@ const TIME: Accepted<Duration> = Accepted::accept_durations(
     "a time from 1 second to 30 days, such as 30m, 2h or 7d, or off",
 );
 
-/// For how long; none to end a silence.
+/// The duration of a silence; `None` ends it.
 #[derive(Debug, Clone, Copy)]
 struct Time(Option<Duration>);
 
@@ -213,7 +214,7 @@ fn silence_rule(server: &ServerArgs, rule: &str, Time(time): Time) -> Result {
     let silence = json!({ "rule": rule, "for_ms": for_ms }).to_string();
     let reply = server.request("POST", "/api/v1/alerts/silence", &silence, "has no alerts")?;
     let status: AlertStatus = reply.parse()?;
-    // The file may silence it nevertheless.
+    // The alert file itself may also silence the rule.
     if time.is_none()
         && status
             .rules
@@ -228,18 +229,18 @@ fn silence_rule(server: &ServerArgs, rule: &str, Time(time): Time) -> Result {
 fn list_rules(server: &ServerArgs, json: bool) -> Result {
     let reply = server.request("GET", "/api/v1/alerts", "", "has no alerts")?;
     if json {
-        // Fields that a newer server adds are kept.
+        // The raw reply keeps fields that a newer server adds.
         return print_raw(&format!("{}\n", reply.body.trim()));
     }
     let status: AlertStatus = reply.parse()?;
     print(&format_status(&status, now_ms()))
 }
 
-/// A line for each rule, with a line below it for each place where it is not inactive, and one for
-/// each receiver.
+/// Returns a line for each rule, with indented lines for the GPUs on which the rule is active, and
+/// a line for each receiver.
 fn format_status(status: &AlertStatus, now_ms: u64) -> String {
     let mut text = String::new();
-    // Writing to a string cannot fail.
+    // Results of `writeln!` are ignored, because writing to a string cannot fail.
     for RuleStatus {
         name,
         severity,

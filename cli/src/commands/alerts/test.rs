@@ -1,4 +1,4 @@
-//! `gpumon alerts test`: a test alert to each receiver.
+//! `gpumon alerts test`: sends a test alert to each receiver.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub(super) fn run(file: &Path, only: &[String]) -> Result<(), Failure> {
     Failure::unless_success(u8::from(has_failed))
 }
 
-/// An alert that says that it is none.
+/// Returns a test alert, whose text states that nothing is wrong.
 fn notification(receiver: &Receiver) -> Notification {
     let at_ms = now_ms();
     let alert = Alert {

@@ -1,4 +1,4 @@
-//! Results that are stored: as the baseline of their GPU, or as its latest.
+//! Stored results: the baseline and the latest results of each GPU.
 
 use std::{
     collections::BTreeMap,
@@ -24,18 +24,19 @@ use crate::{
     moment::date,
 };
 
-/// Of shorter results, what a launch takes is so much that they vary by a tenth from run to run.
+/// The minimum time of a result that is stored, in microseconds. In shorter runs the launch
+/// overhead dominates, and results vary by about 10 % between runs.
 const SHORTEST_US: f64 = 20.0;
 
-/// Whether results are stored, or held against those that are.
+/// The options that store results, or compare results with stored ones.
 #[derive(Debug, clap::Args)]
 pub(super) struct BaselineArgs {
-    /// Store the verified results of each GPU as its baseline, in the place of those of the same
+    /// Store the verified results of each GPU as its baseline, replacing results of the same
     /// workload, type and size
     #[arg(long, conflicts_with_all = ["compare", "pairs", "engine"])]
     save_baseline: bool,
 
-    /// Run the workloads of the GPU's baseline, or those of them that are named, in the same types
+    /// Run the workloads of the GPU's baseline, or only those that are named, with the same types
     /// and sizes; compare each result with the baseline of this GPU and with those of other GPUs of
     /// the same model
     #[arg(long, conflicts_with_all = ["compare", "save_baseline", "pairs", "engine", "size", "backend"])]
@@ -46,11 +47,12 @@ pub(super) struct BaselineArgs {
 }
 
 impl BaselineArgs {
-    /// Where the results of a job are stored, and the baselines that they are held against. That
-    /// job is made one of exactly their work. `None` where neither is asked for.
+    /// Opens the store for the results of a job, and returns it with the baselines to compare with;
+    /// `None` if neither option is given. With `--baseline`, the job is changed to run exactly the
+    /// workloads of the baselines.
     ///
     /// # Errors
-    /// Where nothing can be stored, or there is no such baseline.
+    /// Returns an error if the store cannot be written, or if no matching baseline exists.
     pub(super) fn prepare(
         &self,
         job: &mut BenchJob,
@@ -68,29 +70,29 @@ impl BaselineArgs {
                 ..job.place.clone()
             };
         }
-        // Better now than when all is measured.
+        // This reports a file that cannot be written before the measurements start.
         store.change(|_| {}).map_err(Failure::usage)?;
         Ok(Some((self.baseline.then_some(known), store)))
     }
 }
 
-/// Results that are to be stored, in this file.
+/// The results to be stored in a file.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    /// Whether results become the baseline, and not the latest.
+    /// Whether the results replace the baseline or only the latest results.
     is_baseline: bool,
-    /// By UUID, with the GPU's name as CUDA has it.
+    /// The GPU and its results, by UUID. The GPU has the name that CUDA reports.
     gpus: BTreeMap<String, (DeviceName, Vec<Measurement>)>,
-    /// What is not stored, by the reason.
+    /// The names of the results that are not stored, by the reason.
     left_out: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Store {
-    /// The file of this directory, with what it has.
+    /// Opens the store in this directory and reads the stored results.
     ///
     /// # Errors
-    /// Where there is no directory, or the file cannot be read.
+    /// Returns an error if the directory is `none`, or the file cannot be read.
     fn open(folder: &DataDirArgs, is_baseline: bool) -> Result<(Self, Benchmarks)> {
         let none = "baselines are kept in a data directory, and it is `none`: name one with --data-dir DIR";
         let folder = folder.folder().ok_or_else(|| usage!(none))?;
@@ -112,7 +114,7 @@ impl Store {
         benchmarks::change(&self.path, change).map_err(|error| cannot("write", &self.path, &error))
     }
 
-    /// Takes a result, unless it says nothing about the GPU for certain.
+    /// Adds a result, unless it does not reliably show the speed of the GPU.
     pub(super) fn take(&mut self, outcome: &Outcome, load: Option<&Load>) {
         match (
             reason_against(outcome, load),
@@ -134,13 +136,13 @@ impl Store {
         }
     }
 
-    /// Stores what was taken of a run on these devices, and says what is not stored, or had no
-    /// baseline among `works`.
+    /// Writes the results of a run on these devices. Prints which results are not stored, and which
+    /// devices have no baseline among `works`.
     ///
     /// # Errors
-    /// Where nothing is to be stored, or nothing can be.
+    /// Returns an error if no result can be stored, or if writing fails.
     pub(super) fn write(self, devices: &[DeviceName], works: &[BenchWork]) -> Result {
-        // What has not begun has said why.
+        // A run that has not started has already reported its error.
         if devices.is_empty() {
             return Ok(());
         }
@@ -194,7 +196,7 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
     )
 }
 
-/// Why a result does not tell how fast the GPU is; `None` where it does.
+/// Returns the reason why a result does not show the speed of the GPU, if any.
 fn reason_against(outcome: &Outcome, load: Option<&Load>) -> Option<&'static str> {
     match outcome {
         _ if outcome.partial => Some("interrupted"),
@@ -216,8 +218,8 @@ fn reason_against(outcome: &Outcome, load: Option<&Load>) -> Option<&'static str
     }
 }
 
-/// What is compared of a result: by the GPU's clock where there is one. `None` where nothing was
-/// timed.
+/// Returns the part of a result that is compared with a baseline. The GPU's clock is preferred to
+/// the host's. `None` if nothing was timed.
 pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Measurement> {
     let times = outcome.device_time.as_ref();
     let times = times.or(outcome.host_time.as_ref())?;
@@ -234,11 +236,11 @@ pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Meas
     })
 }
 
-/// What the baselines have: of these workloads and this type, or all of it. What this version does
-/// not know any more is left out.
+/// Returns the work of the baselines, limited to these workloads and this type if given. Workloads
+/// and types unknown to this version are left out.
 ///
 /// # Errors
-/// Where there is none.
+/// Returns an error if no baseline matches.
 fn works(
     known: &Benchmarks,
     ids: &[String],
@@ -289,10 +291,10 @@ fn work(gpu: &str, baseline: &Measurement) -> Option<BenchWork> {
     })
 }
 
-/// What is to be said of the GPUs on which something was to run, and that have no baseline.
+/// Prints which of the GPUs have no baseline.
 ///
 /// # Errors
-/// Where none of them has one.
+/// Returns an error if none of the GPUs has a baseline.
 fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> Result {
     let has_one = |device: &&DeviceName| {
         works
@@ -320,7 +322,7 @@ fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> R
     }
 }
 
-/// `1.00 ms on 2026-11-20`, of a time in us and when it was measured.
+/// Formats a time in microseconds and its date, such as `1.00 ms on 2026-11-20`.
 pub(crate) fn format_dated(us: f64, at_ms: u64) -> String {
     format!("{} on {}", super::format_microseconds(us), date(at_ms))
 }

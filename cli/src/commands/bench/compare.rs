@@ -1,4 +1,4 @@
-//! Earlier results, or baselines, and how fast a new one is beside its own.
+//! Comparison of new results with earlier results or baselines.
 
 use std::{fs::File, path::Path};
 
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 use super::baseline::measurement;
 use crate::exit::{Failure, usage};
 
-/// Every workload in every type on hundreds of GPUs takes less.
+/// The maximum size of a file of results in bytes. Results of every workload and type on hundreds
+/// of GPUs are smaller.
 const LARGEST: usize = 64 << 20;
 
-/// What results are held against.
+/// The results that new ones are compared with.
 #[derive(Debug)]
 pub(crate) enum Earlier {
-    /// Results that were written before, the last one last.
+    /// Earlier results, in the order in which they were written.
     Results(Vec<Old>),
-    /// The baseline of each GPU, and those of its siblings.
+    /// The baselines of all GPUs.
     Baselines(Benchmarks),
 }
 
-/// As much of a result as tells which it is and how long it took: all that every version has
-/// written.
+/// The fields of a result that identify its work and time, which every version has written.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Old {
     id: String,
@@ -50,23 +50,24 @@ struct OldDevice {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Compared {
-    /// 1 is as fast, and more is faster: of the medians.
+    /// The old median divided by the new one; more than 1 is faster.
     pub(super) ratio: f64,
-    /// Whether it is slower by more than both medians are uncertain.
+    /// Whether the new median is slower by more than the uncertainty of both medians.
     pub(super) is_slower: bool,
-    /// The same ratio to the median of the baselines of other GPUs of the same model, where there
-    /// are any.
+    /// The same ratio for the median of the baselines of other GPUs of the same model; `None`
+    /// without such GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) siblings: Option<f64>,
-    /// The median before, in us.
+    /// The old median in microseconds.
     pub(super) before_us: f64,
-    /// When that was measured, in ms since 1970; where that is known.
+    /// The time of the old measurement in milliseconds since 1970, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) before_ms: Option<u64>,
 }
 
 impl Earlier {
-    /// Those in a file of one JSON object a line. What is no result, as an error, is left out.
+    /// Reads results from a file with one JSON object per line. Lines that are no results, such as
+    /// errors, are skipped.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
         let text = File::open(path).and_then(|file| bounded::text_of(file, LARGEST));
@@ -84,13 +85,12 @@ impl Earlier {
         Ok(Self::Results(results))
     }
 
-    /// Whether these are baselines.
     pub(super) fn is_baselines(&self) -> bool {
         matches!(self, Self::Baselines(_))
     }
 
-    /// Beside the baseline of the same GPU, or beside the last one of the same work, if possible on
-    /// the same device; `None` where there is none.
+    /// Compares an outcome with the baseline of the same GPU, or with the last result of the same
+    /// work, preferably on the same device; `None` if no result matches.
     pub(super) fn beside(&self, outcome: &Outcome) -> Option<Compared> {
         match self {
             Self::Results(results) => beside_results(results, outcome),
@@ -147,8 +147,8 @@ fn beside_results(results: &[Old], outcome: &Outcome) -> Option<Compared> {
     let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
     let is_there =
         |old: &&Old| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
-    // Between other GPUs there may be another link, so that of several pairs none stands for
-    // another.
+    // Other pairs of GPUs may have other links, so a result of another pair is used only if it is
+    // the only one.
     let may_stand_for_it = |_: &&Old| to.is_none() || all().count() == 1;
     let old = all()
         .find(is_there)

@@ -1,4 +1,4 @@
-//! Earlier results that anybody may have written.
+//! Fuzzing of earlier results, which anybody may have written.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::compare::Earlier;
 
-/// Reads earlier results, and holds one of this machine against them.
+/// Reads earlier results and compares a fixed outcome with them.
 pub(crate) fn compare(earlier: &Path) {
     let Ok(earlier) = Earlier::read(earlier) else {
         return;
@@ -22,7 +22,7 @@ fn times(median_us: f64) -> Value {
     })
 }
 
-/// A verified result of `copy` on a GPU, which took so long.
+/// Returns a verified outcome of `copy` on a GPU, with this time on the device.
 pub(crate) fn make_outcome(uuid: &str, median_us: f64) -> Outcome {
     serde_json::from_value(json!({
         "id": "copy", "backend": "cuda", "device": { "index": 0, "name": "NVIDIA H200", "uuid": uuid },

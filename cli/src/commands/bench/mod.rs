@@ -1,7 +1,7 @@
-//! `gpumon bench`: real work, measured and verified, on GPUs and on the CPU, by a worker.
+//! `gpumon bench`: measured and verified workloads on GPUs and on the CPU, run by a worker process.
 //!
-//! [`results`] prints what comes, in a [`table`] and between GPUs as a matrix; [`compare`] holds it
-//! against earlier results, [`baseline`] stores them as those of their GPU.
+//! [`results`] prints outcomes in a [`table`], or as a matrix for pairs of GPUs. [`compare`]
+//! compares outcomes with earlier results, and [`baseline`] stores the results of each GPU.
 
 mod baseline;
 mod compare;
@@ -51,7 +51,7 @@ const BELOW: u8 = 4;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct BenchArgs {
-    /// Workloads to run; `list` lists them
+    /// IDs of workloads to run; `list` lists all workloads
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
@@ -67,8 +67,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_amount)]
     size: Option<Amount>,
 
-    /// Shape of `matmul` in place of a size, on a GPU: rows and columns of the product, and the
-    /// number of terms of each of its elements
+    /// Shape of `matmul` instead of a size, on a GPU: rows and columns of the product, and the
+    /// number of terms of each element
     #[arg(long, value_name = "MxNxK", conflicts_with_all = ["size", "beside", "pairs", "save_baseline", "baseline"])]
     shape: Option<Shape>,
 
@@ -88,7 +88,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     quick: bool,
 
-    /// Print one JSON object per result and line
+    /// Print one JSON object per line for each result
     #[arg(long)]
     json: bool,
 
@@ -143,7 +143,7 @@ Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 n
 that needs one, 4 below --fail-below, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
 impl BenchArgs {
-    /// Whether one of the workloads may compute with them.
+    /// Returns `true` if a selected workload may compute with integers.
     fn has_integers(&self) -> bool {
         let is_meant = |id| self.ids.is_empty() || self.ids.iter().any(|named| named == id);
         self.dtype.map_or_else(
@@ -201,7 +201,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         &mut results,
         args.json,
     );
-    // Also where some of it failed: what was verified counts.
+    // Results are stored even if another workload failed, because each stored result was verified.
     let stored = results
         .take_store()
         .map_or(Ok(()), |store| store.write(results.devices(), &works));
@@ -216,7 +216,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
     }
 }
 
-/// Returns two lines: what a workload does and where, and what it teaches.
+/// Returns two lines: the workload with its backends and types, and the lesson that it teaches.
 fn describe_workload(about: &About) -> String {
     let join = |names: Vec<String>| names.join(", ");
     let backends = join(about.backends.iter().map(ToString::to_string).collect());
@@ -233,13 +233,14 @@ fn describe_workload(about: &About) -> String {
     )
 }
 
-/// What can stand for [`BenchArgs::ids`].
+/// Returns the values that the argument [`BenchArgs::ids`] accepts.
 pub(crate) fn names() -> Vec<&'static str> {
     let ids = catalogue::all().map(|about| about.id);
     std::iter::once("list").chain(ids).collect()
 }
 
-/// Beyond this, a number with a point has no place for a single element.
+/// The maximum count of elements or bytes. Larger floating-point numbers cannot represent each
+/// integer.
 const MOST: f64 = 9e15;
 
 fn parse_amount(text: &str) -> Result<Amount, String> {

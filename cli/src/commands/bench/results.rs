@@ -1,4 +1,4 @@
-//! Results as they come from the worker: for people in a table, for programs a line each.
+//! Printed results of a run: a table for people, or one JSON object per line for programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +23,11 @@ use crate::{
 const CURE: &str = "Check power limit, clocks and cooling, and repeat it; if the change is intended, store a new baseline with \
                     --save-baseline.";
 
-/// What was printed, and how it was beside what was wanted.
+/// The results of a run, with the findings of comparisons.
 #[derive(Default)]
 pub(crate) struct Results {
     layout: Layout,
-    /// Since it has begun.
+    /// The table of results; `None` until the run has started.
     table: Option<Table>,
     devices: Vec<DeviceName>,
     steps: usize,
@@ -36,13 +36,13 @@ pub(crate) struct Results {
     earlier: Option<Earlier>,
     store: Option<Store>,
     fail_below: Option<f64>,
-    /// How many results could be held against the threshold.
+    /// The number of results that could be compared with the threshold.
     judged: usize,
-    /// Those that are below it, in words.
+    /// Descriptions of results below the threshold.
     below: Vec<String>,
-    /// Those that have become slower, in words.
+    /// Descriptions of results that are slower than earlier ones.
     slower: Vec<String>,
-    /// Those that are below their baseline, in words.
+    /// Descriptions of results that are below their baseline.
     below_baseline: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl Results {
         }
     }
 
-    /// The same, of which this is to be stored.
+    /// Returns these results with a store that they are added to.
     pub(super) fn stored(self, store: Option<Store>) -> Self {
         Self { store, ..self }
     }
@@ -65,22 +65,22 @@ impl Results {
         self.store.take()
     }
 
-    /// On what it runs; nothing before it has begun.
+    /// Returns the devices of the run; empty until the run has started.
     pub(super) fn devices(&self) -> &[DeviceName] {
         &self.devices
     }
 
-    /// Whether there is a threshold, and none could be held against it.
+    /// Returns `true` if a threshold is set, but no result could be compared with it.
     pub(crate) fn compared_nothing(&self) -> bool {
         self.fail_below.is_some() && self.judged == 0
     }
 
-    /// Whether one is below the threshold, or none could be held against it.
+    /// Returns `true` if a result is below the threshold, or no result could be compared with it.
     pub(crate) fn is_below(&self) -> bool {
         self.compared_nothing() || !self.below.is_empty()
     }
 
-    /// Beside an earlier one, and held against the threshold.
+    /// Stores a result, compares it with an earlier one, and checks the threshold.
     fn ingest(&mut self, outcome: &Outcome, load: Option<&Load>) -> Option<Compared> {
         if let Some(store) = &mut self.store {
             store.take(outcome, load);
@@ -153,7 +153,7 @@ impl ForPeople for Results {
                     lines + &table.format_framework(run, outcome)
                 }))
             }
-            // One of several is a line among theirs.
+            // In a run of several workloads, a failure is a line of the table.
             Report::Failed { id, gpu, error, .. } if self.steps > 1 => {
                 let place = self.devices.iter().find(|device| device.index == *gpu);
                 Some(self.table.as_mut()?.failure(id, place, error))
@@ -176,7 +176,7 @@ impl ForPeople for Results {
                     },
                 ))
             }
-            // What never began has no results.
+            // A run that failed before its start has no results, so its error is no JSON object.
             Report::Failed {
                 id,
                 backend,
@@ -194,7 +194,8 @@ impl ForPeople for Results {
         }
     }
 
-    /// What all of them come to.
+    /// Returns the summary: the matrices of pairs, and the results that are slower or below a
+    /// limit.
     fn end(&self) -> String {
         let before = if self.earlier.as_ref().is_some_and(Earlier::is_baselines) {
             "its baseline"
@@ -238,7 +239,8 @@ impl ForPeople for Results {
 
 const WIDTH: usize = 8;
 
-/// Outcomes between GPUs, by workload: a heading, and the cells by the GPUs that send and receive.
+/// The matrices of results between pairs of GPUs: a heading with the workload, and cells by the
+/// sending and the receiving GPU.
 #[derive(Default)]
 struct Pairs(Vec<(String, Cells)>);
 
@@ -252,7 +254,7 @@ impl Pairs {
         };
         let rate = outcome.rate.bytes_per_second;
         let time_us = outcome.device_time.as_ref().map(|times| times.median_us);
-        // A workload without a rate is compared by its time.
+        // A workload that moves no bytes, such as a latency test, shows its time.
         let (unit, number) = match outcome.cost.moved_bytes {
             0 => ("us", time_us),
             _ => ("GB/s", rate.map(|rate| rate / 1e9)),
@@ -269,7 +271,7 @@ impl Pairs {
         }
     }
 
-    /// Returns a matrix for each workload that ran between several pairs.
+    /// Returns a matrix for each workload that ran on several pairs.
     fn text(&self) -> String {
         let several = self.0.iter().filter(|(_, cells)| cells.len() > 1);
         several

@@ -1,4 +1,4 @@
-//! Outcomes as one table for people, which grows while they come.
+//! A table of outcomes, printed row by row as they arrive.
 
 use gpumon_probe::{
     model::{Absence, Reading},
@@ -19,33 +19,33 @@ use crate::{
     },
 };
 
-/// Of what a table is.
+/// The kind of run that a table shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Subject {
-    /// Workloads, in groups by device.
+    /// Workloads, grouped by device.
     #[default]
     Workloads,
-    /// The same beside earlier results.
+    /// Workloads with the ratio to earlier results.
     Compared,
-    /// The same beside baselines, also those of other GPUs.
+    /// Workloads with the ratios to the GPU's baseline and to those of other GPUs.
     Baselines,
-    /// Devices that burn, a line each.
+    /// Devices under `gpumon burn`, one per row.
     Burn,
 }
 
-/// What the columns of a table are.
+/// The selection of columns in a table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Layout {
     pub(crate) subject: Subject,
-    /// Whether frameworks run beside, of which only the host's time is known.
+    /// Whether frameworks also run, for which only the host's time is known.
     pub(crate) is_beside: bool,
-    /// Whether there may be products of integers.
+    /// Whether the run may include integer matrix products.
     pub(crate) has_integers: bool,
 }
 
 type Field = (Column, fn(&Row<'_>) -> String);
 
-/// The subject of a line.
+/// The data of one row.
 struct Row<'a> {
     outcome: &'a Outcome,
     load: Option<&'a Load>,
@@ -56,7 +56,7 @@ pub(super) struct Table {
     subject: Subject,
     fields: Vec<Field>,
     columns: Columns,
-    /// Of the lines that were last.
+    /// The device of the last row.
     group: Option<String>,
 }
 
@@ -76,8 +76,8 @@ impl Table {
         }
     }
 
-    /// The next line, below the headings where it is the first, and below its device where that is
-    /// another one.
+    /// Returns the row of an outcome. The first row follows the headings, and the first row of each
+    /// device follows its name.
     pub(super) fn lines(
         &mut self,
         outcome: &Outcome,
@@ -92,7 +92,7 @@ impl Table {
             })
     }
 
-    /// The line of a framework that ran beside this.
+    /// Returns the row of a framework that ran the same workload.
     pub(super) fn format_framework(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
         let line = |outcome: &Outcome| {
             self.line(&Row {
@@ -113,7 +113,7 @@ impl Table {
         )
     }
 
-    /// The line of what failed, with its reason.
+    /// Returns the row of a failed workload, with its error.
     pub(super) fn failure(&mut self, id: &str, place: Option<&DeviceName>, error: &str) -> String {
         let place = place.map_or_else(String::new, device);
         let name = if self.subject == Subject::Burn {
@@ -142,8 +142,8 @@ impl Table {
     }
 }
 
-/// All columns that there could be on these devices. Those with the highest rank go first where
-/// there is no room.
+/// Returns the columns for a run on these devices. If the terminal is too narrow, columns with the
+/// highest rank are left out first.
 fn fields(
     Layout {
         subject,
@@ -218,7 +218,7 @@ fn fields(
             )
         });
     }
-    // Those of floating point are operations, too.
+    // `GOP/s` includes floating-point operations.
     let operations = if has_integers { "GOP/s" } else { "GFLOP/s" };
     add(Column::align_points(operations, 6, 2, 1), |row| {
         billions(
@@ -265,7 +265,7 @@ fn fields(
     fields
 }
 
-/// What a framework did, as an outcome of the same workload; `None` where it failed.
+/// Returns a framework's run as an outcome of the same workload; `None` if the run failed.
 fn outcome_of(run: &FrameworkRun, name: &str, outcome: &Outcome) -> Option<Outcome> {
     let (host_time, verify) = (run.host_time.clone()?, run.verify?);
     let rate = Rate::from_cost(outcome.cost, Some(host_time.median_us));
@@ -298,7 +298,7 @@ fn size(outcome: &Outcome) -> String {
     }
 }
 
-/// How large it was, as `1000`, `64^2` or `10x`.
+/// Formats the problem size, such as `1000`, `64^2` or `10x`.
 pub(crate) fn count(outcome: &Outcome) -> String {
     if let Some(shape) = outcome.shape {
         return shape.to_string();
@@ -312,7 +312,7 @@ pub(crate) fn count(outcome: &Outcome) -> String {
     }
 }
 
-/// In us.
+/// Returns the median in microseconds, or a dash.
 pub(crate) fn median(times: Option<&Times>) -> String {
     or_absent(times.map(|times| times.median_us), |us| {
         format_number(us, 3)
@@ -348,7 +348,8 @@ fn whole(value: Option<f64>) -> String {
     or_absent(value, |value| format!("{value:.0}"))
 }
 
-/// Of operations where computing is the limit, of bytes elsewhere.
+/// Returns `true` if the rate is in operations because computing is the limit, or `false` if it is
+/// in bytes.
 fn is_about_operations(outcome: &Outcome) -> bool {
     outcome.roofline.limit == Bound::Compute
 }
@@ -357,7 +358,7 @@ fn billions(per_second: Option<f64>) -> String {
     or_absent(per_second, |per_second| format_number(per_second / 1e9, 2))
 }
 
-/// What ran, with the GPU that it copied to.
+/// Returns the workload, with the receiving GPU of a copy.
 pub(super) fn name(outcome: &Outcome) -> String {
     let to = outcome
         .to
@@ -367,7 +368,7 @@ pub(super) fn name(outcome: &Outcome) -> String {
     outcome.id.to_string() + &to.unwrap_or_default()
 }
 
-/// As `GPU 0: H200` or `CPU: AMD EPYC`.
+/// Formats a device such as `GPU 0: H200` or `CPU: AMD EPYC`.
 fn device(device: &DeviceName) -> String {
     match device.index {
         Some(_) => describe::device(device),
@@ -375,7 +376,8 @@ fn device(device: &DeviceName) -> String {
     }
 }
 
-/// Returns what limits the speed: the throttle reason of most of the time, or what bounds the work.
+/// Returns the limit of the speed: the dominant throttle reason, or else the resource that bounds
+/// the workload.
 fn limit_of(outcome: &Outcome, load: Option<&Load>) -> String {
     let throttle = match load.and_then(Load::mostly_throttled_by) {
         Some("sw_power_cap") => "power",
@@ -388,7 +390,7 @@ fn limit_of(outcome: &Outcome, load: Option<&Load>) -> String {
     throttle.to_owned()
 }
 
-/// Whether it was verified.
+/// Returns the result of the verification, with its color.
 pub(crate) fn format_verdict(outcome: &Outcome) -> String {
     match outcome.stopped {
         _ if outcome.verify.wrong > 0 => paint(ALARM, "mismatch"),
@@ -398,7 +400,7 @@ pub(crate) fn format_verdict(outcome: &Outcome) -> String {
     }
 }
 
-/// What has no place in the line, in lines below it.
+/// Returns the lines below a row: mismatches, and other processes on the GPU.
 pub(crate) fn format_remarks(
     columns: &Columns,
     indent: usize,
@@ -428,8 +430,8 @@ pub(crate) fn format_remarks(
     remarks
 }
 
-/// The line of a framework that ran beside this, so many columns from the left; `line` is how a
-/// table writes an outcome.
+/// Returns the row of a framework that ran the same workload. `indent` is in columns, and `line`
+/// formats an outcome as a row.
 pub(crate) fn format_framework(
     columns: &Columns,
     indent: usize,
@@ -454,7 +456,8 @@ pub(crate) fn format_framework(
     }
 }
 
-/// `620 ns`, `1.85 us`, `512 us`, `17.3 ms`.
+/// Formats a time in microseconds with three digits, such as `620 ns`, `1.85 us`, `512 us` or `17.3
+/// ms`.
 pub(crate) fn format_microseconds(us: f64) -> String {
     match us {
         tiny if tiny < 0.9995 => format!("{} ns", three_digits(tiny * 1e3)),

@@ -1,5 +1,4 @@
-//! `gpumon completions`: what a shell needs to complete gpumon's arguments, made of the arguments
-//! themselves.
+//! `gpumon completions`: generates shell completions from the definitions of the command line.
 
 use clap::{ValueEnum, ValueHint, builder::PossibleValuesParser};
 use clap_complete::{Shell, generate};
@@ -15,10 +14,10 @@ use crate::{
     terminal::output::print_raw,
 };
 
-/// Print shell completions
+/// Print the completions for a shell
 ///
-/// Packages install them for all three shells. They include the options of nvidia-smi after `gpumon
-/// smi` and `gpumon`, but not for a link named nvidia-smi.
+/// Packages install them for all three shells. The completions include the options of nvidia-smi
+/// after `gpumon smi` and `gpumon`, but not for a link named nvidia-smi.
 ///
 /// To install them manually, write them to:
 ///
@@ -30,7 +29,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {
-    /// Shell
+    /// Shell to print completions for
     #[arg(value_enum)]
     shell: Completed,
 }
@@ -49,14 +48,15 @@ enum Completed {
     Fish,
 }
 
-/// `gpumon` is the definition of all that can be typed.
+/// Prints the completions of the command line `gpumon`.
 pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), Failure> {
     let shell = match args.shell {
         Completed::Bash => Shell::Bash,
         Completed::Zsh => Shell::Zsh,
         Completed::Fish => Shell::Fish,
     };
-    // What is written into memory cannot fail, as the pipe may.
+    // The script is generated in memory first, because `generate` panics if writing fails, as to a
+    // closed pipe.
     let mut script = Vec::new();
     let mut command = command(gpumon);
     generate(shell, &mut command, "gpumon", &mut script);
@@ -67,7 +67,7 @@ pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), 
     print_raw(&add(shell, &script, &names(&command)))
 }
 
-/// The arguments, with the values that are worth proposing where others are valid, too.
+/// Returns the command line with suggested values for arguments that also accept others.
 fn command(gpumon: &clap::Command) -> clap::Command {
     let all = without_hidden(gpumon);
     let names = names(&all);
@@ -104,7 +104,8 @@ fn command(gpumon: &clap::Command) -> clap::Command {
     })
 }
 
-/// The same command without what only gpumon itself starts, which the generators would propose.
+/// Returns the command line without hidden subcommands, which the generators would otherwise
+/// suggest.
 fn without_hidden(all: &clap::Command) -> clap::Command {
     let shown = all
         .get_subcommands()
@@ -125,8 +126,8 @@ fn names(gpumon: &clap::Command) -> Vec<String> {
     shown.map(|command| command.get_name().to_owned()).collect()
 }
 
-/// What the script for fish lacks: the values of arguments without a name, and those of options
-/// before a command.
+/// Returns completions that the generated script for fish lacks: values of positional arguments,
+/// and of options before the subcommand.
 fn fish_values(command: &clap::Command) -> String {
     let values = |argument: &clap::Arg| {
         let names = argument
@@ -152,12 +153,14 @@ fn fish_values(command: &clap::Command) -> String {
     options.chain(positionals).collect()
 }
 
-/// The script with what nvidia-smi takes; `own` are the names of gpumon's commands.
+/// Returns the script with the completions of nvidia-smi added. `own` are the names of gpumon's
+/// commands.
 fn add(shell: Shell, script: &str, own: &[String]) -> String {
     let commands = commands();
     match shell {
         Shell::Zsh => {
-            // The function that zsh loads is ours, and clap's is one that it calls.
+            // zsh calls `_gpumon` in `smi.zsh`, which calls clap's function under the name
+            // `_gpumon_own`.
             let (before, _) = script
                 .rsplit_once("\nif [ \"$funcstack[1]\"")
                 .unwrap_or((script, ""));
@@ -204,7 +207,7 @@ fn passthrough(commands: &[CommandSpec]) -> Vec<&'static str> {
         .collect()
 }
 
-/// A case for each command: a line for each spelling, as `-L:Every GPU`.
+/// Returns a shell `case` for each command, with a line per spelling, such as `-L:Every GPU`.
 fn list_options(commands: &[CommandSpec]) -> String {
     let case = |name: &str, lines: Vec<String>| {
         format!(
@@ -276,7 +279,7 @@ fn values(commands: &[CommandSpec]) -> String {
     cases.join("\n")
 }
 
-/// Quotes a word for any shell: fish leaves single quotes for a quote as the others do.
+/// Quotes a word for all three shells. `'\''` is a single quote in each of them.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -321,7 +324,8 @@ fn format_fish(commands: &[CommandSpec], own: &[String]) -> String {
 fn fish_line(condition: &str, option: &OptionSpec, spellings: &[&str]) -> String {
     let flags: Vec<String> = spellings
         .iter()
-        // Options with one dash are words, also those of a letter, which cannot be put together.
+        // Options with a single dash are “old-style” for fish: nvidia-smi's short options cannot be
+        // combined.
         .map(|spelling| match spelling.strip_prefix("--") {
             Some(long) => format!("-l {long}"),
             None => format!("-o {}", spelling.trim_start_matches('-')),

@@ -1,6 +1,6 @@
 
 _gpumon_or_smi() {
-    # Words that bash parts at an equals sign or a colon are put together again.
+    # bash splits words at equals signs and colons. They are joined again here.
     local typed=() word last= count=0
     for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
         if [[ $count -gt 0 && ( $word == [=:]* || $last == *[=:] ) ]]; then
@@ -12,7 +12,7 @@ _gpumon_or_smi() {
         last=$word
     done
     local cur=${typed[count - 1]} face status
-    # An option that has its value behind an equals sign stands before what is completed.
+    # In `--option=value`, only the value is completed, so the option counts as the previous word.
     [[ $cur == -*=* ]] && typed[count - 1]=${cur%%=*} && count=$((count + 1))
     face=$(_gpumon_smi_face "${typed[@]:0:count - 1}")
     status=$?
@@ -57,7 +57,7 @@ _gpumon_or_smi() {
     fi
     local IFS=$'\n' named
     named=$(_gpumon_smi_options "$face")
-    # A command stands where nothing else does.
+    # Commands are only completed as the first word.
     [[ $face == smi && $option == smi ]] && named+=$'\n'$(_gpumon_smi_options commands)
     COMPREPLY=($(compgen -W "$(sed 's/:.*//' <<< "$named")" -- "$cur"))
 }

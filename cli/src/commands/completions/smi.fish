@@ -1,11 +1,11 @@
 
-# Whose words stand before the cursor: of nvidia-smi (smi) or of one of its commands; of gpumon itself (own); of nobody
-# yet (start); or options of plain gpumon alone (open).
+# Prints the program that the words before the cursor belong to: smi or smi-start for nvidia-smi itself, the name of one
+# of its commands, own for gpumon, start if there are no words yet, or open if all words are options of plain gpumon.
 function __fish_gpumon_smi_face
     set -l typed (commandline -opc)
     set -e typed[1]
     set -l face
-    # Where it is to read is still to be said.
+    # The value of this option is being typed.
     if contains -- "$typed[-1]" --source --nvml-lib --config
         echo own
         return
@@ -53,7 +53,7 @@ function __fish_gpumon_smi_is
     contains -- (__fish_gpumon_smi_face) $argv
 end
 
-# Values behind those that a list has already.
+# Prints the values that can be added to the list before the cursor.
 function __fish_gpumon_smi_list
     set -l kept (commandline -ct | string replace -r '^-[^=]*=' '' | string match -r '.*,')
     set -l there (string split , -- $kept)
@@ -62,7 +62,7 @@ function __fish_gpumon_smi_list
     end
 end
 
-# Letters behind those that stand there already.
+# Prints the letters that can be added to those before the cursor.
 function __fish_gpumon_smi_letters
     set -l kept (commandline -ct | string replace -r '^-[^=]*=' '')
     for letter in $argv

@@ -2,7 +2,7 @@
 _gpumon() {
     local face code option text join
     local -a proposed values more
-    # An option that has its value behind an equals sign stands before what is completed.
+    # In `--option=value`, only the value is completed, so the option counts as the previous word.
     option=$words[CURRENT-1]
     more=("${(@)words[2,CURRENT-1]}")
     if [[ $PREFIX == -*=* ]]; then

@@ -1,11 +1,11 @@
-# What may stand behind nvidia-smi and its commands, for bash and zsh.
+# Completions for nvidia-smi and its commands in bash and zsh.
 
-# Whose words these are: of nvidia-smi (smi) or of one of its commands. Fails with 1 where they are gpumon's own, with 2
-# where nothing stands there yet, and with 3 where only options of plain gpumon do.
+# Prints the program that the words belong to: smi for nvidia-smi itself, or the name of one of its commands. The exit
+# code is 1 if the words belong to gpumon, 2 if there are no words yet, and 3 if all words are options of plain gpumon.
 _gpumon_smi_face() {
     local face= word=
     for word; do :; done
-    # Where it is to read is still to be said.
+    # The value of this option is being typed.
     case $word in
         --source|--nvml-lib|--config) return 1 ;;
     esac
@@ -31,7 +31,7 @@ _gpumon_smi_face() {
     return 3
 }
 
-# How many words say what gpumon is to read.
+# Returns the number of leading words that select what gpumon reads.
 _gpumon_smi_skip() {
     local count=0
     while [ $# -gt 0 ]; do
@@ -47,14 +47,16 @@ _gpumon_smi_skip() {
     return $count
 }
 
-# The options of nvidia-smi or of a command, and behind plain gpumon (passthrough), each with what it is.
+# Prints the options of nvidia-smi, of one of its commands, or those that plain gpumon accepts (passthrough), each with
+# its description.
 _gpumon_smi_options() {
     case $1 in
 @OPTIONS@
     esac
 }
 
-# The values of an option, behind how they are joined: , for a list, + for letters, 1 for one, / for a file, ? for any.
+# Prints how the values of an option are joined, and then the values: a comma stands for a list, + for letters, 1 for a
+# single value, / for a file and ? for any value.
 _gpumon_smi_values() {
     case $1 in
 @VALUES@

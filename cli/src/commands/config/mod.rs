@@ -1,4 +1,4 @@
-//! `gpumon config`: settings files, checked, shown and explained.
+//! `gpumon config`: checks, shows and explains settings files.
 
 use std::{
     env,
@@ -23,9 +23,9 @@ use crate::{
 
 /// Check and show settings, and print an example of a settings file
 ///
-/// A settings file in TOML sets what a variable or an option sets, by the same names. The last of
-/// these holds: /etc/gpumon/config.toml, `$XDG_CONFIG_HOME/gpumon/config.toml`, environment
-/// variables, options.
+/// A settings file in TOML sets what a variable or an option sets, by the same names. Later sources
+/// override earlier ones: /etc/gpumon/config.toml, `$XDG_CONFIG_HOME/gpumon/config.toml`,
+/// environment variables, options.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES, disable_help_subcommand = true)]
 pub(crate) struct ConfigArgs {
@@ -60,20 +60,20 @@ Exit codes: 0 success, 1 error, 2 invalid argument or settings file";
 enum Action {
     /// Check settings files, and the alert file that they name
     Check {
-        /// File to check instead of those that are in use
+        /// File to check instead of the usual settings files
         file: Option<PathBuf>,
 
-        /// Print JSON
+        /// Print the mistakes as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print every setting with its value and where that comes from
+    /// Print every setting with its value and its origin
     Show {
-        /// Print JSON
+        /// Print the settings as JSON
         #[arg(long)]
         json: bool,
 
-        /// Only the settings of this command, with its options
+        /// Print only the settings of this command, with its options
         #[arg(trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
@@ -91,10 +91,10 @@ pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result {
     }
 }
 
-/// A mistake with its place.
+/// A mistake in a file, as printed.
 #[derive(Debug, Serialize)]
 struct Mistake {
-    /// `null` where it is not in one place of one file.
+    /// The file; `null` if the mistake has no single location.
     file: Option<String>,
     line: Option<usize>,
     column: Option<usize>,
@@ -103,7 +103,7 @@ struct Mistake {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    /// Those that were read.
+    /// The files that were checked.
     files: Vec<PathBuf>,
     mistakes: Vec<Mistake>,
 }
@@ -145,7 +145,7 @@ fn report(named: Option<&Path>) -> Report {
                 .map(PathBuf::from),
         );
     }
-    // Contradictions of several files.
+    // If each file is valid, keys of different files may still conflict.
     if mistakes.is_empty() {
         mistakes.extend(
             TABLES
@@ -184,7 +184,7 @@ fn contradictions(named: Option<&Path>, table: &str) -> Vec<Mistake> {
         .collect();
     match config::resolve(&grammar::command(), &words) {
         Err(Refusal::Settings(mistakes)) => mistakes.iter().map(Mistake::new).collect(),
-        // A variable that is wrong is no file's fault.
+        // An invalid variable is no mistake in a file.
         Err(Refusal::Arguments(_)) | Ok(_) => Vec::new(),
     }
 }
@@ -267,7 +267,7 @@ fn push_wrapped(text: &mut String, paragraph: &str) {
     text.extend([line.as_str(), "\n"]);
 }
 
-/// Shows the settings of `command`, which is a command line; all settings if it is empty.
+/// Prints the settings that apply to the command line `command`, or all settings if it is empty.
 fn show_settings(command: &[OsString], json: bool) -> Result {
     let settings = match read_settings(command) {
         Ok(settings) => settings,
@@ -306,7 +306,7 @@ fn format_settings(settings: &[Effective]) -> String {
 
 fn read_settings(command: &[OsString]) -> Result<Vec<Effective>, Refusal> {
     let all: Vec<OsString> = env::args_os().skip(1).collect();
-    // Options before the command, which are those of all commands.
+    // The arguments before `command` can only be options that all commands share.
     let (general, _) = SourceArgs::told_apart(&all[..all.len().saturating_sub(command.len())]);
     let begun = [vec![OsString::from("gpumon")], general].concat();
     if !command.is_empty() {
@@ -315,7 +315,7 @@ fn read_settings(command: &[OsString]) -> Result<Vec<Effective>, Refusal> {
     let mut settings: Vec<Effective> = Vec::new();
     for table in TABLES {
         let of_table = effective(&[begun.clone(), vec![table.into()]].concat())?;
-        // Those of all commands are the same in each.
+        // Settings of the first table are the same for all commands, so they are listed once.
         settings.extend(
             of_table
                 .into_iter()

@@ -1,4 +1,4 @@
-//! The files in `/dev` through which the driver is reached.
+//! Checks of the files in `/dev` through which programs reach the driver.
 
 use std::{fs, os::unix::fs::MetadataExt};
 
@@ -10,10 +10,11 @@ use rustix::{
 
 use super::{finding::Finding, machine::Machine};
 
-/// What CUDA programs need beside the GPUs' own files; gpumon does not.
+/// The device file that CUDA programs need in addition to those of the GPUs. gpumon itself does not
+/// need it.
 const UVM: &str = "nvidia-uvm";
 
-/// The folder of files that grant rights to use and monitor MIG devices.
+/// The directory of files that grant rights to use and monitor MIG devices.
 const CAPABILITIES: &str = "/dev/nvidia-caps";
 
 pub(super) fn check(machine: &Machine) -> Vec<Finding> {
@@ -54,7 +55,7 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
                 file.path
             ),
         };
-        // A job is not meant to open the GPUs of other jobs.
+        // A job is not meant to open the GPUs of other jobs, so this is only a note.
         let is_usual = file.obstacle == Obstacle::Cgroup && machine.is_slurm_job();
         let finding = if is_usual {
             Finding::note
@@ -81,8 +82,8 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-/// `nvidia0`, `nvidiactl` and `nvidia-uvm`; not `nvidia-caps`, which is a folder, nor files of
-/// other services.
+/// Returns `true` for `nvidia0`, `nvidiactl` and `nvidia-uvm`, but not for the directory
+/// `nvidia-caps` or for files of other services.
 fn is_nvidia(name: &str) -> bool {
     let rest = name.strip_prefix("nvidia");
     name == UVM
@@ -141,17 +142,18 @@ fn find_closed(
         .collect()
 }
 
-/// Checks permissions without opening the file, because opening a device file wakes its GPU.
+/// Returns the obstacle to opening a device file. The file is not opened, because that would wake
+/// its GPU.
 pub(super) fn find_obstacle(machine: &Machine, path: &str, wanted: Access) -> Option<Obstacle> {
     obstacle_from_error(access(machine.path(path), wanted).err()?)
 }
 
-/// Distinguishes the cgroup from the mode: the kernel refuses a device with a different error for
-/// each.
+/// Derives the obstacle from the error: the kernel uses different errors for the device cgroup and
+/// for the file's mode.
 fn obstacle_from_error(error: Errno) -> Option<Obstacle> {
     match error {
         Errno::PERM => Some(Obstacle::Cgroup),
-        // The file is gone.
+        // The file was removed in the meantime.
         Errno::NOENT => None,
         _ => Some(Obstacle::Mode),
     }
@@ -269,12 +271,12 @@ mod tests {
         );
         fs::write(dev.join(UVM), "").unwrap();
         assert_eq!(verdicts(root.path()), [Verdict::Ok]);
-        // A test cannot create a file that the kernel closes by a cgroup.
+        // A test cannot create a file that a device cgroup closes, so this checks only the errors.
         assert_eq!(
             [Errno::PERM, Errno::ACCESS].map(obstacle_from_error),
             [Obstacle::Cgroup, Obstacle::Mode].map(Some)
         );
-        // Root may open whatever there is.
+        // Root may open any file, so this cannot be tested as root.
         if !rustix::process::geteuid().is_root() {
             fs::set_permissions(dev.join("nvidia0"), fs::Permissions::from_mode(0o000)).unwrap();
             assert_eq!(verdicts(root.path()), [Verdict::Problem]);

@@ -1,13 +1,13 @@
-//! What a check found.
+//! The result of a check.
 
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// What was looked at, in a word or two.
+    /// The subject of the check, in a word or two.
     pub(super) check: String,
     pub(super) verdict: Verdict,
-    /// What was found, in a sentence.
+    /// The result of the check, as a sentence.
     #[serde(rename = "finding")]
     pub(super) text: String,
     pub(super) cure: Option<String>,
@@ -17,9 +17,9 @@ pub(super) struct Finding {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
     Ok,
-    /// Worth knowing; all is well nevertheless.
+    /// Everything works, but the user should know this.
     Note,
-    /// Something works worse than it could, or soon may not.
+    /// Something works worse than it could, or may soon stop working.
     Warning,
     /// Something does not work.
     Problem,
@@ -70,7 +70,7 @@ impl Finding {
         Self::new(check, Verdict::Problem, text).with_cure(cure)
     }
 
-    /// The same with something that may be done about it.
+    /// Returns this finding with advice for the user.
     pub(super) fn with_cure(self, cure: impl Into<String>) -> Self {
         Self {
             cure: Some(cure.into()),

@@ -1,4 +1,4 @@
-//! Each GPU: whether it answers, its settings, and what is the matter with it.
+//! Checks of each GPU: its health, settings and conditions.
 
 use gpumon_probe::{
     model::{Absence, ConditionKind, Gpu, GpuDetails, GpuSample, Health, RecoveryAction, Vendor},
@@ -74,7 +74,7 @@ fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
     }
 }
 
-/// Reports a GPU that the driver cannot open or read, with the cure of its reason.
+/// Returns the finding for a GPU that the driver cannot open or read, with advice for the reason.
 fn failed(machine: &Machine, check: String, model: &str, reason: &Absence) -> Finding {
     let Some(Explanation { meaning, cure }) = explain_absence(reason, machine.surroundings())
     else {
@@ -112,7 +112,7 @@ fn conditions(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item = Findin
     })
 }
 
-/// Reports the mode of error correction, and errors of earlier starts, which are no condition.
+/// Reports the ECC mode, and errors before the last restart, for which there is no condition.
 fn error_correction(details: &GpuDetails) -> Vec<Finding> {
     let check = || name(details.index);
     let mut findings = Vec::new();
@@ -189,7 +189,7 @@ fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -
     }
 }
 
-/// Returns how to get access to MIG devices.
+/// Returns advice on how to get access to MIG devices.
 fn mig_permission(machine: &Machine) -> String {
     if machine.is_slurm_job() {
         return "request a MIG device for the job (`--gres`): with ConstrainDevices, Slurm lets a \

@@ -1,4 +1,4 @@
-//! The library and the kernel driver, and whether they are of one version.
+//! Checks of the NVML library and the kernel driver, and that their versions match.
 
 use std::path::Path;
 
@@ -78,7 +78,7 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     findings
 }
 
-/// The version of the kernel driver that runs.
+/// Returns the version of the loaded kernel driver.
 pub(super) fn kernel_driver(machine: &Machine) -> Option<String> {
     machine
         .text(KERNEL_DRIVER)
@@ -87,7 +87,7 @@ pub(super) fn kernel_driver(machine: &Machine) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Compares the driver's branch with those that gpumon was tested with.
+/// Reports a driver branch that is newer or older than those that gpumon was tested with.
 fn compare_branch(driver: &str) -> Option<Finding> {
     let branch: u32 = driver.split('.').next()?.parse().ok()?;
     if branch > NEWEST_KNOWN {
@@ -107,7 +107,7 @@ fn compare_branch(driver: &str) -> Option<Finding> {
     })
 }
 
-/// Half-done upgrades leave a library beside a kernel module of another version.
+/// Reports versions of library and kernel driver that differ, as after an incomplete upgrade.
 fn compare(
     kernel_driver: Option<&str>,
     library: Option<&str>,
@@ -119,7 +119,7 @@ fn compare(
             format!("{KERNEL_DRIVER} is missing, so that the library version cannot be checked"),
         ));
     };
-    // NVML puts CUDA's major version before the driver's.
+    // NVML's version starts with CUDA's major version, followed by the driver's version.
     let library = library?.split_once('.')?.1;
     (library != kernel_driver).then(|| {
         let text = format!("the kernel driver is {kernel_driver}, the library of {library}");
@@ -137,7 +137,7 @@ fn refused(error: &SourceError, kernel_driver: Option<&str>) -> Finding {
         .map(|version| format!(" (kernel driver {version})"))
         .unwrap_or_default();
     let message = error.to_string();
-    // The messages say what to do after the first semicolon.
+    // The messages contain advice after the first semicolon.
     match message.split_once("; ") {
         Some((text, cure)) => Finding::problem(check, format!("{text}{runs}"), cure),
         None => Finding::problem(
@@ -148,8 +148,8 @@ fn refused(error: &SourceError, kernel_driver: Option<&str>) -> Finding {
     }
 }
 
-/// The version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Release Build
-/// (...)`.
+/// Returns the version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Release
+/// Build (...)`.
 fn version(text: &str) -> Option<&str> {
     let is_version =
         |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
@@ -159,7 +159,7 @@ fn version(text: &str) -> Option<&str> {
         .find(is_version)
 }
 
-/// The file of NVML's library among what this process has mapped.
+/// Returns the path of the NVML library that this process has loaded.
 fn library(machine: &Machine) -> Option<String> {
     machine.mapped_as(|name| name.contains("nvidia-ml"))
 }
@@ -175,8 +175,8 @@ pub(super) fn check_package(machine: &Machine) -> Option<Finding> {
     other_package(machine, &program)
 }
 
-/// Finds the package called gpumon, which is another program, in the environment that this program
-/// is installed in.
+/// Finds an unrelated Python package that is also called gpumon, in the environment in which this
+/// program is installed.
 ///
 /// The other package also has `gpumon/__init__.py` and a command `gpumon`. The package that is
 /// installed last replaces these files of the other, and uninstalling either package removes them.
@@ -203,9 +203,9 @@ fn other_package(machine: &Machine, program: &Path) -> Option<Finding> {
     Some(Finding::warning("package", text, cure))
 }
 
-/// Returns the folders of an environment that can contain Python packages.
+/// Returns the directories of an environment that can contain Python packages.
 fn package_folders(machine: &Machine, environment: &str) -> Vec<String> {
-    // `pip install --target` puts packages and programs into one folder.
+    // `pip install --target` puts packages and programs into one directory.
     let mut folders = vec![environment.to_owned()];
     for library in ["lib", "lib64"] {
         let pythons = machine.names(&format!("{environment}/{library}"));
@@ -299,7 +299,7 @@ mod tests {
         );
     }
 
-    /// Returns the finding for an environment with this entry among its packages.
+    /// Returns the finding for an environment that contains this package entry.
     fn find_package(entry: &str) -> Option<Finding> {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("venv").join(entry)).unwrap();

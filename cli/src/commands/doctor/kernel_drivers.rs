@@ -1,5 +1,5 @@
-//! The kernel drivers that are read without a library: their cards, the files through which
-//! programs reach them, and their errors in the kernel's log.
+//! Checks of kernel drivers that are read without a library: their cards, the device files that
+//! programs use, and their errors in the kernel log.
 
 use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path};
 
@@ -28,7 +28,7 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
         .collect();
     findings.extend(check_nodes(machine, &nodes));
     findings.extend(check_processes(machine, &nodes, geteuid().is_root()));
-    // Another check reports a log that cannot be read.
+    // A log that cannot be read is reported by another check.
     let errors = check_driver_log(&machine.path(KERNEL_LOG)).unwrap_or_default();
     findings.extend(errors.into_iter().map(Finding::from));
     findings
@@ -54,7 +54,7 @@ impl From<Severity> for Verdict {
     }
 }
 
-/// Checks the files through which programs compute. gpumon itself opens none of them.
+/// Checks the device files that programs use for computing. gpumon itself opens none of them.
 fn check_nodes(machine: &Machine, nodes: &[DeviceNode]) -> Option<Finding> {
     let access = Access::READ_OK | Access::WRITE_OK;
     let is_missing = |node: &&DeviceNode| !machine.exists(&node.path);
@@ -89,7 +89,7 @@ fn check_nodes(machine: &Machine, nodes: &[DeviceNode]) -> Option<Finding> {
     (!nodes.is_empty()).then(|| Finding::ok("device files", format!("this user may open {all}")))
 }
 
-/// Returns how programs get access to the GPUs of a vendor.
+/// Returns advice on how programs get access to the GPUs of a vendor.
 fn explain_access(machine: &Machine, obstacle: Obstacle, vendor: Vendor) -> String {
     let devices = container_devices(vendor);
     let is_container = machine.surroundings().container().is_some();
@@ -114,7 +114,8 @@ fn explain_access(machine: &Machine, obstacle: Obstacle, vendor: Vendor) -> Stri
     }
 }
 
-/// Checks that the use of GPUs by other users' processes is visible: the drivers show it in procfs.
+/// Reports GPU use by other users' processes that is not visible, because the drivers show it only
+/// in procfs.
 fn check_processes(machine: &Machine, nodes: &[DeviceNode], is_root: bool) -> Option<Finding> {
     if is_root || nodes.is_empty() {
         return None;
@@ -147,7 +148,7 @@ fn check_processes(machine: &Machine, nodes: &[DeviceNode], is_root: bool) -> Op
     })
 }
 
-/// Returns the number of processes with descriptors that this user may not read.
+/// Returns the number of processes whose file descriptors this user may not read.
 fn count_unreadable(proc_root: &Path) -> usize {
     let entries = fs::read_dir(proc_root).into_iter().flatten().flatten();
     let is_process = |name: &str| name.bytes().all(|letter| letter.is_ascii_digit());
@@ -169,7 +170,7 @@ mod tests {
 
     const EVENT: &str = "DRIVER=amdgpu\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0\n";
 
-    /// A machine with a card of AMD that is awake.
+    /// Returns a machine with one AMD card that is awake.
     fn make_machine(root: &Path, files: &[(&str, &str)]) -> Machine {
         let device = "sys/class/drm/card0/device";
         let card = [
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(finding.verdict, Verdict::Ok);
         let closed = fs::Permissions::from_mode(0o000);
         fs::set_permissions(root.path().join("dev/kfd"), closed).unwrap();
-        // Root may open whatever there is.
+        // Root may open any file, so this cannot be tested as root.
         if !geteuid().is_root() {
             let finding = check_nodes(&machine, &nodes(&machine)).unwrap();
             assert!(

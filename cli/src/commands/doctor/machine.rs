@@ -1,4 +1,4 @@
-//! The machine's file system, below a root that tests can bring along.
+//! The machine's file system, below a root directory that tests can replace.
 
 use std::{fs, path::PathBuf};
 
@@ -10,7 +10,7 @@ use gpumon_probe::{
 
 pub(super) struct Machine {
     root: PathBuf,
-    /// The places in which drivers are found, which variables can change.
+    /// The directories in which drivers are found. Environment variables can change them.
     roots: Roots,
 }
 
@@ -38,7 +38,7 @@ impl Machine {
         &self.roots
     }
 
-    /// Where a path of the machine lies.
+    /// Returns a path of the machine below its root directory.
     pub(super) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
@@ -51,7 +51,7 @@ impl Machine {
         bounded::text(self.path(path), bounded::TABLE).ok()
     }
 
-    /// The names in a folder, sorted.
+    /// Returns the sorted names in a directory.
     pub(super) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder))
             .into_iter()
@@ -64,7 +64,7 @@ impl Machine {
         names
     }
 
-    /// The files that this process has mapped.
+    /// Returns the files that this process has mapped into memory.
     pub(super) fn mapped(&self) -> Vec<String> {
         let maps = self.text("/proc/self/maps").unwrap_or_default();
         maps.lines()
@@ -72,14 +72,14 @@ impl Machine {
             .collect()
     }
 
-    /// The first of them whose name is such.
+    /// Returns the first mapped file whose name matches.
     pub(super) fn mapped_as(&self, is_meant: impl Fn(&str) -> bool) -> Option<String> {
         self.mapped()
             .into_iter()
             .find(|path| path.rsplit('/').next().is_some_and(&is_meant))
     }
 
-    /// The release of the kernel, as `5.15.90.1-microsoft-standard-WSL2`.
+    /// Returns the release of the kernel, such as `5.15.90.1-microsoft-standard-WSL2`.
     pub(super) fn kernel(&self) -> String {
         self.text("/proc/sys/kernel/osrelease")
             .unwrap_or_default()
@@ -87,7 +87,7 @@ impl Machine {
             .to_owned()
     }
 
-    /// Whether it is Windows' Linux, where the driver is Windows' own.
+    /// Returns `true` under WSL, in which the driver is that of Windows.
     pub(super) fn is_wsl(&self) -> bool {
         is_wsl(&self.root)
     }
@@ -96,7 +96,7 @@ impl Machine {
         Surroundings::below(&self.root)
     }
 
-    /// Returns `true` if this process is part of a job of Slurm, which may open only its own GPUs.
+    /// Returns `true` if this process belongs to a Slurm job, which may open only its own GPUs.
     pub(super) fn is_slurm_job(&self) -> bool {
         let environment = bounded::read(self.path("/proc/self/environ"), bounded::ENVIRONMENT)
             .unwrap_or_default();

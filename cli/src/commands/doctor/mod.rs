@@ -1,11 +1,11 @@
-//! `gpumon doctor`: what is the matter with this machine's GPUs and driver, and what to do about
-//! it.
+//! `gpumon doctor`: diagnoses problems with this machine's GPUs and drivers, and prints how to fix
+//! them.
 //!
 //! - [`finding`] is the result of a check; [`report`] prints findings and readings.
 //! - [`machine`] is the file system around the driver.
-//! - The checks: [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`], [`gpus`]
-//!   and [`state`], which is that of gpumon itself.
-//! - [`bundle`] puts all of it into an archive for a bug report.
+//! - The checks are in [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`],
+//!   [`gpus`] and [`state`], which checks gpumon itself.
+//! - [`bundle`] writes all results into an archive for a bug report.
 
 mod bundle;
 mod device_files;
@@ -41,7 +41,7 @@ use crate::{
     terminal::output::print_report,
 };
 
-/// Check driver, permissions and GPUs, and print how to fix what is wrong
+/// Check driver, permissions and GPUs, and print how to fix problems
 ///
 /// The exit code is 0 if every check passes, 1 if there is a warning or an error, and one of the
 /// codes below if the GPUs cannot be read. With --bundle, it is 0 if the archive is written.
@@ -74,10 +74,11 @@ Examples:
 Exit codes: 0 all checks pass, 1 warning or error, 2 invalid argument, 4 permission denied, 6 no GPU, \
 9 driver not loaded, 12 NVML library not found, 18 NVML library and driver versions differ";
 
-/// How long the driver may take to start.
+/// The time limit for the driver to start.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// There are counters from the second sample on, and the rates made of them from the third.
+/// The minimum number of samples to read. Counters are present from the second sample on, and rates
+/// derived from them from the third.
 const SAMPLES: u32 = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
@@ -128,17 +129,17 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     }
 }
 
-/// Reads until there are rates and the conditions of all GPUs.
+/// Reads the driver until rates and the conditions of all GPUs are present.
 fn read(source: &SourceArgs) -> Driver {
     let mut samples = 0;
     driver::read(source, CommandLines::All, OPENING, |answer, is_sample| {
         samples += u32::from(is_sample);
-        // Conditions that depend on details are in the samples after them.
+        // Conditions that depend on details appear only in later samples.
         is_sample && samples >= SAMPLES && answer.is_complete()
     })
 }
 
-/// All that was found, in the order in which one thing rests on the other.
+/// Runs all checks and returns their findings, with causes before their effects.
 fn checks(
     machine: &Machine,
     source: &SourceChoice,

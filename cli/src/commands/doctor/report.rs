@@ -1,4 +1,4 @@
-//! The findings, printed.
+//! The printed report: findings, and present and missing readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use crate::{
     },
 };
 
-/// Every line fits the narrowest terminal.
+/// The width of the report, which fits the narrowest terminal.
 const WIDTH: usize = 80;
-/// The columns of verdict and check, with what stands between.
+/// The widths of the columns for the verdict and the check, including the gap.
 const VERDICT: usize = 9;
 const CHECK: usize = 14;
 
-/// Everything that `gpumon doctor` says.
+/// The complete report of `gpumon doctor`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Whether there is neither a warning nor a problem.
+    /// Whether the report has neither warnings nor problems.
     pub(super) well: bool,
     checks: Vec<Finding>,
     readings: Readings,
@@ -43,7 +43,8 @@ impl Report {
         }
     }
 
-    /// The same with every sentence, which can have a name in it, replaced by what becomes of it.
+    /// Returns the report with each sentence replaced by the result of `replaced`, because
+    /// sentences can contain names.
     pub(super) fn map_texts(mut self, mut replaced: impl FnMut(&str) -> String) -> Self {
         for finding in &mut self.checks {
             finding.text = replaced(&finding.text);
@@ -52,7 +53,7 @@ impl Report {
         self
     }
 
-    /// The same for people, with ANSI styles.
+    /// Returns the report as text with ANSI styles.
     pub(super) fn text(&self) -> String {
         let findings = self.checks.iter().flat_map(finding_lines);
         let readings = readings_lines(&self.readings);
@@ -83,7 +84,7 @@ impl Report {
     }
 }
 
-/// Verdict, check and text side by side, the cure below.
+/// Returns the lines of a finding: verdict, check and text in columns, followed by the advice.
 fn finding_lines(finding: &Finding) -> Vec<String> {
     let style = match finding.verdict {
         Verdict::Ok => WELL,
@@ -119,7 +120,7 @@ fn readings_lines(readings: &Readings) -> Vec<String> {
     lines
 }
 
-/// The text in its column, with `head` before its first line.
+/// Returns the wrapped text in its column, with `head` in front of the first line.
 fn beside(head: &str, text: &str) -> Vec<String> {
     let indent = " ".repeat(VERDICT + CHECK);
     let heads = std::iter::once(head).chain(std::iter::repeat(&*indent));
@@ -127,30 +128,32 @@ fn beside(head: &str, text: &str) -> Vec<String> {
     lines.map(|(head, line)| format!("{head}{line}")).collect()
 }
 
-/// Lines of at most so many columns, without control characters, which a terminal would obey.
+/// Wraps a text to this width. Control characters are removed, because the terminal would interpret
+/// them.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let shown: String = text.chars().filter(|letter| !letter.is_control()).collect();
     text::wrap(&shown, width)
 }
 
-/// The readings of the GPUs that answer.
+/// The present and missing readings of all healthy GPUs.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Readings {
-    /// Paths in the sample or the details, as `power.draw_watts`, that at least one GPU has.
+    /// Paths in the sample or the details, such as `power.draw_watts`, that at least one GPU
+    /// reports.
     pub(super) present: Vec<String>,
-    /// Missing readings, in groups with the same reason and GPUs.
+    /// Missing readings, grouped by reason and GPUs.
     pub(super) missing: Vec<Missing>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Missing {
     pub(super) reason: String,
-    /// NVML's indices of the GPUs that lack them.
+    /// The indices of the GPUs that lack these readings.
     pub(super) gpus: Vec<u32>,
     pub(super) readings: Vec<String>,
 }
 
-/// The keys of identity, time and state, which are no readings.
+/// Keys for identity, time and state, which are no readings.
 const NO_READINGS: [&str; 5] = ["index", "uuid", "at_ms", "health", "conditions"];
 
 impl Readings {
@@ -166,13 +169,13 @@ impl Readings {
     }
 }
 
-/// A reading's path, and why it is absent if it is.
+/// The path of a reading, and the reason if it is absent.
 type Found = (String, Option<String>);
 
 fn walk(value: &Value, path: String, found: &mut Vec<Found>) {
     match value {
         Value::Object(fields) if fields.contains_key("absent") => {
-            // The words for people are the model's own.
+            // The reason is printed in the same words as elsewhere.
             let reason = Absence::deserialize(value).map(|absence| absence.to_string());
             let reason = reason.unwrap_or_else(|_| fields["absent"].to_string());
             found.push((path, Some(reason)));
@@ -195,7 +198,7 @@ fn walk(value: &Value, path: String, found: &mut Vec<Found>) {
 
 fn group(all: Vec<(u32, Vec<Found>)>) -> Readings {
     let mut present = BTreeSet::new();
-    // By path and reason, the GPUs.
+    // The key is the path and the reason, the value the GPUs.
     let mut absent: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
     for (index, found) in all {
         for (path, reason) in found {

@@ -1,4 +1,4 @@
-//! The state of gpumon itself: a server of this user, settings files, and results of benchmarks.
+//! Checks of gpumon itself: the user's server, settings files, and results of benchmarks.
 
 use std::{
     fmt::Write as _,
@@ -24,22 +24,22 @@ use crate::{
     terminal::units::format_count,
 };
 
-/// The part of `/api/v1/snapshot` that is checked; the rest may be of another version.
+/// The checked part of `/api/v1/snapshot`. The rest may have the format of another version.
 #[derive(Debug, Deserialize)]
 struct Snapshot {
     version: String,
     collector: CollectorStatus,
 }
 
-/// The answer of a server about itself, or why there is none, and where it listens.
+/// A server's answer about its state, or the reason why the answer is missing.
 pub(super) struct Response {
     pub(super) socket: String,
     pub(super) snapshot: Result<Value, String>,
-    /// The place of its history; `None` for an older server, which does not send it.
+    /// The server's storage for history; `None` for an older server, which does not report it.
     pub(super) storage: Option<Storage>,
 }
 
-/// Asks for a snapshot, once for everything that is made of it.
+/// Requests a snapshot and the state of history from the server.
 pub(super) fn ask(server: &ServerArgs) -> Result<Response, NoServer> {
     let connection = server.connect()?;
     let socket = connection.path.display().to_string();
@@ -90,13 +90,13 @@ pub(super) fn check(response: &Result<Response, NoServer>) -> Finding {
     }
 }
 
-/// Checks where a server keeps history.
+/// Reports where the server stores history, and problems with that.
 pub(super) fn check_history(response: &Result<Response, NoServer>) -> Option<Finding> {
     let storage = response.as_ref().ok()?.storage.as_ref()?;
     let check = "history";
     let days = storage.reach_ms / (24 * 3_600_000);
     Some(match &storage.problem {
-        // The message has the cure, too.
+        // The problem's message already contains advice.
         Some(problem) => Finding::warning(
             check,
             problem,
@@ -186,15 +186,15 @@ impl Settings {
         self.files.iter().map(|(path, _)| path.clone())
     }
 
-    /// Returns the data directory that the files name.
+    /// Returns the data directory that the settings files name.
     pub(super) fn data_dir(&self) -> Option<PathBuf> {
         let mut entries = self.files.iter().flat_map(|(_, parsed)| &parsed.entries);
         let named = entries.rfind(|entry| entry.key.full_name() == "serve.data-dir")?;
         Some(named.texts.concat().into())
     }
 
-    /// Returns what the files set, if there are any: of texts that somebody chose, only that they
-    /// are set.
+    /// Returns the settings of all files in TOML, if any file exists. Of free texts, only the key
+    /// is shown.
     pub(super) fn effective(&self) -> Option<String> {
         let mut text = String::new();
         for ((_, parsed), number) in self.files.iter().zip(1..) {

@@ -1,4 +1,4 @@
-//! Where gpumon runs: a container, another PID namespace, Windows' Linux.
+//! Checks of the surroundings of gpumon: a container, another PID namespace, or WSL.
 
 use std::io::{self, ErrorKind};
 
@@ -31,7 +31,7 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     findings
 }
 
-/// Whether the PIDs that the driver tells are those of this `/proc`.
+/// Checks that the PIDs that the driver reports exist in this `/proc`.
 fn processes(machine: &Machine, answer: &Answer) -> Finding {
     let processes: Vec<_> = answer
         .gpus()

@@ -1,4 +1,4 @@
-//! `gpumon export`: what was recorded, for other programs.
+//! `gpumon export`: prints recordings or history for other programs.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -32,8 +32,8 @@ use crate::{
 
 /// Print a recording, or the history of a running server, as CSV or JSON
 ///
-/// One row per sample and GPU, in the columns of `gpumon --csv`; MIG devices and the host have rows
-/// of their own where readings of theirs are asked for. Units are in the column names, and times
+/// Each row is one sample of one GPU, in the columns of `gpumon --csv`; MIG devices and the host
+/// have rows of their own if their readings are requested. Units are in the column names, and times
 /// are UTC. History that is older than ten minutes has means over ten seconds or more, with a
 /// minimum and a maximum of each.
 #[derive(Debug, clap::Args)]
@@ -42,31 +42,31 @@ pub(crate) struct ExportArgs {
     /// Recording to export; by default, the history of the running server
     file: Option<PathBuf>,
 
-    /// First moment: a date, a time of day or both, a time before now (of a recording: before its
-    /// end), as -2h, or after the first sample, as +90s
+    /// Start of the export: a date, a time of day or both, a time before now (of a recording:
+    /// before its end), such as -2h, or after the first sample, such as +90s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<Moment>,
 
-    /// End, which is not included, in the same forms
+    /// End of the export, which is not included, in the same forms
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<Moment>,
 
-    /// Output format
+    /// Output format of the rows
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
 
-    /// Print only these readings beside time and GPU, comma-separated; `help` lists them. Readings
+    /// Print only these readings next to time and GPU, comma-separated; `help` lists them. Readings
     /// of MIG devices begin with `mig.`, those of the host with `host.`; `all`, `mig` and `host`
-    /// are all of a kind
+    /// select all readings of a kind
     #[arg(long, value_name = "NAMES")]
     metrics: Option<String>,
 
-    /// One row per process instead; only of recordings
+    /// Print one row per process instead; for recordings only
     #[arg(long, requires = "file")]
     processes: bool,
 
-    /// Time of one row of history, for example 10s or 1m; by default, as fine as 5000 rows per GPU
-    /// allow
+    /// Time between rows of history, for example 10s or 1m; by default, as short as 5000 rows per
+    /// GPU allow
     #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "file")]
     resolution: Option<Duration>,
 
@@ -90,7 +90,7 @@ Environment:
 
 Exit codes: 0 success, 1 error or no server, 2 invalid argument or not a recording";
 
-/// What tells rows apart.
+/// The columns that identify a row.
 const GPU_KEYS: [&str; 5] = ["time", "time_ms", "index", "uuid", "name"];
 const PROCESS_KEYS: [&str; 4] = ["time", "time_ms", "gpu_index", "pid"];
 
@@ -204,7 +204,8 @@ fn export_history(
     Ok(())
 }
 
-/// Returns the readings among the columns; the others are of a moment, and not of a time.
+/// Returns the metrics among the columns. Other columns describe a single sample and are not in
+/// history.
 fn select_metrics(columns: &Csv) -> Vec<&'static Metric> {
     let names: Vec<_> = columns.names().collect();
     Metric::all()
@@ -216,14 +217,15 @@ fn column_name(metric: &Metric) -> String {
     metric.id.replace('.', "_")
 }
 
-/// Returns spans that are each answered at once, in a resolution that was asked for.
+/// Splits a span into parts that a server can answer at once. Without a resolution, a single
+/// request is enough.
 fn split_span(
     past: &PastArgs,
     span: &Range<u64>,
     ids: &[&str],
     resolution_ms: Option<u64>,
 ) -> Result<Vec<Range<u64>>> {
-    // The span of one reading shows how far back anything is known.
+    // A request for a single metric shows how far back history reaches.
     let known = past.ask(span, &ids[..1], None)?;
     let span = span.start.max(known.oldest_ms)..span.end;
     let Some(resolution_ms) = resolution_ms else {
@@ -237,8 +239,8 @@ fn split_span(
         .collect())
 }
 
-/// The time of a part: of as many rows as are answered at once, and a multiple of all rows that
-/// there are, where that is possible. No row is then cut in two.
+/// Returns the length of a part in milliseconds: at most the maximum number of rows, and if
+/// possible a multiple of every tier's resolution, so that no row is split.
 fn part_ms(resolution_ms: u64) -> u64 {
     let longest_ms = TIERS
         .iter()
@@ -255,17 +257,17 @@ fn part_ms(resolution_ms: u64) -> u64 {
 
 struct HistoryRows {
     asked: Vec<&'static Metric>,
-    /// The columns before those.
+    /// The columns that identify a row, which come first.
     keys: Vec<&'static str>,
     format: Format,
-    /// Whether there are columns of minima and maxima, once that is known.
+    /// Whether the rows have minima and maxima; `None` until the first part has arrived.
     has_range: Option<bool>,
     /// Whether the header was written.
     is_begun: bool,
-    /// Whether there were any readings in the span, also of other kinds than those asked for.
+    /// Whether the span has any data, including metrics that were not requested.
     knows_time: bool,
-    /// The time of the last row: where parts are answered in different resolutions, the next begins
-    /// before its end.
+    /// The time of the last row. If two parts have different resolutions, the second may begin
+    /// before the first one ends.
     last_ms: Option<u64>,
 }
 
@@ -294,7 +296,7 @@ impl HistoryRows {
         {
             for device in &devices {
                 let values = self.values(device, place, has_range);
-                // A device that was not there has no row.
+                // A device that was absent at this time has no row.
                 if values.iter().all(Option::is_none) {
                     continue;
                 }
@@ -352,7 +354,7 @@ impl HistoryRows {
     }
 }
 
-/// The value of a column that identifies a row.
+/// Returns the value of a column that identifies the row.
 fn key_value(part: &SpanPart<'_>, key: &str, at_ms: u64) -> Value {
     let of =
         |read: fn(&DeviceSpan) -> Option<Value>| part.device.and_then(read).unwrap_or(Value::Null);

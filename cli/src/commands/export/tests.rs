@@ -13,7 +13,7 @@ use gpumon_probe::{
 use super::*;
 
 const DAY_MS: u64 = 86_400_000;
-/// A multiple of all resolutions.
+/// The start of the history, a multiple of all resolutions.
 const FIRST_MS: u64 = 1_800_000_000_000;
 
 #[derive(Debug, Parser)]
@@ -22,7 +22,8 @@ struct Typed {
     past: PastArgs,
 }
 
-/// A day of two GPUs, every ten seconds and every minute.
+/// Fills a database with 18 hours of two GPUs and a MIG device, in intervals of ten seconds and of
+/// a minute.
 fn fill(folder: &Path) {
     let bucket = |at_ms| {
         let device = |index: u32| DeviceBucket {
@@ -147,7 +148,7 @@ fn rows_have_requested_time_once() {
     let two_hours = FIRST_MS..FIRST_MS + 7_200_000;
     let minutes = list_times(&folder, two_hours.clone(), Some(60_000));
     assert_eq!(minutes, rows(two_hours.start, two_hours.end, 60_000));
-    // More than are answered at once.
+    // The span is longer than one request can answer.
     let many = FIRST_MS + 35_000..FIRST_MS + 60_000_000;
     assert_eq!(
         list_times(&folder, many.clone(), Some(10_000)),

@@ -1,4 +1,4 @@
-//! `gpumon fleet`: many machines at once, on a page or in the terminal.
+//! `gpumon fleet`: monitors many machines on a page or in the terminal.
 
 mod table;
 
@@ -29,11 +29,11 @@ use crate::{
 /// are TLS and tokens, as with `gpumon serve`. Each node can be opened from it, with everything
 /// that the node's own `gpumon serve` shows.
 ///
-/// With --table, --gpus, --users, --json or --free, the fleet is printed once instead. Words
-/// behind them choose GPUs: busy, idle, free, held, lost, critical, hot; part of a name of a
-/// node, GPU, user or job; node:NAME, gpu:NAME, user:NAME, job:ID, notebook:ID, namespace:NAME,
-/// condition:NAME; memory>80GiB, left>20GiB, utilization<10%, power>500W, temperature>70,
-/// idle>1h. All words have to match; ! before one excludes.
+/// With --table, --gpus, --users, --json or --free, the fleet is printed once instead. The words
+/// after these options select GPUs: busy, idle, free, held, lost, critical, hot; part of a name of
+/// a node, GPU, user or job; node:NAME, gpu:NAME, user:NAME, job:ID, notebook:ID, namespace:NAME,
+/// condition:NAME; memory>80GiB, left>20GiB, utilization<10%, power>500W, temperature>70, idle>1h.
+/// A GPU must match all words; a word after ! excludes GPUs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct FleetArgs {
@@ -55,10 +55,10 @@ enum Action {
     Targets(TargetsArgs),
 }
 
-/// What is printed once.
+/// The options that print the fleet once.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Print once")]
-// Each is a switch of its own.
+// Each field is an independent switch of the command line.
 #[allow(clippy::struct_excessive_bools)]
 pub(super) struct OnceArgs {
     /// Print a line per node and exit
@@ -78,7 +78,7 @@ pub(super) struct OnceArgs {
     #[arg(long, group = "once", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     free: Option<u32>,
 
-    /// With --free, least total memory of each GPU, for example 80GiB
+    /// With --free, minimum total memory of each GPU, for example 80GiB
     #[arg(long, value_name = "SIZE", requires = "free", value_parser = |text: &str| MEMORY.parse(text))]
     memory: Option<u64>,
 
@@ -86,17 +86,17 @@ pub(super) struct OnceArgs {
     #[arg(long)]
     json: bool,
 
-    /// Order of lines
+    /// Order of the printed lines
     #[arg(long, value_name = "KEY", default_value = "worst", conflicts_with_all = ["users", "free"])]
     sort: Sort,
 
-    /// Words that choose GPUs
+    /// Words that select GPUs to print
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 }
 
-/// Options of `gpumon serve` with variables and keys of their own, so that both can run on one
-/// machine.
+/// Renames options of `gpumon serve`, so that `gpumon fleet` has variables and keys of its own and
+/// both can run on one machine.
 #[derive(Debug)]
 pub(crate) struct OfFleet;
 
@@ -188,7 +188,7 @@ async fn serve(doors: &DoorArgs, fleet: FleetSettings) -> Result {
 
 /// Print targets for Prometheus: its `file_sd` and `http_sd` read the same JSON
 ///
-/// Targets are the hosts that are named, or the nodes of a Slurm cluster that have GPUs.
+/// Targets are the named hosts, or the nodes of a Slurm cluster that have GPUs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = TARGETS_NOTES)]
 pub(crate) struct TargetsArgs {
@@ -200,12 +200,12 @@ pub(crate) struct TargetsArgs {
     #[arg(long, value_name = "FILE")]
     slurm_nodes: Option<PathBuf>,
 
-    /// File to write; it is replaced in one step, so that Prometheus never reads half a file. By
-    /// default, targets are printed
+    /// File to write; the file is replaced in one step, so that Prometheus never reads half of it.
+    /// By default, targets are printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Port at which they are scraped
+    /// Port at which the targets are scraped
     #[arg(
         long,
         value_name = "PORT",
@@ -214,7 +214,7 @@ pub(crate) struct TargetsArgs {
     )]
     port: u16,
 
-    /// Label of all of them, as cluster=alps; repeatable
+    /// Label of all targets, such as cluster=alps; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     label: Vec<Label>,
 }
@@ -236,7 +236,7 @@ fn print_targets(args: &TargetsArgs) -> Result {
     let targets = args.targets()?;
     let json = format_groups(&groups(&targets, args.port, &args.label))?;
     match &args.output {
-        // Everybody may read it, as before.
+        // The file is readable by all users, because Prometheus runs as another user.
         Some(file) => safe_file::replace(file, json.as_bytes(), 0o644)
             .with_context(|| format!("cannot write {}", file.display()))?,
         None => crate::terminal::output::print_raw(&json)?,

@@ -1,4 +1,4 @@
-//! `gpumon info`: what this machine has to compute with, and what that can do at best.
+//! `gpumon info`: prints the properties and theoretical peak rates of this machine.
 
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ use crate::{
 ///
 /// Properties come from the CUDA driver. Peak rates are computed from the number of
 /// multiprocessors, the maximum clock and the data sheet of the architecture, without sparsity; for
-/// an unknown architecture they are absent. Links come from NVML.
+/// an unknown architecture they are absent. Information about links comes from NVML.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct InfoArgs {
-    /// Print JSON
+    /// Print the properties as JSON
     #[arg(long)]
     json: bool,
 }
@@ -54,7 +54,7 @@ const NO_GPU: u8 = 3;
 
 #[derive(Debug, Serialize)]
 struct Machine {
-    /// The newest CUDA that the driver knows.
+    /// The newest CUDA version that the driver supports.
     #[serde(skip_serializing_if = "Option::is_none")]
     cuda: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,27 +101,28 @@ fn gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), Unavailable>
     ))
 }
 
-/// How long NVML may take, which hangs where a GPU is sick.
+/// The time limit for opening NVML, which can hang if a GPU has failed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Links {
-    /// The highest that board and slot can do.
+    /// The highest generation that both the board and the slot support.
     pcie_generation: Reading<u32>,
     pcie_width: Reading<u32>,
-    /// That are up.
+    /// The number of links that are up.
     nvlinks: Reading<u32>,
-    /// The sum of all links, each way.
+    /// The total rate of all links in each direction.
     nvlink_bytes_per_second: Reading<f64>,
 }
 
-/// Asks NVML. Where that fails or hangs, less is known, and nothing else waits for it.
+/// Reads the links from NVML. If that fails or hangs, the links are unknown, and everything else is
+/// still printed.
 fn read_links(source: &SourceArgs) -> Driver {
     let is_enough = |answer: &Answer, _| answer.inventory.gpus.len() <= answer.details.len();
     driver::read(source, CommandLines::Own, PATIENCE, is_enough)
 }
 
-/// The links of the GPU with this UUID.
+/// Returns the links of the GPU with this UUID.
 fn find_links(driver: &Driver, uuid: &str) -> Links {
     let found = driver.answer().and_then(|answer| {
         let mut gpus = answer.inventory.gpus.iter();
@@ -140,7 +141,7 @@ fn find_links(driver: &Driver, uuid: &str) -> Links {
     Links {
         pcie_generation: gpu.map_or_else(make_unknown, |gpu| gpu.board.pcie_max_generation.clone()),
         pcie_width: gpu.map_or_else(make_unknown, |gpu| gpu.board.pcie_max_width.clone()),
-        // Not `sum`, which is -0 of nothing.
+        // `fold` is used because `sum` of no values is -0.
         nvlink_bytes_per_second: up.clone().map(|up| {
             up.iter()
                 .filter_map(|link| link.bytes_per_second.value())
@@ -299,7 +300,7 @@ fn format_links(links: &Links) -> String {
     format!("{pcie}, {nvlink}")
 }
 
-/// `bf16 989`.
+/// Formats a peak rate in TFLOP/s, such as `bf16 989`.
 fn format_peak(peak: &Peak) -> String {
     let name = peak.dtype.replace('_', " ");
     format!("{name} {}", three_digits(peak.operations_per_second / 1e12))

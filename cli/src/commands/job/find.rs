@@ -1,4 +1,4 @@
-//! Which job is meant, and where it was.
+//! Lookup of a job by its ID or name, and measurement of its devices.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,24 +25,25 @@ use crate::{
     past::PastArgs,
 };
 
-/// So many others are named in an error.
+/// The maximum number of other jobs that an error lists.
 const NAMED: usize = 5;
 
-/// A job with all that is known of where it was.
+/// A job with the spans in which it used devices.
 #[derive(Debug)]
 pub(crate) struct FoundJob {
     pub(crate) kind: JobKind,
-    /// As people call it.
+    /// The name for people, such as `Slurm job 88123`.
     pub(crate) label: String,
     pub(crate) user: Option<String>,
-    /// The newest first.
+    /// The spans in which the job used devices, newest first.
     pub(crate) spans: Vec<JobSpan>,
-    /// Who was on the same devices at the same time.
+    /// The jobs that used the same devices at the same time.
     pub(crate) others: BTreeSet<String>,
 }
 
 impl FoundJob {
-    /// From when to when it was on any GPU.
+    /// Returns the first and the last time at which the job used any device, in milliseconds since
+    /// 1970.
     pub(crate) fn times_ms(&self) -> (u64, u64) {
         let from_ms = self
             .spans
@@ -57,7 +58,10 @@ impl FoundJob {
     }
 }
 
-/// The one job that is called so.
+/// Finds the single job with this ID or name.
+///
+/// # Errors
+/// Returns an error if no job matches, or several do.
 pub(crate) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
     let all = past.list_jobs(None)?;
     let mut called: Vec<JobSpan> = all
@@ -66,7 +70,7 @@ pub(crate) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
         .cloned()
         .collect();
     if called.is_empty() {
-        // One of those for which a list of all has no room.
+        // The list of all jobs is limited, and this job may be missing in it.
         called = past.list_jobs(Some(id))?;
     }
     choose(id, called, all, now_ms(), past.cure()).map_err(|why| usage!(why))
@@ -82,7 +86,7 @@ fn choose(
     let Some(first) = called.first().cloned() else {
         return Err(unknown(id, &all, now_ms, cure));
     };
-    // Whoever types an id means no name.
+    // An exact ID takes precedence over names.
     let exact: Vec<_> = called
         .iter()
         .filter(|span| span.id == id)
@@ -139,7 +143,8 @@ fn unknown(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> String {
     if known.is_empty() {
         return format!("there is no job '{id}': none has been seen on a GPU; {cure}");
     }
-    // Nearest first; those that are as near, as they were seen last.
+    // The jobs are sorted by the similarity of their names. Equally similar jobs stay in the order
+    // in which they were last seen.
     let distance = |span: &&JobSpan| {
         let names = [
             Some(span.id.as_str()),
@@ -199,7 +204,7 @@ fn label_with_user(span: &JobSpan) -> String {
     label(span) + &user
 }
 
-/// The readings of MIG devices in history.
+/// The metrics of MIG devices in history.
 const MIG: [&str; 4] = [
     "mig.activity.sm_percent",
     "mig.activity.tensor_percent",
@@ -208,33 +213,33 @@ const MIG: [&str; 4] = [
 ];
 const TOTAL: &str = "memory.total_bytes";
 
-/// The time of points before a day is a month old.
+/// The interval between points of history, until a day is a month old.
 const SUMMED_UP_MS: u64 = 60_000;
 
-/// A time for which nothing may have been summed up.
+/// The time for which history may not have any points yet.
 const JUST_BEGUN_MS: u64 = 10_000;
 
-/// One device of a job.
+/// A device with the measurements during a job.
 #[derive(Debug, Default)]
 pub(crate) struct MeasuredDevice {
     pub(crate) uuid: String,
-    /// The driver's; of a MIG device, among those of its GPU.
+    /// The driver's index; for a MIG device, its index on its GPU.
     pub(crate) index: u32,
     pub(crate) name: Option<String>,
     pub(crate) is_mig: bool,
-    /// How long the job was there, and how much of that is known.
+    /// The time for which the job held the device. `known_ms` is the part that history covers.
     pub(crate) held_ms: u64,
     pub(crate) known_ms: u64,
     pub(crate) figures: Figures,
     pub(crate) idle_percent: Option<f64>,
     pub(crate) memory_total_bytes: Option<f64>,
-    /// Its conditions in that time, the first first.
+    /// The device's conditions during the job, oldest first.
     pub(crate) conditions: Vec<ConditionSpan>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// By index.
+    /// The devices of the job, GPUs first, sorted by index.
     pub(crate) devices: Vec<MeasuredDevice>,
     pub(crate) all: Figures,
 }
@@ -245,7 +250,7 @@ impl Measured {
         let metrics: Vec<_> = METRICS.into_iter().chain([TOTAL]).chain(MIG).collect();
         let mut accounts: BTreeMap<&str, (MeasuredDevice, Meter)> = BTreeMap::new();
         for range in merge_ranges(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {
-            // A point begins before the moment in which the job was first seen.
+            // The first point may begin before the job was first seen.
             let range = range.start.saturating_sub(SUMMED_UP_MS)..range.end + 1;
             add(&past.ask(&range, &metrics, None)?, &held, &mut accounts);
         }
@@ -271,7 +276,7 @@ impl Measured {
     }
 }
 
-/// When each device was held.
+/// Returns the times for which each device was held, by UUID.
 fn by_device(spans: &[JobSpan]) -> BTreeMap<&str, Vec<Range<u64>>> {
     let mut all: BTreeMap<&str, Vec<Range<u64>>> = BTreeMap::new();
     for span in spans {
@@ -284,7 +289,7 @@ fn by_device(spans: &[JobSpan]) -> BTreeMap<&str, Vec<Range<u64>>> {
         .collect()
 }
 
-/// Without overlap, the first first.
+/// Merges overlapping ranges, and sorts them by their start.
 fn merge_ranges(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut ranges: Vec<_> = ranges.collect();
     ranges.sort_by_key(|range| range.start);
@@ -502,7 +507,8 @@ mod tests {
         );
     }
 
-    /// A minute of points of ten seconds. The GPU computed in the last three.
+    /// Returns a minute of history with points every ten seconds. The GPU is busy in the last three
+    /// points.
     fn make_minute() -> HistorySpan {
         let series = |values: [f64; 6]| {
             let values: Vec<_> = values.into_iter().map(Some).collect();

@@ -1,4 +1,4 @@
-//! `gpumon job ID`: how well a job used its GPUs.
+//! `gpumon job ID`: reports how well a job used its GPUs.
 
 mod find;
 
@@ -34,14 +34,14 @@ use crate::{
 ///
 /// ID is the ID of the Slurm, PBS or LSF job, the namespace and name or the UID of a pod, the path
 /// or the file name of a notebook, the ID of a container, or the name of a service. For each GPU,
-/// the time, utilization, SM active and Tensor active, the share of time in which nothing ran, peak
-/// memory, energy, and the share of time with reduced clocks are reported. The values are of the
-/// whole GPU: they include other work on it at the same time, and the report names its owners. A
-/// job can be reported for as long as history is kept, also after it has ended.
+/// the report has the time, utilization, SM active and Tensor active, the share of time in which
+/// the GPU was idle, peak memory, energy, and the share of time with reduced clocks. The values are
+/// of the whole GPU: they include other work on it at the same time, and the report names its
+/// owners. A job can be reported for as long as history is kept, also after it has ended.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct JobArgs {
-    /// Job: ID or name
+    /// ID or name of the job
     #[arg(value_name = "ID")]
     id: String,
 
@@ -79,13 +79,14 @@ pub(crate) fn run(args: &JobArgs) -> Result<(), Failure> {
     )
 }
 
-/// Seen so lately, it still runs: history is written every ten seconds.
+/// The maximum age of the last reading of a job that still runs, in milliseconds. History is
+/// written every ten seconds.
 const RUNNING_MS: u64 = 30_000;
 
-/// The share of the time below which a remark has the part that history covers.
+/// The share of the time that history must cover. If it covers less, a remark shows the share.
 const KNOWN: f64 = 0.9;
 
-/// So many are listed of a GPU.
+/// The maximum number of conditions that are listed for each GPU.
 const CONDITIONS: usize = 4;
 
 pub(crate) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
@@ -205,7 +206,7 @@ fn head(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
     )
 }
 
-/// The first columns; those of [`FIGURES`] follow.
+/// The first columns of the table, followed by those of [`FIGURES`].
 const COLUMNS: [Column; 4] = [
     Column::align_left("GPU", 0),
     Column::align_left("Model", 6),
@@ -247,10 +248,10 @@ fn describe_condition(device: &MeasuredDevice, condition: &ConditionSpan) -> Str
     )
 }
 
-/// Nothing can be said of less.
+/// The minimum time for which advice is given, in milliseconds.
 const LEAST_MS: u64 = 60_000;
 
-/// A GPU on which so little ran was not used.
+/// The minimum idle time of a GPU that counts as unused, in percent.
 const UNUSED_IDLE_PERCENT: f64 = 99.9;
 
 const MUCH_IDLE_PERCENT: f64 = 30.0;
@@ -261,7 +262,7 @@ const LOW_TENSOR_PERCENT: f64 = 1.0;
 const LITTLE_MEMORY: f64 = 0.2;
 const MUCH_THROTTLED_PERCENT: f64 = 20.0;
 
-/// At most two sentences, the most telling first.
+/// Returns at most two sentences of advice, most important first.
 fn give_advice(measured: &Measured, is_shared: bool) -> Vec<String> {
     let known: Vec<_> = measured
         .devices

@@ -1,5 +1,5 @@
-//! An answer of the API as assistants get it: selected keys, names that other people chose set
-//! apart, and times in UTC.
+//! Answers in the form for assistants: only selected keys, untrusted names in a separate object,
+//! and times in UTC.
 
 use serde_json::{Map, Value, json};
 
@@ -7,20 +7,19 @@ use gpumon_probe::untrusted::escaped;
 
 use crate::{commands::show::csv::format_timestamp, json_text::TextRole};
 
-/// Selects everything. A key that ends in it is selected with all that is below it.
+/// The selection of all keys. As the end of a key, it selects everything below that key.
 pub(super) const ALL: &str = "*";
 
-/// The keys of readings, which are selected with each.
+/// The keys of a reading, which are always selected.
 const READING: [&str; 3] = ["absent", "at_ms", "value"];
 
-/// Keys of times, without the unit at their end; others in `_ms` are durations.
+/// Keys of points in time, without their suffix `_ms`. Other keys with this suffix are durations.
 const TIMES: [&str; 10] = [
     "at", "baseline", "from", "last", "measured", "oldest", "since", "started", "times", "to",
 ];
 
-/// Returns the selected keys of an answer. Names and texts that other people chose are in objects
-/// named `untrusted`, and what a reader would not see in a text is spelled out: control characters,
-/// and what hides or turns other text.
+/// Returns the selected keys of an answer. Names and texts that other people chose are moved to
+/// objects named `untrusted`. In texts, control characters and invisible characters are escaped.
 pub(super) fn select_keys(value: Value, keys: &str) -> Value {
     select_within(value, keys, TextRole::Text)
 }
@@ -61,9 +60,9 @@ fn select_within(value: Value, keys: &str, role: TextRole) -> Value {
     }
 }
 
-/// Returns the schema of what [`select_keys`] makes of a type of the API, without references. Of
-/// readings and of what is selected as a whole, only the description is left. Nothing is required,
-/// since names are elsewhere than in the type.
+/// Returns the schema of the result of [`select_keys`] for a type of the API, without references.
+/// Readings and values that are selected as a whole keep only their description. No key is
+/// required, because some names are moved.
 pub(super) fn select_schema(schema: &Value, types: &Map<String, Value>, keys: &str) -> Value {
     let within = |schema: &Value| select_schema(schema, types, keys);
     match schema {
@@ -100,7 +99,7 @@ pub(super) fn select_schema(schema: &Value, types: &Map<String, Value>, keys: &s
     }
 }
 
-/// Returns what is selected below a key, or `None` if the key is not selected.
+/// Returns the keys that are selected below a key, or `None` if the key is not selected.
 fn keys_below<'a>(keys: &'a str, key: &str) -> Option<&'a str> {
     if keys == ALL || READING.contains(&key) {
         return Some(keys);
@@ -112,7 +111,7 @@ fn keys_below<'a>(keys: &'a str, key: &str) -> Option<&'a str> {
         })
 }
 
-/// Returns the key of a time in UTC, if this is the key of a time in milliseconds.
+/// Returns the key for a time in UTC if `key` is a time in milliseconds.
 fn time_key(key: &str) -> Option<&str> {
     key.strip_suffix("_ms").filter(|key| TIMES.contains(key))
 }

@@ -1,4 +1,4 @@
-//! A field over time.
+//! Tools for history: a field over time, and usage by owner.
 
 use std::{collections::BTreeSet, mem, ops::Range};
 
@@ -36,17 +36,17 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct History {
-    /// Ids of the fields, up to 8.
+    /// IDs of the fields, up to 8.
     #[schemars(length(min = 1, max = 8))]
     fields: Vec<String>,
-    /// First moment: a date, a time of day or both in local time, as 2026-11-23T20:00, or a time
-    /// before now, as -2h; -10m if omitted.
+    /// Start of the span: a date, a time of day or both in local time, such as 2026-11-23T20:00, or
+    /// a time before now, such as -2h; -10m if omitted.
     since: Option<String>,
-    /// First moment that is left out, in the same forms; now if omitted.
+    /// End of the span (exclusive), in the same forms; now if omitted.
     until: Option<String>,
-    /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all of them if omitted.
+    /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all GPUs if omitted.
     gpus: Option<Vec<GpuName>>,
-    /// At most so many points; 60 if omitted.
+    /// Maximum number of points; 60 if omitted.
     #[schemars(range(min = 1, max = MOST_POINTS))]
     points: Option<u64>,
 }
@@ -56,7 +56,7 @@ const USUAL_POINTS: u64 = 60;
 const MOST_POINTS: u64 = 500;
 const MOST_FIELDS: usize = 8;
 
-/// So many ids are named in the place of a wrong one.
+/// The maximum number of IDs that are suggested for an unknown one.
 const NAMED: usize = 6;
 
 impl Tool for History {
@@ -128,7 +128,10 @@ impl Tool for History {
     }
 }
 
-/// Keeps only GPUs with these indices, and their MIG devices.
+/// Keeps only the GPUs with these indices and their MIG devices.
+///
+/// # Errors
+/// Returns an error if the span has no such GPU.
 fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result {
     let known: Vec<_> = span.gpus.iter().map(|gpu| gpu.index).collect();
     if let Some(index) = gpus.iter().find(|index| !known.contains(index)) {
@@ -143,7 +146,7 @@ fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result {
         .into_iter()
         .partition(|gpu| gpus.contains(&gpu.index));
     span.gpus = kept;
-    // A MIG device stays if its GPU is unknown.
+    // A MIG device whose GPU is unknown is kept.
     span.mig_devices.retain(|mig| {
         !others
             .iter()
@@ -152,12 +155,13 @@ fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result {
     Ok(())
 }
 
-/// In at most so many points, whatever of the span is known.
+/// Requests the available part of the span, with at most this many points.
 fn ask(past: &PastArgs, span: Range<u64>, fields: &[&str], points: u64) -> Result<HistorySpan> {
     let asked = |span: &Range<u64>| (span.end - span.start).div_ceil(points).max(1);
     let whole = past.ask(&span, fields, Some(asked(&span)))?;
     let known = span.start.max(whole.oldest_ms)..span.end;
-    // Where less is known, it fits in finer points.
+    // If history covers only a part of the span, shorter intervals fit into the same number of
+    // points.
     if known.is_empty() || asked(&known) >= asked(&span) {
         Ok(whole)
     } else {
@@ -176,7 +180,7 @@ fn check(fields: &[String]) -> Result {
     Err(anyhow!("fields: there is no field '{wrong}'; similar ones are {similar}").into())
 }
 
-/// The known ids that are most like it: those that share a part of it first.
+/// Returns the known IDs that are most similar, preferably those with a common word.
 fn similar<'a>(id: &str, known: &'a [String]) -> Vec<&'a str> {
     let parts = |id: &str| {
         id.to_lowercase()
@@ -193,8 +197,8 @@ fn similar<'a>(id: &str, known: &'a [String]) -> Vec<&'a str> {
     all
 }
 
-/// Returns the summary of a series, which keeps one value for each point: the mean of a gauge, the
-/// last of a counter or a state.
+/// Returns the summary of a series, and reduces the series to one value per point: the mean for a
+/// gauge, the last value for a counter or a state.
 fn sum_up(id: &str, series: &mut Series) -> Value {
     let window = |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Window>();
     let values = window(&series.values);
@@ -225,15 +229,15 @@ pub(super) struct UsageOf {
     /// A login name, or the ID or name of a batch job, notebook, pod, container or service;
     /// everybody if omitted.
     who: Option<String>,
-    /// First moment: a date, a time of day or both in local time, as 2026-11-23T20:00, or a time
-    /// before now, as -7d; the server's start if omitted. Spans are rounded to the quarters of an
-    /// hour around them.
+    /// Start of the span: a date, a time of day or both in local time, such as 2026-11-23T20:00, or
+    /// a time before now, such as -7d; the server's start if omitted. Spans are extended to full
+    /// quarters of an hour.
     since: Option<String>,
-    /// First moment that is left out, in the same forms; now if omitted.
+    /// End of the span (exclusive), in the same forms; now if omitted.
     until: Option<String>,
 }
 
-/// The most owners in an answer.
+/// The maximum number of owners in an answer.
 const MOST: usize = 50;
 
 impl Tool for UsageOf {
@@ -270,7 +274,7 @@ impl Tool for UsageOf {
 }
 
 impl UsageOf {
-    /// Selects the owners that were asked for, and adds their sum.
+    /// Returns the usage of the selected owners, with their sum.
     fn select(&self, mut usage: Usage, past: &PastArgs) -> Result<Answer> {
         let called = self.who.as_deref().map(str::trim);
         let called = called.filter(|name| !name.is_empty());
@@ -287,7 +291,7 @@ impl UsageOf {
                 let found = job::find(name, past);
                 match found.and_then(|job| Ok((Measured::new(&job, past)?, job))) {
                     Ok((measured, job)) => Some(job::as_json(&job, &measured)),
-                    // Its usage is known even if nothing else is.
+                    // The usage is worth an answer even without a report of the job.
                     Err(_) if !usage.owners.is_empty() => None,
                     Err(failure) => {
                         let users: Vec<_> = users.into_iter().take(MOST).collect();
@@ -317,7 +321,7 @@ impl UsageOf {
     }
 }
 
-/// Returns `true` if people call the owner by this: a user, or what the processes are of.
+/// Returns `true` if this is the name of the owner: of the user, or of the job.
 fn is_called(owner: &OwnerUsage, name: &str) -> bool {
     let is_job = |job: &Job| {
         let path = job.path.as_ref().and_then(Reading::value);
@@ -391,7 +395,8 @@ mod tests {
         past: PastArgs,
     }
 
-    /// Two GPU hours, one of them alone, and as many of a notebook.
+    /// Returns the usage of two owners, a user and a notebook. Each used two GPU hours, one of them
+    /// exclusively.
     fn usage() -> Usage {
         let owner = |user: &str, job, [least, estimate, most]: [f64; 3]| OwnerUsage {
             user: Some(user.to_owned()),

@@ -1,4 +1,4 @@
-//! Tools that answer with parts of a snapshot: status, processes and events.
+//! Tools for the current state: status, processes and events.
 
 use std::cmp::Reverse;
 
@@ -23,37 +23,37 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Status {
-    /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all of them if omitted.
+    /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all GPUs if omitted.
     gpus: Option<Vec<GpuName>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Processes {
-    /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all of them if omitted.
+    /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all GPUs if omitted.
     gpus: Option<Vec<GpuName>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Events {
-    /// First moment: a date, a time of day or both in local time, as 2026-11-23T20:00, or a time
-    /// before now, as -2h; -1h if omitted.
+    /// Start of the span: a date, a time of day or both in local time, such as 2026-11-23T20:00, or
+    /// a time before now, such as -2h; -1h if omitted.
     since: Option<String>,
-    /// First moment that is left out, in the same forms; now if omitted.
+    /// End of the span (exclusive), in the same forms; now if omitted.
     until: Option<String>,
-    /// Only of these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all of them if
+    /// Only events of these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all GPUs if
     /// omitted. Events of the machine are always included.
     gpus: Option<Vec<GpuName>>,
-    /// Starts and ends of processes, cells of notebooks and steps of runs, too.
+    /// Whether to include starts and ends of processes, cells of notebooks and steps of runs.
     #[serde(default)]
     all: bool,
-    /// At most so many events, the newest; 50 if omitted.
+    /// Maximum number of events; the newest are kept. The default is 50.
     #[schemars(range(min = 1, max = MOST_EVENTS))]
     limit: Option<usize>,
 }
 
-/// The most processes of a GPU in an answer.
+/// The maximum number of processes per GPU in an answer.
 const MOST_PROCESSES: usize = 50;
 
 const USUAL_SINCE: &str = "-1h";
@@ -142,7 +142,7 @@ impl Tool for Events {
         let span = super::parse_span(since, self.until.as_deref())?;
         let mut snapshot =
             sources.snapshot(Need::Everything, ReadDepth::Full, self.gpus.as_deref())?;
-        // The present is answered even if the past is unknown.
+        // Without history, the answer still has the current state.
         let past = sources
             .past()
             .and_then(|past| past.ask(&span, &OVERVIEW[..1], None));
@@ -169,7 +169,7 @@ impl Tool for Events {
 }
 
 impl Events {
-    /// Returns `true` if an event is to be shown, with GPUs of these indices.
+    /// Returns `true` if an event is selected. `shown` has the indices of the selected GPUs.
     fn is_wanted(&self, event: &Event, shown: &[u32]) -> bool {
         use EventKind::{Cell, ProcessEnded, ProcessStarted, RunStep};
         let is_of_program = matches!(
@@ -212,7 +212,8 @@ fn make_answer(snapshot: Snapshot) -> Answer {
     }
 }
 
-/// `GPU 0, NVIDIA H200: 93 % busy, 78.2/140 GiB, 692/700 W, 64 °C; slowed by its power limit`.
+/// Returns a line such as `GPU 0, NVIDIA H200: 93 % busy, 78.2/140 GiB, 692/700 W, 64 °C; slowed by
+/// its power limit`.
 fn summarize(gpu: &GpuSample, known: Option<&Gpu>, context: Context) -> String {
     let name = known
         .and_then(|known| known.name.value())

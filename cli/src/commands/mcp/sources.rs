@@ -1,4 +1,5 @@
-//! Where readings and the past come from: a running server, and for what is now else the driver.
+//! The sources of the tools: a running server for readings and history, or the driver for current
+//! readings only.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,8 +21,8 @@ use crate::{
 pub(super) struct Sources {
     source: SourceArgs,
     past: PastArgs,
-    /// The driver, once it was opened: a second time takes as long again, and a simulation would
-    /// begin anew.
+    /// The driver, once it is open. Opening it again would take as long as the first time, and
+    /// would restart a simulation.
     opened: Mutex<Option<Arc<dyn Source>>>,
 }
 
@@ -34,10 +35,10 @@ impl Sources {
         }
     }
 
-    /// How things are now, without the command lines of others.
+    /// Returns the current state, without command lines of other users.
     ///
     /// # Errors
-    /// Where there is neither a server nor a driver to read.
+    /// Returns an error if neither a server nor a driver can be read.
     pub(super) fn snapshot(
         &self,
         need: Need,
@@ -62,10 +63,11 @@ impl Sources {
         Ok(snapshot)
     }
 
-    /// Returns the indices of GPUs in the past. A GPU that is no longer there has no other name.
+    /// Returns the indices of GPUs for use in history. An index is accepted even if the GPU no
+    /// longer exists.
     ///
     /// # Errors
-    /// No GPU has one of the names, or it is unknown which GPUs there are.
+    /// Returns an error if a name matches no GPU, or if the GPUs cannot be read.
     pub(super) fn find_indices(&self, names: &[GpuName]) -> Result<Vec<u32>> {
         let indices = names.iter().map(|name| match name {
             GpuName::Index(index) => Some(*index),
@@ -78,7 +80,7 @@ impl Sources {
         Ok(snapshot.sample.gpus.iter().map(|gpu| gpu.index).collect())
     }
 
-    /// What a server tells; `None` where there is none that could.
+    /// Takes a snapshot from a server; `None` if no server can provide one.
     fn ask(&self, need: Need) -> Result<Option<Snapshot>> {
         let at = SourceSelection {
             source: &self.source,
@@ -96,10 +98,11 @@ impl Sources {
         Ok(Arc::clone(opened.insert(self.source.open()?)))
     }
 
-    /// Where history and usage are asked for.
+    /// Returns the source of history and usage.
     ///
     /// # Errors
-    /// Where this command says what to read, which no server's past is of.
+    /// Returns an error if the arguments of this command select a source, because no server has its
+    /// history.
     pub(super) fn past(&self) -> Result<&PastArgs> {
         if self.past.is_read_from_disk()
             || self.past.server().is_typed()
@@ -114,7 +117,7 @@ impl Sources {
         .into())
     }
 
-    /// Whether no GPU is behind the past; `None` where nobody can tell.
+    /// Returns `true` if the history is of simulated GPUs; `None` if that is unknown.
     pub(super) fn is_past_simulated(&self) -> Option<bool> {
         let is_known = !self.past.is_read_from_disk();
         let snapshot = is_known

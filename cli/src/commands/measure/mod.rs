@@ -1,7 +1,7 @@
-//! `gpumon measure`: measures what programs ask for, on behalf of the Python package.
+//! `gpumon measure`: runs measurements for the Python package.
 //!
-//! Requests and answers are JSON objects, one a line, on standard input and output. It ends with
-//! its input.
+//! Requests and answers are JSON objects, one per line, on standard input and output. The command
+//! exits at the end of its input.
 
 mod session;
 
@@ -38,12 +38,13 @@ pub(crate) struct MeasureArgs {
     server: ServerArgs,
 }
 
-/// So much may wait to be measured.
+/// The maximum number of events in the queue.
 const WAITING: usize = 256;
 
 pub(crate) fn run(source: &SourceArgs, args: &MeasureArgs) -> Result<(), Failure> {
     source.source.check()?;
-    // Who interrupts a notebook's cell, or a program in a terminal, does not mean this.
+    // Ctrl-C is meant for the notebook's cell or the program in the terminal, so this process
+    // ignores the signal.
     flag::register(SIGINT, Arc::new(AtomicBool::new(false)))?;
     let (happenings, waiting) = mpsc::sync_channel(WAITING);
     let lines = happenings.clone();
@@ -63,12 +64,12 @@ fn read(happenings: &SyncSender<Happening>) {
     let _ = happenings.send(Happening::EndOfRequests);
 }
 
-/// Writes a line. An error means that the client has ended, which also ends the input.
+/// Writes a line of output. Errors are ignored: if the client has ended, the input ends, too.
 fn write(line: &impl Serialize) {
     let _ = print_json(line);
 }
 
-/// Answers a request that wants an answer.
+/// Sends an answer if the request has an ID.
 fn send_answer(id: Option<u64>, mut answer: Value) {
     if let (Some(id), Value::Object(parts)) = (id, &mut answer) {
         parts.insert("id".to_owned(), id.into());
@@ -76,13 +77,12 @@ fn send_answer(id: Option<u64>, mut answer: Value) {
     }
 }
 
-/// Reports a line that is no request. It is not known who waits for its answer.
+/// Reports a line that is no JSON object. The ID of its request is unknown.
 fn refuse_line(why: &str) {
     write(&json!({ "error": why }));
 }
 
-/// Answers a request with an error, or reports the error as a remark if the request wants no
-/// answer.
+/// Sends an error as the answer, or as a remark if the request has no ID.
 fn refuse(id: Option<u64>, why: &str) {
     match id {
         Some(_) => send_answer(id, json!({ "error": why })),
@@ -90,43 +90,44 @@ fn refuse(id: Option<u64>, why: &str) {
     }
 }
 
-/// A request. Times are in milliseconds since 1970; numbers of measurements are the client's own.
+/// A request of the client. Times are in milliseconds since 1970; the client chooses the numbers of
+/// measurements.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// The answer has it, too.
+    /// The ID, which the answer repeats.
     id: Option<u64>,
-    /// Measures from `at_ms` on: the process `pid`, by default the one that has started this, and
-    /// what it has started.
+    /// Starts a measurement at `at_ms`. It covers the process `pid`, by default the parent of this
+    /// one, and its descendants.
     begin: Option<u64>,
-    /// Ends this measurement at `at_ms`.
+    /// Ends the measurement with this number at `at_ms`.
     end: Option<u64>,
-    /// Asks for the result of a measurement: a `Cost`, and the `StoredCost` of notebooks.
+    /// Requests the result of a measurement: a `Cost`, and the `StoredCost` for notebooks.
     cost: Option<u64>,
-    /// Nobody will ask for a measurement any more.
+    /// Discards a measurement whose result is not needed.
     forget: Option<u64>,
-    /// Marks `at_ms`, with this text.
+    /// Adds a mark with this text at `at_ms`.
     mark: Option<String>,
-    /// Asks for the newest sample, with the inventory.
+    /// Requests the newest sample with the inventory.
     snapshot: Option<bool>,
-    /// Asks for samples, one in so many milliseconds, until it is `null`.
+    /// Starts a stream of samples with this interval in milliseconds; `null` stops it.
     #[serde(default, deserialize_with = "read_stream")]
     stream: Option<Stream>,
-    /// Asks a running server for a span of its history.
+    /// Requests a span of history from a running server.
     history: Option<HistoryQuery>,
     at_ms: Option<f64>,
     pid: Option<u32>,
     name: Option<String>,
 }
 
-/// How often samples are wanted.
+/// The interval of streamed samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stream {
     EveryMs(u32),
     Never,
 }
 
-/// Distinguishes `null` from an absent key.
+/// Deserializes the interval, and distinguishes `null` from an absent key.
 fn read_stream<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Stream>, D::Error> {
@@ -137,7 +138,7 @@ fn read_stream<'de, D: serde::Deserializer<'de>>(
 /// Returns the `id` of a request that is otherwise invalid.
 ///
 /// # Errors
-/// The line is no JSON object, so its request is unknown.
+/// Returns an error if the line is no JSON object.
 fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
     #[derive(Deserialize)]
     struct RequestId {
@@ -146,8 +147,8 @@ fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
     serde_json::from_slice(line).map(|RequestId { id }| id)
 }
 
-/// The most measurements that are kept. A loop that measures a thousand steps a second is kept for
-/// some seconds; a program that keeps a measurement for longer has asked for it by then.
+/// The maximum number of measurements that are kept. A loop with a thousand steps per second
+/// exceeds it after some seconds; by then, a program has requested the results that it needs.
 const MOST: usize = 20_000;
 
 #[derive(Default)]
@@ -179,22 +180,22 @@ impl Measurements {
         self.0.values_mut()
     }
 
-    /// Returns the meters of all measurements that are not done.
+    /// Returns the meters of all unfinished measurements.
     fn list_meters(&mut self) -> impl Iterator<Item = &mut Box<CostMeter>> {
         self.all().filter_map(|one| one.meter.as_mut())
     }
 
-    /// Records that readings are missing, and why.
+    /// Records in all measurements that readings are missing.
     fn record_loss(&mut self, why: &str) {
         self.list_meters().for_each(|meter| meter.lose(why));
     }
 
-    /// Returns whether a measurement still runs.
+    /// Returns `true` if any measurement is running.
     fn is_any_running(&self) -> bool {
         self.0.values().any(Measurement::is_running)
     }
 
-    /// Why there is none of that number.
+    /// Returns the error for an unknown number.
     fn explain_missing(number: u64) -> String {
         format!(
             "measurement {number} is not known: it never began, or was forgotten as one of more \
@@ -203,17 +204,17 @@ impl Measurements {
     }
 }
 
-/// The driver's records come within two seconds, where they come.
+/// The maximum delay of the driver's own records, which normally arrive within two seconds.
 const RECORDS_COME_WITHIN: Duration = Duration::from_secs(3);
 
 struct Measurement {
-    /// `None` once it is done.
+    /// The meter; `None` once the measurement is finished.
     meter: Option<Box<CostMeter>>,
-    /// The root of the tree of processes.
+    /// The PID of the root of the measured process tree.
     root: u32,
-    /// When it ended, by this process's clock.
+    /// The end of the measurement on this process's clock; `None` while it runs.
     ended: Option<Instant>,
-    /// The cost of a measurement that is done.
+    /// The result of a finished measurement.
     cost: Box<Cost>,
 }
 
@@ -231,7 +232,7 @@ impl Measurement {
         self.ended.is_none()
     }
 
-    /// Returns the root of its tree of processes until it is done.
+    /// Returns the root of the process tree; `None` once the measurement is finished.
     fn root(&self) -> Option<u32> {
         self.meter.as_ref().map(|_| self.root)
     }
@@ -249,14 +250,15 @@ impl Measurement {
         }
     }
 
-    /// Returns when it is done with the values that are known by then; `None` while it runs, or if
-    /// it is done.
+    /// Returns the time by which an ended measurement is finished with the values known so far;
+    /// `None` if it still runs, or is finished.
     fn find_deadline(&self) -> Option<Instant> {
         let ended = self.ended.filter(|_| self.meter.is_some());
         ended.map(|ended| ended + RECORDS_COME_WITHIN)
     }
 
-    /// Makes it done if nothing more will be known. `is_over` means that no more records arrive.
+    /// Finishes an ended measurement if its result is complete. `is_over` means that no more
+    /// records arrive.
     fn finish(&mut self, gpus: &[Gpu], is_over: bool) {
         let Some(due) = self.find_deadline() else {
             return;
@@ -268,7 +270,7 @@ impl Measurement {
         }
     }
 
-    /// Returns the cost up to now.
+    /// Returns the cost so far.
     fn find_cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
         match &mut self.meter {
             Some(meter) => meter.cost(now_ms, gpus),

@@ -1,4 +1,5 @@
-//! What happens, in its order: requests, records, and answers to what waited for them.
+//! The event loop of `gpumon measure`, which handles requests and records in their order and sends
+//! pending answers.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -29,21 +30,22 @@ use crate::{
     process_tree::ProcessTree,
 };
 
-/// While nothing is measured: often enough to know what was held before.
+/// The sampling interval without a running measurement. A new measurement must know the memory in
+/// use just before its start.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Who has measured once often does so again.
+/// The time after a measurement during which another one is likely.
 const MEASURES_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Records of this time are remembered for measurements that begin: what comes next tells of the
-/// time before, too.
+/// The age up to which records are kept for new measurements, in milliseconds, because a record
+/// also covers the time before it.
 const REMEMBERED_MS: u64 = 2_500;
 
-/// How often what waits is looked at, where nothing else happens.
+/// The interval at which pending requests are checked if nothing else happens.
 const TICK: Duration = Duration::from_millis(250);
 
 pub(super) enum Happening {
-    /// A line, which may be an invalid request.
+    /// A line of input, which may be an invalid request.
     Request(Vec<u8>),
     EndOfRequests,
     Opened(Result<Feed<Self>>),
@@ -56,7 +58,7 @@ impl From<Input> for Happening {
     }
 }
 
-/// Why there are no readings, where that is so.
+/// The reason why readings are missing, if any.
 type Problem = Option<String>;
 
 pub(super) struct Session {
@@ -66,19 +68,19 @@ pub(super) struct Session {
     happenings: SyncSender<Happening>,
     feed: Option<Feed<Happening>>,
     interval: Duration,
-    /// When something was measured last.
+    /// The last time at which a measurement was running.
     measured: Option<Instant>,
     problem: Problem,
     inventory: Option<Inventory>,
     sample: Option<Sample>,
-    /// The newest records, and when they came.
+    /// Recent records, with the times at which they arrived.
     recent: VecDeque<(u64, Record)>,
     measurements: Measurements,
     trees: HashMap<u32, ProcessTree>,
-    /// Requests that wait for a measurement's end, and for the first sample.
+    /// Pending requests for a cost: the request's ID, and the number of the measurement.
     waiting_for_cost: Vec<(u64, u64)>,
     waiting_for_sample: Vec<u64>,
-    /// How often samples are wanted, and when the last one was.
+    /// The interval of streamed samples and the time of the last one, in milliseconds.
     stream: Option<(u32, u64)>,
 }
 
@@ -108,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Begins to read the GPUs, for which nobody waits.
+    /// Starts reading the GPUs in the background.
     pub(super) fn open(&self) -> io::Result<()> {
         let happenings = self.happenings.clone();
         Feed::start_in_background(
@@ -120,7 +122,7 @@ impl Session {
         )
     }
 
-    /// Does what is asked until nobody asks any more.
+    /// Handles events until the input ends.
     pub(super) fn follow(&mut self, waiting: &Receiver<Happening>) -> Result {
         loop {
             match waiting.recv_timeout(TICK) {
@@ -186,8 +188,8 @@ impl Session {
     fn begin(&mut self, number: u64, name: Option<String>, root: u32, at_ms: f64) {
         let mut measurement = Measurement::new(name, root, at_ms);
         if !self.trees.contains_key(&root) {
-            // PIDs are used again. The client's own tree stays: it knows what parents that have
-            // ended left behind.
+            // Trees of finished measurements are dropped, because PIDs are reused. The client's own
+            // tree is kept, because it knows orphans of processes that have ended.
             let measured: BTreeSet<u32> = self
                 .measurements
                 .all()
@@ -254,7 +256,7 @@ impl Session {
                     self.fail(&failure);
                 }
             }
-            // What is missing between two samples is told by their times.
+            // Missed samples need no handling: meters detect gaps by the samples' times.
             Input::Missed(_) | Input::Failed(_) | Input::Stop => {}
         }
     }
@@ -292,14 +294,14 @@ impl Session {
         let Some((interval_ms, last_ms)) = &mut self.stream else {
             return;
         };
-        // A tick may come a little early.
+        // A sample may arrive slightly early.
         if sample.at_ms + INTERVAL.as_millis() as u64 / 2 >= *last_ms + u64::from(*interval_ms) {
             *last_ms = sample.at_ms;
             write(&json!({ "sample": sample }));
         }
     }
 
-    /// Something is not as it should be, and whoever measures is told.
+    /// Sends a remark to the client and records it in all measurements.
     fn tell(&mut self, remark: &str) {
         write(&json!({ "remark": remark }));
         self.measurements.record_loss(remark);
@@ -351,7 +353,7 @@ impl Session {
         }
     }
 
-    /// Samples come often where something is measured or streamed, and rarely else.
+    /// Chooses a short sampling interval during measurements and streams, and a long one otherwise.
     fn choose_interval(&mut self) {
         if self.measurements.is_any_running() {
             self.measured = Some(Instant::now());
@@ -380,10 +382,10 @@ impl Session {
     }
 }
 
-/// The most bytes of an invalid request that the answer repeats.
+/// The maximum number of bytes of an invalid request that the answer quotes.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// Answers an invalid request at once, because its sender may wait for the answer.
+/// Answers an invalid request at once, because the client may wait for the answer.
 fn refuse_invalid(line: &[u8], error: &serde_json::Error) {
     let quoted = String::from_utf8_lossy(&line[..line.len().min(MAX_QUOTED_BYTES)]);
     let why = format!(
@@ -396,13 +398,13 @@ fn refuse_invalid(line: &[u8], error: &serde_json::Error) {
     }
 }
 
-/// Returns `true` if there is a process with this PID, even one of another user.
+/// Returns `true` if a process with this PID exists, even if it belongs to another user.
 fn is_process(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// The server may read its disk for it, for which the readings do not wait.
+/// Requests history on a new thread, because the server may have to read its disk.
 fn ask_for_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
     let work = move || {
         let asked = server

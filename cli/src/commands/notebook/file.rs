@@ -1,4 +1,4 @@
-//! The file of a notebook, as far as its costs are concerned.
+//! Parser of notebook files, limited to the stored costs of cells.
 
 use std::{
     io::{BufRead, BufReader, Read as _},
@@ -17,38 +17,39 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 
-/// In bytes. Larger ones have images and tables as outputs, which can be cleared.
+/// The maximum size of a notebook in bytes. Larger files contain images and tables as outputs,
+/// which the user can clear.
 const LARGEST: u64 = 64 << 20;
 
-/// The cells of a notebook that have kept what they cost.
+/// The cells of a notebook that have a stored cost.
 #[derive(Debug, Default)]
 pub(super) struct Notebook {
     pub(super) cells: Vec<CellReport>,
-    /// How many cells have code.
+    /// The number of cells with code.
     pub(super) code_cells: usize,
-    /// How many have kept something that this version does not know.
+    /// The number of cells whose cost has a format that this version does not know.
     pub(super) unknown: usize,
 }
 
 /// A cell with its stored cost.
 #[derive(Debug)]
 pub(super) struct CellReport {
-    /// Its place among all cells, from 1 on.
+    /// The position among all cells, from 1.
     pub(super) place: usize,
-    /// As Jupyter shows it, `[3]`; `None` where the cell's outputs were cleared.
+    /// The execution count, which Jupyter shows as `[3]`; `None` if the outputs were cleared.
     pub(super) execution_count: Option<u32>,
-    /// The first line of its code that says something.
+    /// The first meaningful line of the code.
     pub(super) line: String,
     pub(super) cost: StoredCost,
-    /// Whether the cost belongs to another run than the one whose count and outputs the cell has.
+    /// Whether the cost belongs to an earlier run than the cell's outputs.
     pub(super) is_earlier: bool,
 }
 
 impl Notebook {
-    /// Reads a file.
+    /// Reads a notebook file.
     ///
     /// # Errors
-    /// It cannot be read, is no notebook of format 4, or keeps no costs.
+    /// Returns an error if the file cannot be read, is no notebook of format 4, or has no costs.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
         let file = open_regular(path)
@@ -80,7 +81,7 @@ impl Notebook {
     }
 
     fn parse(mut text: impl BufRead) -> anyhow::Result<Self> {
-        // Editors of Windows begin a file with a mark of its encoding.
+        // Editors on Windows write a byte order mark.
         if text.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
             text.consume(3);
         }
@@ -100,7 +101,7 @@ impl Notebook {
 #[derive(Debug, Deserialize)]
 struct File {
     nbformat: u64,
-    /// Without outputs, so that the memory needed does not depend on them.
+    /// The cells, without outputs, so that the required memory does not depend on outputs.
     #[serde(default)]
     cells: Vec<Cell>,
 }
@@ -134,12 +135,12 @@ impl From<Vec<Cell>> for Notebook {
 struct Cell {
     #[serde(rename = "cell_type")]
     kind: String,
-    /// A value of another type does not prevent the report.
+    /// The execution count. A value of another type is ignored.
     #[serde(default)]
     execution_count: Value,
     #[serde(default)]
     metadata: Metadata,
-    /// Text, whole or in lines: the format allows both.
+    /// The source as one text or as lines, since the format allows both.
     #[serde(default)]
     source: Value,
 }
@@ -152,11 +153,11 @@ struct Metadata {
     execution: Value,
 }
 
-/// A stored cost; `None` if its form or a number in it is unknown.
+/// A stored cost; `None` if its format is unknown or a number is impossible.
 #[derive(Debug)]
 struct Stored(Option<StoredCost>);
 
-/// The keys of a stored cost that can be `null`, but not missing.
+/// Keys of a stored cost that must be present but can be `null`.
 const NULLABLE: [&str; 4] = [
     "gpu_s",
     "peak_memory_bytes",
@@ -167,7 +168,7 @@ const NULLABLE: [&str; 4] = [
 impl<'de> Deserialize<'de> for Stored {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut stored = Value::deserialize(deserializer)?;
-        // A run in another form does not make the cost unknown.
+        // A run in an unknown format is ignored, and the cost is still used.
         let run = stored.get_mut("run").map(Value::take);
         let run = run.and_then(|run| serde_json::from_value(run).ok());
         let is_complete = NULLABLE.iter().all(|key| stored.get(key).is_some());
@@ -179,7 +180,7 @@ impl<'de> Deserialize<'de> for Stored {
     }
 }
 
-/// Returns the run that a cell has, as [`CellRun`] describes it.
+/// Returns the current run of a cell, as defined by [`CellRun`].
 fn run_of(source: &str, execution_count: &Value, execution: &Value) -> CellRun {
     let mut crc = Crc::new();
     crc.update(source.as_bytes());
@@ -193,7 +194,7 @@ fn run_of(source: &str, execution_count: &Value, execution: &Value) -> CellRun {
     }
 }
 
-/// Returns the source of a cell, which a file has as lines or as one text.
+/// Returns the source of a cell as one text.
 fn text_of(source: &Value) -> String {
     let lines = source
         .as_array()
@@ -202,7 +203,7 @@ fn text_of(source: &Value) -> String {
     lines.unwrap_or_default().concat()
 }
 
-/// Returns the first line that is neither empty nor a comment, or else the first that is not empty.
+/// Returns the first line that is neither empty nor a comment, or else the first non-empty line.
 fn first_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines()
@@ -292,7 +293,7 @@ mod tests {
             let read = Notebook::parse(notebook(&cell.to_string()).as_bytes()).unwrap();
             assert_eq!(read.cells[0].is_earlier, !fits, "{name}");
         }
-        // Entries of older versions have no run, and others a run in an unknown form.
+        // Costs of older versions have no run, and other costs have a run in an unknown format.
         let odd = [
             "7",
             "{}",

@@ -1,4 +1,4 @@
-//! `gpumon notebook`: what notebooks have kept of their runs.
+//! `gpumon notebook`: reports the costs that are stored in notebooks.
 
 mod file;
 
@@ -47,14 +47,14 @@ Exit codes: 0 success, 1 error or no costs in the file, 2 invalid argument or no
 enum Action {
     /// Print what each cell cost when it was run last
     ///
-    /// A notebook keeps the cost of each cell that held a GPU in the cell's metadata, where it was
-    /// run in JupyterLab, or without a browser by papermill, nbconvert or nbclient with gpumon's
-    /// hooks. Peak memory of all cells is the highest of one; duration, GPU time and energy are
-    /// sums over the cells that are listed. A cost that does not belong to the cell's last run,
-    /// because gpumon did not see that run or the cell was changed after it, is marked as of an
-    /// earlier run and is not in the sums.
+    /// JupyterLab stores the cost of each cell that held a GPU in the cell's metadata; so do
+    /// papermill, nbconvert and nbclient with gpumon's hooks, without a browser. Peak memory of all
+    /// cells is the maximum of one cell; duration, GPU time and energy are sums over the cells that
+    /// are listed. A cost that does not belong to the cell's last run, because gpumon did not see
+    /// that run or the cell was changed after it, is marked as an earlier run and is not in the
+    /// sums.
     Report {
-        /// Notebook file
+        /// Notebook file to report
         file: PathBuf,
 
         /// Print the report as JSON
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &NotebookArgs) -> Result<(), Failure> {
     )
 }
 
-/// Reads a notebook and writes both reports.
+/// Reads a notebook and formats both reports, for fuzzing.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn fuzz(file: &std::path::Path) {
     if let Ok(notebook) = Notebook::read(file) {
@@ -82,7 +82,7 @@ pub(crate) fn fuzz(file: &std::path::Path) {
     }
 }
 
-/// The width of the column of code in a file, and its least width on a terminal.
+/// The width of the code column if the output is no terminal, and its minimum width on a terminal.
 const CODE: (usize, usize) = (60, 20);
 
 const COLUMNS: [Column; 7] = [
@@ -95,7 +95,7 @@ const COLUMNS: [Column; 7] = [
     Column::align_left("Energy", 0),
 ];
 
-/// Returns the total cost of the last runs of all cells; `None` if every cost is of an earlier run.
+/// Returns the total cost of the last runs of all cells; `None` if all costs are from earlier runs.
 fn total(cells: &[CellReport]) -> Option<StoredCost> {
     let costs = || {
         cells
@@ -116,7 +116,8 @@ fn total(cells: &[CellReport]) -> Option<StoredCost> {
         peak_memory_bytes: costs()
             .filter_map(|cost| cost.peak_memory_bytes)
             .reduce(f64::max),
-        // A cell may free memory that another has taken, in a run before.
+        // A sum would be misleading: a cell may free memory that another cell used in an earlier
+        // run.
         memory_change_bytes: None,
         energy_joules: sum(|cost| cost.energy_joules),
         shared: costs().any(|cost| cost.shared),
@@ -125,7 +126,7 @@ fn total(cells: &[CellReport]) -> Option<StoredCost> {
     })
 }
 
-/// Returns the names of the GPUs, each once.
+/// Returns the distinct names of the GPUs.
 fn gpus_of<'a>(costs: impl Iterator<Item = &'a StoredCost>) -> Vec<String> {
     let mut gpus: Vec<String> = Vec::new();
     for name in costs.flat_map(|cost| &cost.gpus) {

@@ -1,4 +1,4 @@
-//! `gpumon oom`: memory that runs out, shown safely.
+//! `gpumon oom`: demonstrates out-of-memory errors safely.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -37,7 +37,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct OomArgs {
-    /// Demo to run; `list` lists them
+    /// Demo to run; `list` lists all demos
     #[arg(value_name = "DEMO", default_value = LIST, hide_default_value = true)]
     scenario: String,
 
@@ -45,11 +45,11 @@ pub(crate) struct OomArgs {
     place: WhereArgs,
 
     /// Time to hold the memory, for example 500ms, 3s or 2m, up to 10m; each step takes a third of
-    /// it, at most a second
+    /// this time, at most a second
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = |text: &str| HOLD.parse(text))]
     hold: Duration,
 
-    /// Print one JSON object per report and line
+    /// Print one JSON object per line for each report
     #[arg(long)]
     json: bool,
 
@@ -77,7 +77,7 @@ Environment:
 Exit codes: 0 success, 1 failure or unexpected result, 2 invalid argument, 3 no such GPU or no driver, 5 refused (other \
 processes need the memory), 130 interrupted";
 
-/// What stands for no demonstration.
+/// The value that lists the scenarios instead of running one.
 const LIST: &str = "list";
 
 pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result {
@@ -110,7 +110,8 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result {
     Failure::unless_success(code)
 }
 
-/// Works as the other process. It ends with its parent, also where the driver holds it up.
+/// Runs as the second process of a demo. The kernel kills it when its parent ends, even if the
+/// driver hangs.
 fn as_second(uuid: &str) -> Result {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| anyhow!("cannot follow the parent: {error}"))?;
@@ -131,14 +132,14 @@ impl View for Reader {
     }
 }
 
-/// At most ten minutes, since others may be waiting for the GPU.
+/// The accepted holding times: at most ten minutes, because others may be waiting for the GPU.
 const HOLD: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_millis(10),
     Duration::from_mins(10),
     "a time from 10ms to 10m, such as 500ms, 3s or 2m",
 );
 
-/// What can stand for [`OomArgs::scenario`].
+/// Returns the values that the argument [`OomArgs::scenario`] accepts.
 pub(crate) fn names() -> Vec<&'static str> {
     let ids = oom::all().iter().map(|scenario| scenario.id);
     std::iter::once(LIST).chain(ids).collect()
@@ -146,7 +147,7 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 const LONGEST: usize = 40;
 
-/// Returns a line of at most so many columns.
+/// Returns a bar of the memory in use with its numbers, at most this many columns wide.
 fn draw_level(level: &MemoryLevel, columns: usize, glyphs: Glyphs) -> String {
     let short = format!(
         "{:.1}/{:.1} GiB",
@@ -184,13 +185,13 @@ fn to_gib(bytes: u64) -> f64 {
     bytes as f64 / (1_u64 << 30) as f64
 }
 
-/// Lines are no longer than this, so that they can be read.
+/// The maximum width of a line, so that text remains readable.
 const WIDEST: usize = 100;
-/// The columns before a sentence, for its time or topic.
+/// The width of the left margin, which shows a sentence's time or topic.
 const MARGIN: usize = 13;
 
 struct Page {
-    /// Whether standard output is a terminal on which a line can be written again.
+    /// Whether standard output is a terminal in which a line can be rewritten.
     is_live: bool,
     begun_ms: u64,
     /// The topic of the last sentence.
@@ -251,8 +252,7 @@ impl Page {
         }
     }
 
-    /// A sentence with its margin, below an empty line where what it is about is another than
-    /// before.
+    /// Returns a sentence with its margin. An empty line separates topics.
     fn format_sentence(&mut self, topic: Topic, text: &str, at_ms: u64) -> String {
         let is_next = self.topic != Some(topic);
         let is_apart = is_next && self.topic.is_some();
@@ -280,11 +280,11 @@ impl Page {
         )
     }
 
-    /// Writes above the bar, and the bar again.
+    /// Writes text above the bar, and then the bar.
     fn write(&self, text: &str) -> io::Result<()> {
         let mut out = anstream::stdout().lock();
         match self.level.filter(|_| self.is_live) {
-            // A line that fills the terminal to its edge would begin the next.
+            // The bar leaves the last column free, because a full line would wrap.
             Some(level) => {
                 let bar = draw_level(&level, columns().saturating_sub(1), Glyphs::of_terminal());
                 write!(out, "\r\x1b[K{text}{bar}")?;
@@ -300,7 +300,7 @@ impl Page {
     }
 }
 
-/// Columns of the terminal; where there is none, as many as are easy to read.
+/// Returns the width of the terminal, or a readable width if the output is no terminal.
 fn columns() -> usize {
     rustix::termios::tcgetwinsize(io::stdout())
         .map_or(WIDEST, |size| usize::from(size.ws_col))

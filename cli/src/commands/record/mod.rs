@@ -1,4 +1,4 @@
-//! `gpumon record`: what is read, in a file.
+//! `gpumon record`: records readings into a file.
 
 use std::{
     io::{self, IsTerminal},
@@ -38,8 +38,8 @@ use crate::{
 ///
 /// Readings come from a running server; without a server, or with --source, the driver is read
 /// directly. The file has the records of `gpumon collect`, compressed by gzip: `zcat FILE` prints
-/// them. They are written every ten seconds, so that a recorder that is killed loses no more than
-/// that. Ctrl-C ends a recording.
+/// them. The recorder writes every ten seconds, so if it is killed, at most these seconds are lost.
+/// Ctrl-C ends a recording.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct RecordArgs {
@@ -54,7 +54,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = |text: &str| LONG_TIME.parse(text))]
     duration: Option<Duration>,
 
-    /// Begin a new file at this size, for example 100MB; the full one is renamed to FILE.1, FILE.1
+    /// Begin a new file at this size, for example 100MB; the full file is renamed to FILE.1, FILE.1
     /// to FILE.2, and so on
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| FILE_SIZE.parse(text))]
     size: Option<u64>,
@@ -96,10 +96,10 @@ Environment:
 Exit codes: 0 success, 1 error, 2 invalid argument or FILE exists, 4 permission denied, 6 no GPU, 9 driver not loaded, \
 12 NVML library not found, 18 NVML library and driver versions differ";
 
-/// So much may wait to be written.
+/// The maximum number of inputs in the queue.
 const WAITING: usize = 64;
 
-/// How often the line of progress is renewed.
+/// The interval at which the progress line is updated.
 const SHOWN: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
@@ -125,7 +125,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
         None => Files::standard_output(limits).map(drop),
     }
     .map_err(Failure::usage)?;
-    // A file that may not grow is an error that can be told.
+    // If SIGXFSZ is handled, exceeding the file size limit is an error that can be reported.
     flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     forward_signals(inputs.clone())?;
@@ -141,7 +141,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
     };
     let followed = recorder.follow(&waiting, feed, interval, args.duration);
     recorder.progress.clear();
-    // What has come is written, however it ended.
+    // Records that have arrived are written even after a failure.
     let flushed = recorder.flush();
     if recorder.files.is_some() {
         let name = if is_stdout {
@@ -158,18 +158,19 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
 }
 
 struct Recorder {
-    /// `None` is standard output.
+    /// The path of the file; `None` for standard output.
     path: Option<PathBuf>,
     limits: Limits,
     overwrite: bool,
-    /// Created with the first record, so that what cannot be read overwrites nothing.
+    /// The files, created with the first record, so that nothing is overwritten if the source
+    /// cannot be read.
     files: Option<Files>,
     writer: Writer,
     progress: Progress,
 }
 
 impl Recorder {
-    /// Writes what comes until it is to end.
+    /// Writes records until the recording ends.
     fn follow(
         &mut self,
         waiting: &mpsc::Receiver<Input>,
@@ -253,7 +254,7 @@ impl Recorder {
     }
 }
 
-/// Has Ctrl-C, and what ends a session, end the recording.
+/// Makes Ctrl-C, and signals that end a session, end the recording.
 fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     spawn("signals", move || {
@@ -266,14 +267,14 @@ fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     Ok(())
 }
 
-/// A year is as long as anybody waits.
+/// The accepted durations: from a second to a year.
 const LONG_TIME: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(366 * 24),
     "a time from 1 second to 366 days, such as 30s, 10m, 2h or 1d",
 );
 
-/// One block of a machine with many GPUs has some 100 kB.
+/// The accepted file sizes. A single block from a machine with many GPUs has about 100 kB.
 const FILE_SIZE: Accepted<u64> = Accepted::accept_sizes(
     1_000_000,
     LARGEST_SIZE,
@@ -284,11 +285,11 @@ struct Progress {
     line: Option<StatusLine>,
     begun: Instant,
     samples: u64,
-    /// Samples of the server for which this program was too slow.
+    /// The number of samples that were missed because this program was too slow.
     missed: u64,
     gpus: usize,
     newest_ms: u64,
-    /// The newest time in the file, which the last block has.
+    /// The time of the newest sample in the file, in milliseconds since 1970.
     written_ms: u64,
 }
 
@@ -326,7 +327,7 @@ impl Progress {
         self.written_ms = self.newest_ms;
     }
 
-    /// Until when samples are in the file, in words; `None` where there are none.
+    /// Returns the time until which samples are in the file; `None` if the file has none.
     fn describe_written(&self) -> Option<String> {
         (self.written_ms > 0).then(|| shown(self.written_ms, &time_zone()))
     }
@@ -366,7 +367,7 @@ impl Progress {
         )
     }
 
-    /// Returns a summary of a recording that has ended.
+    /// Returns a summary of a finished recording.
     fn summarize(&self, bytes: u64) -> String {
         let each = bytes
             .checked_div(self.samples)

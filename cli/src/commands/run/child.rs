@@ -1,4 +1,4 @@
-//! The command: its start, the signals that are meant for it, and its end.
+//! The measured command: its start, the signals forwarded to it, and its end.
 
 use std::{
     ffi::OsString,
@@ -37,19 +37,20 @@ use crate::{
     wait,
 };
 
-/// Signals that somebody sends to gpumon and means the command.
+/// Signals that are sent to gpumon but meant for the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
 
-/// A shell's exit code for a command that ended by a signal, less the signal.
+/// The offset that shells add to a signal's number for the exit code of a command that ended by
+/// that signal.
 const NO_SIGNAL: i32 = 128;
 
 pub(super) struct Child {
-    /// In milliseconds since 1970.
+    /// The start time in milliseconds since 1970.
     pub(super) started_ms: f64,
     process: process::Child,
 }
 
-/// How it ended, and when.
+/// The end of the command: the time and the exit status.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) at_ms: f64,
@@ -61,8 +62,8 @@ impl Child {
         let [program, arguments @ ..] = command else {
             return Err(usage!("no command after --"));
         };
-        // From here on nothing ends gpumon before the command. What is ignored, as by nohup, stays
-        // so for both.
+        // From here on, these signals do not end gpumon before the command. Signals that are
+        // ignored, as with nohup, stay ignored for both.
         let ignored = ignored_signals();
         let signals = FORWARDED
             .into_iter()
@@ -99,8 +100,8 @@ impl Child {
     }
 }
 
-/// A bit for each signal that this process ignores (`SigIgn` in `/proc/self/status`), signal 1 the
-/// lowest.
+/// Returns the signals that this process ignores as a bit mask (`SigIgn` in `/proc/self/status`).
+/// The lowest bit is signal 1.
 fn ignored_signals() -> u64 {
     let status = bounded::text("/proc/self/status", bounded::TABLE).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -108,8 +109,8 @@ fn ignored_signals() -> u64 {
         .unwrap_or(0)
 }
 
-/// Passes on what other processes send. What a terminal sends, its whole foreground job gets, the
-/// command too.
+/// Forwards signals from other processes to the command. Signals from the terminal are not
+/// forwarded, because the terminal sends them to the command, too.
 fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
     let pid = Pid::from_raw(pid.cast_signed());
     let work = move || {
@@ -122,7 +123,7 @@ fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
             if sender.is_some()
                 && let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal))
             {
-                // It fails where the command has just ended.
+                // Sending fails if the command has just ended.
                 let _ = kill_process(pid, signal);
             }
         }
@@ -131,14 +132,15 @@ fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
 }
 
 impl Ended {
-    /// Ends this process as the command has ended: by its signal, or with its exit code.
+    /// Ends this process in the same way as the command: by its signal, or with its exit code.
     ///
     /// # Errors
-    /// The exit code, unless it is 0.
+    /// Returns the exit code as a failure unless it is 0.
     pub(super) fn pass_on(self) -> Result {
         use std::os::unix::process::ExitStatusExt as _;
         if let Some(signal) = self.status.signal() {
-            // Whoever waits sees what the command ended by; a core would be gpumon's own.
+            // The parent sees the signal that ended the command. Core dumps are disabled, because
+            // the dump would be of gpumon and not of the command.
             let _ = rustix::process::setrlimit(
                 rustix::process::Resource::Core,
                 rustix::process::Rlimit {
@@ -146,7 +148,7 @@ impl Ended {
                     maximum: Some(0),
                 },
             );
-            // Those that it does not know are told as shells do.
+            // Signals without a default handler become an exit code, as in shells.
             let _ = emulate_default_handler(signal);
             return Failure::unless_success((NO_SIGNAL + signal) as u8);
         }
@@ -154,28 +156,29 @@ impl Ended {
     }
 }
 
-/// Now, in milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970, with fractions.
 fn exact_now_ms() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64() * 1e3)
 }
 
-/// The variable with the path, for the command.
+/// The command's environment variable with the path of the pipe.
 const MARKS: &str = "GPUMON_MARKS";
 
-/// Bytes of a line; the rest of a longer one is a mark of its own.
+/// The maximum length of a mark's line in bytes. The rest of a longer line becomes another mark.
 const LONGEST: u64 = 400;
 
-/// Removes the pipe when it is dropped; then, its reader ends with the last who may write.
+/// The pipe for marks, which is removed on drop. The reader then ends once all writers have closed
+/// the pipe.
 pub(super) struct Pipe {
     path: PathBuf,
-    /// So the reader does not end with the first who has written.
+    /// A writer that keeps the reader from ending when the first other writer closes the pipe.
     _writer: OwnedFd,
     _folder: TempDir,
 }
 
 impl Pipe {
-    /// In a folder that nobody else may enter.
+    /// Creates the pipe in a directory that only this user may enter.
     pub(super) fn new(happenings: SyncSender<Happening>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("gpumon-marks-")
@@ -199,7 +202,7 @@ impl Pipe {
 
 fn open_both(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
-    // Without waiting for the other end.
+    // With `NONBLOCK`, opening the pipe does not wait for a writer.
     let reader = open(
         path,
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,

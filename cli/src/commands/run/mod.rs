@@ -1,4 +1,4 @@
-//! `gpumon run`: a command, and what it took of the GPUs.
+//! `gpumon run`: runs a command and reports its use of GPUs.
 
 mod child;
 mod report;
@@ -36,13 +36,13 @@ use crate::{
 /// At the end of the command, gpumon reports its duration, the time in which its kernels ran (GPU
 /// time), mean and peak of SM active, Tensor active and DRAM bandwidth utilization, the peak
 /// memory, the energy, the traffic over PCIe and NVLink, and conditions and driver errors (Xids),
-/// for each GPU that the command or a process started by it held. Energy is exact where the command
+/// for each GPU that the command or a process started by it held. Energy is exact if the command
 /// held the GPU alone; otherwise, it is a range with an estimate. Activity, links and conditions
 /// are of the whole GPU while the command held it.
 ///
 /// The command has the terminal, standard input and output, and signals as without gpumon; the
 /// report is written to standard error. Readings come ten times a second from a running server, or
-/// else from the driver. The command starts at once, and runs also where there is no GPU.
+/// else from the driver. The command starts at once, and also runs on machines without a GPU.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct RunArgs {
@@ -54,7 +54,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
 
-    /// Read marks from a pipe whose path the command finds in `GPUMON_MARKS`, one a line
+    /// Read marks from a pipe whose path the command finds in `GPUMON_MARKS`, one per line
     ///
     /// The marks are part of the report, and on the charts of a running server.
     #[arg(long)]
@@ -63,7 +63,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     server: ServerArgs,
 
-    /// Command to run
+    /// Command to run and measure
     #[arg(last = true, required = true, value_name = "COMMAND", value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
@@ -84,17 +84,17 @@ Environment:
 Exit codes: those of the command; if a signal has ended it, gpumon ends by the same signal. 1 report cannot be written, \
 2 invalid argument, 126 command cannot be started, 127 command not found";
 
-/// As often as the driver renews its readings.
+/// The sampling interval, which is the interval at which the driver updates its readings.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Marks that were written before the end are read by then, also on a busy machine. Only a process
-/// that the command left running, with the pipe open, makes the report wait so long.
+/// The time limit for reading marks after the command's end, sufficient even on a busy machine. The
+/// limit is reached only if a process that the command left running still has the pipe open.
 const LAST_MARKS: Duration = Duration::from_secs(1);
 
-/// So much may wait to be measured.
+/// The maximum number of events in the queue.
 const WAITING: usize = 256;
 
-/// What happens meanwhile.
+/// An event during the run.
 enum Happening {
     Fed(Input),
     Started(Result<Feed<Self>>),
@@ -113,7 +113,8 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     source.source.check()?;
     wait::check(&args.command)?;
     if let Some(path) = args.json.as_ref().filter(|path| path.as_os_str() != "-") {
-        // Before the command has run for hours. What is in the file is kept until then.
+        // A path that cannot be written is reported before a long run. The file's content is kept
+        // until the end.
         safe_file::create(path).map_err(|error| cannot_write(path, &error))?;
     }
     let words: Vec<_> = args
@@ -156,7 +157,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     if let Some(message) = reported.as_ref().err().and_then(Failure::message) {
         say(&message);
     }
-    // The command's own exit code tells more than that a report could not be written.
+    // The exit code of the command takes precedence over the failure to write the report.
     ended.pass_on()?;
     reported.map_err(|_| Failure::reported(1))
 }
@@ -191,8 +192,8 @@ impl Measurement {
         self.meter.add_mark(mark);
     }
 
-    /// What the command has written and is not read yet. One that it left running may still hold
-    /// the pipe.
+    /// Reads the marks that are still in the pipe. A process that the command left running may keep
+    /// the pipe open.
     fn take_last_marks(&mut self, pipe: Pipe, waiting: &Receiver<Happening>, ended_ms: u64) {
         drop(pipe);
         let until = Instant::now() + LAST_MARKS;
@@ -231,7 +232,7 @@ impl Measurement {
                     self.lose(&failure);
                 }
             }
-            // What is missing between two samples is told by their times.
+            // Missed samples need no handling: the meter detects gaps by the samples' times.
             Input::Missed(_) | Input::Failed(_) | Input::Stop => {}
         }
     }
@@ -243,7 +244,7 @@ impl Measurement {
 
 fn report(args: &RunArgs, cost: &Cost) -> Result {
     let Some(path) = &args.json else {
-        // Where standard error is closed, nobody is there to be told.
+        // If standard error is closed, the report cannot be shown anywhere.
         let _ = io::Write::write_all(
             &mut anstream::stderr(),
             report::draw(cost, terminal_columns()).as_bytes(),

@@ -1,4 +1,4 @@
-//! The report of a cost, for people.
+//! The report of a run's cost as text.
 
 use gpumon_probe::{
     model::{Cost, GpuCost, Vendor},
@@ -16,10 +16,10 @@ use crate::terminal::{
     units::{ABSENT, elapsed, joules, priced_joules},
 };
 
-/// Columns of a name: a command may be a whole script.
+/// The maximum width of a command's name, which may be a whole script.
 const LONGEST_NAME: usize = 60;
 
-/// Of more marks, errors and conditions, the JSON tells.
+/// The maximum number of marks, errors and conditions in the text. The JSON has all of them.
 const MOST: usize = 8;
 
 const COLUMNS: [Column; 11] = [
@@ -82,7 +82,8 @@ pub(super) fn draw(cost: &Cost, terminal: Option<usize>) -> String {
     text
 }
 
-/// `python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0 GiB, 6.12 kJ`.
+/// Returns a summary such as `python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0 GiB, 6.12
+/// kJ`.
 pub(super) fn sentence(cost: &Cost) -> String {
     let short = |name: &str| cut(&escaped(name), LONGEST_NAME);
     let name = cost
@@ -91,7 +92,7 @@ pub(super) fn sentence(cost: &Cost) -> String {
         .map_or_else(String::new, |name| format!("{}: ", short(name)));
     let mut parts = vec![elapsed(cost.duration_s)];
     if cost.gpus.is_empty() {
-        // Where nothing was seen, nobody knows.
+        // If readings were lost, it is unknown whether a GPU was used.
         parts.extend(cost.lost.is_empty().then(|| "no GPU used".to_owned()));
     }
     parts.extend(

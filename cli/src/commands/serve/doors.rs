@@ -1,4 +1,4 @@
-//! Who may come in, and what they see: the options of `gpumon serve` for that.
+//! Options of `gpumon serve` that control access: addresses, authentication and visible processes.
 
 use std::{env, net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -41,7 +41,7 @@ pub(crate) struct DoorArgs {
     web_config: Option<PathBuf>,
 
     /// Token file: a line `SCOPE NAME TOKEN` for each token, where SCOPE is metrics, read or run.
-    /// Everybody on the port is then asked for one. Reloaded when it changes
+    /// Every client on the port then needs a token. Reloaded when it changes
     #[arg(long, env = "GPUMON_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
 
@@ -54,8 +54,9 @@ pub(crate) struct DoorArgs {
     )]
     show_processes: Show,
 
-    /// Address at which browsers reach this server through a reverse proxy, as `https://gpus.example.org`; repeatable.
-    /// The proxy authenticates users; nobody on the port counts as this server's own user
+    /// Address at which browsers reach this server through a reverse proxy, such as
+    /// `https://gpus.example.org`; repeatable. The proxy authenticates users; nobody on the port
+    /// counts as this server's own user
     #[arg(
         long,
         env = "GPUMON_PUBLIC_ORIGIN",
@@ -69,7 +70,7 @@ pub(crate) struct DoorArgs {
     pub(crate) exit_with_parent: bool,
 }
 
-/// What a server for readers of metrics alone has.
+/// The options for an additional port that serves only metrics.
 #[derive(Debug, clap::Args)]
 pub(super) struct MetricsDoorArgs {
     /// Additional address and port for Prometheus, with /metrics, /metrics/dcgm, /metrics/dcgm-4.9,
@@ -78,7 +79,7 @@ pub(super) struct MetricsDoorArgs {
     metrics_listen: Option<Place>,
 }
 
-/// A variable that is set to nothing names no address.
+/// An optional address; `None` for an empty text, as from an empty variable.
 #[derive(Debug, Clone, Copy)]
 struct Place(Option<SocketAddr>);
 
@@ -92,17 +93,18 @@ fn parse_place(text: &str) -> Result<Place, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Show {
-    /// Only their own processes
+    /// Only the client's own processes
     Own,
     /// All processes, with command lines
     All,
-    /// All processes, with program and user. The rest, such as the command line, only if the reader
+    /// All processes, with program and user. The rest, such as the command line, only if the client
     /// can read it in /proc
     Names,
 }
 
 impl DoorArgs {
-    /// Reads the files. `users_may_run` says whether users and client certificates may start runs.
+    /// Reads the files that control access. `users_may_run` allows users and client certificates to
+    /// start runs.
     pub(crate) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>> {
         let named =
             |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
@@ -117,7 +119,7 @@ impl DoorArgs {
         Ok(Arc::new(Doors::open(settings).map_err(Failure::usage)?))
     }
 
-    /// Opens the port, or the socket in its place.
+    /// Opens the port, or the socket that replaces it.
     pub(crate) async fn open_listener(&self, doors: &Doors) -> Result<Listener, ListenError> {
         match &self.socket {
             Some(path) => Listener::unix(path).await,
@@ -125,7 +127,11 @@ impl DoorArgs {
         }
     }
 
-    /// Metrics are the same for everybody who reads them.
+    /// Returns the setting for process details.
+    ///
+    /// # Errors
+    /// Returns an error for `own` with processes in metrics, because metrics are the same for every
+    /// client.
     pub(crate) fn show_processes(&self, in_metrics: bool) -> Result<ShowProcesses> {
         if in_metrics && self.show_processes == Show::Own {
             return Err(usage!(
@@ -150,7 +156,7 @@ impl MetricsDoorArgs {
     }
 }
 
-/// Which readings are shared.
+/// The options for sharing readings with other servers.
 #[derive(Debug, clap::Args)]
 pub(super) struct JoinArgs {
     /// Also listen on a unix socket that every user of this machine may read from; their own
@@ -158,8 +164,8 @@ pub(super) struct JoinArgs {
     #[arg(long, env = "GPUMON_SHARED_SOCKET", value_name = "PATH", value_parser = path())]
     shared_socket: Option<PathBuf>,
 
-    /// Shared socket of another server to join: its readings and history are shown while it is
-    /// there, and the GPUs are read here while it is not
+    /// Shared socket of another server to join: this server shows the other's readings and history
+    /// while it is running, and otherwise reads the GPUs itself
     #[arg(
         long,
         env = "GPUMON_JOIN",
@@ -175,7 +181,7 @@ pub(super) struct JoinArgs {
 }
 
 impl JoinArgs {
-    /// The socket for other users. A variable that is set to nothing names none.
+    /// Opens the socket for other users, if one is named. An empty variable names none.
     pub(super) async fn open_shared(&self) -> Result<Option<Listener>, ListenError> {
         match self
             .shared_socket
@@ -187,8 +193,8 @@ impl JoinArgs {
         }
     }
 
-    /// Returns the server to join. A server that others join does not join another, nor does one
-    /// whose command line names a source.
+    /// Returns the settings for joining another server. A server that is itself shared, or whose
+    /// command line names a source, does not join.
     pub(super) fn make_settings(
         &self,
         source: &SourceArgs,
@@ -204,7 +210,7 @@ impl JoinArgs {
     }
 }
 
-/// A variable may be set to nothing.
+/// Returns a parser that also accepts an empty path, as from an empty variable.
 fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }

@@ -1,4 +1,4 @@
-//! `gpumon serve`: the web page, the stream and the snapshot.
+//! `gpumon serve`: the web server with the page, the stream and the snapshot.
 
 mod doors;
 mod reload;
@@ -64,7 +64,7 @@ pub(super) use self::doors::DoorArgs;
 /// /api/v1/stream, and Prometheus metrics at /metrics.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
-// Each is a switch of its own.
+// Each field is an independent switch of the command line.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
@@ -92,7 +92,7 @@ pub(crate) struct ServeArgs {
     metrics_processes: bool,
 
     /// Allow every user who can connect to the port to start and cancel workload runs and to set
-    /// marks; a token's scope stays what it is
+    /// marks; the scopes of tokens are unaffected
     #[arg(long, env = "GPUMON_ALLOW_RUNS")]
     allow_runs: bool,
 
@@ -115,7 +115,7 @@ pub(crate) struct ServeArgs {
     worker: Option<PathBuf>,
 }
 
-/// Where history is kept.
+/// The options for storing history.
 #[derive(Debug, clap::Args)]
 struct HistoryArgs {
     /// Directory for up to a year of history, created for this user only; `none` keeps 6 hours in
@@ -128,7 +128,7 @@ struct HistoryArgs {
     )]
     data_dir: PathBuf,
 
-    /// The same where neither this command line nor a variable or file says where
+    /// Default for --data-dir if no command line, variable or settings file names a directory
     #[arg(long, hide = true, value_name = "DIR")]
     default_data_dir: Option<PathBuf>,
 
@@ -179,42 +179,43 @@ Files:
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
 
-/// The rest of the processors is for those who compute.
+/// The maximum number of threads. The remaining processors are left to other work.
 const MOST_THREADS: usize = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Result {
-    // While there is one thread.
+    // The inherited sockets are taken from environment variables while this process has only one
+    // thread.
     let inherited = Inherited::take().map_err(Failure::usage)?;
     in_runtime(serve(source, args, resolved, inherited))
 }
 
-/// Serves until that ends, and logs to standard error.
+/// Runs the server in an async runtime that logs to standard error.
 pub(super) fn in_runtime(served: impl Future<Output = Result>) -> Result {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
         .with_ansi(false)
         .without_time()
-        // A log that nobody reads any more is no reason to end.
+        // If the log cannot be written, the server continues.
         .log_internal_errors(false)
         .init();
-    // A panic ends the connection in whose task it is. What reads the driver is another process.
+    // A panic ends only the connection whose task panics, because another process reads the driver.
     drop(panic::take_hook());
     allow_many_connections();
-    // With thousands of clients, a sample is sent by all of them at once.
+    // With thousands of clients, each sample is sent to all clients at the same time.
     let threads = available_parallelism().map_or(2, |all| all.get().clamp(2, MOST_THREADS));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .enable_all()
         .build()?;
     let served = runtime.block_on(served);
-    // A child that is stuck in the driver must not hold up the end.
+    // A child process that is stuck in the driver must not delay the exit.
     runtime.shutdown_timeout(Duration::from_millis(200));
     served
 }
 
-/// Ends when the program is asked to, or its parent has exited where it is to end with that. A
-/// hang-up may have settings and rules read anew instead.
+/// Returns a future that completes when the server should end: on a signal, or when its parent
+/// exits if `exit_with_parent` is set. A hang-up signal may reload settings and rules instead.
 pub(super) fn asked_to_end(
     exit_with_parent: bool,
     reload: Option<Reload>,
@@ -323,13 +324,14 @@ async fn serve(
     Ok(())
 }
 
-/// A path that can be `none`. A variable that is set to nothing names none, either.
+/// Returns a path; `None` for `none`, or for an empty path as from an empty variable.
 fn named(path: &Path) -> Option<PathBuf> {
     (!path.as_os_str().is_empty() && path != Path::new("none")).then(|| path.to_owned())
 }
 
 impl HistoryArgs {
-    /// `is_set` says whether somebody named the directory, or `none`.
+    /// Returns the settings for history on disk. `is_set` means that the user chose a directory or
+    /// `none`.
     fn settings(&self, is_set: bool) -> Option<writer::Settings> {
         let folder = self
             .default_data_dir
@@ -343,7 +345,7 @@ impl HistoryArgs {
     }
 }
 
-/// The tables themselves take far less.
+/// The accepted sizes of history. The empty tables are far smaller than the minimum.
 const DATA_SIZE: Accepted<u64> = Accepted::accept_sizes(
     10_000_000,
     LARGEST_SIZE,
@@ -351,7 +353,7 @@ const DATA_SIZE: Accepted<u64> = Accepted::accept_sizes(
 );
 
 impl ServeArgs {
-    /// What can change while the server runs.
+    /// Returns the settings that can change while the server runs.
     fn live(&self) -> Live {
         Live {
             interval: self.sampling.interval(),
@@ -362,9 +364,9 @@ impl ServeArgs {
         }
     }
 
-    /// Reads the alert file. An error in a file that the command line names is returned. A file of
-    /// the environment or of the settings belongs to the machine, not to the user, and the readings
-    /// matter more: if it cannot be read, the server has no rules and shows why.
+    /// Reads the alert file. An error is returned only if the command line names the file. A file
+    /// that a variable or the settings name belongs to the machine, and must not prevent
+    /// monitoring: if it is invalid, the server has no rules and reports why.
     fn alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>)> {
         match self
             .alert_file()
@@ -383,14 +385,13 @@ impl ServeArgs {
             .filter(|file| !file.as_os_str().is_empty())
     }
 
-    /// Whether there is to be a socket beside the port.
+    /// Returns `true` if a control socket is needed in addition to the port.
     fn wants_local_door(&self) -> bool {
         self.doors.socket.is_none() && !self.no_control
     }
 }
 
-/// The local socket that was named, which must be there then. A variable that is set to nothing
-/// names none.
+/// Opens the control socket that the user named, if any. An empty variable names none.
 async fn named_door(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
     match args
         .control
@@ -402,8 +403,8 @@ async fn named_door(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
     }
 }
 
-/// The local socket where programs look by themselves. It is a convenience: without it, all but
-/// that works.
+/// Opens the control socket at its default path. If that fails, the server continues without a
+/// control socket.
 async fn default_door() -> Option<Listener> {
     local::listen()
         .await
@@ -411,8 +412,8 @@ async fn default_door() -> Option<Listener> {
         .ok()
 }
 
-/// The usual limit of 1024 open files is kept for old programs that use select(2); idle connections
-/// must not use it up.
+/// Raises the limit on open files to its maximum. The usual soft limit of 1024 exists only for
+/// programs that use select(2), and idle connections could exhaust it.
 fn allow_many_connections() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(
@@ -433,9 +434,9 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
 }
 
-/// Completes when a hang-up is to end the server: one that says that its terminal was closed, or of
-/// a terminal where there is nothing to read anew. Any other reads settings files and alert rules
-/// anew.
+/// Completes when a hang-up signal should end the server: if its terminal was closed, or if it has
+/// a terminal and nothing can be reloaded. Other hang-up signals reload settings files and alert
+/// rules.
 async fn hung_up(hang_up: &mut Signal, mut reload: Option<Reload>) {
     let had_terminal = isatty(std::io::stdin());
     while hang_up.recv().await.is_some() {
@@ -456,7 +457,7 @@ async fn hung_up(hang_up: &mut Signal, mut reload: Option<Reload>) {
     }
 }
 
-/// An orphan gets another parent, and no signal that this happened.
+/// Completes when the parent has exited. An orphan gets another parent, but no signal.
 async fn parent_gone(parent: Option<Pid>) {
     while getppid() == parent {
         tokio::time::sleep(Duration::from_millis(500)).await;

@@ -1,4 +1,4 @@
-//! What a hang-up has read anew: settings files and alert rules.
+//! Reload of settings files and alert rules on a hang-up signal.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -12,7 +12,7 @@ use crate::{
     grammar,
 };
 
-/// Keys that hold at once; all others do so with the next start.
+/// Keys whose changes take effect immediately. All others take effect at the next start.
 const LIVE: [&str; 6] = [
     "interval-ms",
     "data-size",
@@ -23,7 +23,7 @@ const LIVE: [&str; 6] = [
 ];
 
 pub(crate) struct Reload {
-    /// What all is said by when the server started, and what holds now.
+    /// The arguments with which the server was started; `now` has the current ones.
     start: ArgMatches,
     now: ArgMatches,
     live: watch::Sender<Live>,
@@ -32,7 +32,8 @@ pub(crate) struct Reload {
 }
 
 impl Reload {
-    /// It changes what these receivers see. `resolved` is what the server was started with.
+    /// Returns the reloader, and receivers of the settings that it changes. `resolved` is the
+    /// command line at the start of the server.
     pub(super) fn new(
         args: &ServeArgs,
         resolved: &Resolved,
@@ -58,12 +59,12 @@ impl Reload {
         )
     }
 
-    /// Whether there is a file that could say something else now.
+    /// Returns `true` if any file could be reloaded.
     pub(super) fn has_files(&self) -> bool {
         self.alerts.borrow().is_some() || !config::is_without_files(self.config.as_deref())
     }
 
-    /// Where files are wrong, all stays as it is.
+    /// Reads the files again and applies changes. If a file is invalid, nothing changes.
     pub(super) fn read_anew(&mut self) {
         let words: Vec<OsString> = std::env::args_os().collect();
         let read = config::resolve(&grammar::command(), &words).and_then(|read| {

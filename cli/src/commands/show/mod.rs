@@ -1,5 +1,4 @@
-//! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and
-//! again.
+//! `gpumon` without a command: shows the state of the GPUs once or repeatedly.
 
 pub(crate) mod csv;
 mod watch;
@@ -30,7 +29,7 @@ use crate::{
     top,
 };
 
-// Each is a flag that stands for itself.
+// Each field is an independent switch of the command line.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
@@ -85,7 +84,8 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// The first of these options that was typed: before another command it would go unheard.
+    /// Returns the first of these options that the user typed, which would have no effect before
+    /// another command.
     pub(crate) fn typed(&self) -> Option<&'static str> {
         let own = [
             ("--user", self.user.is_some()),
@@ -107,13 +107,14 @@ impl ShowArgs {
     }
 }
 
-/// As the settings of `gpumon top` have them, whose mistakes are told and left out.
+/// Returns the thresholds from the settings of `gpumon top`. Mistakes in them are reported and
+/// otherwise ignored.
 fn thresholds(resolved: &Resolved) -> Thresholds {
     resolved.remarks.iter().for_each(|remark| say(remark));
     top::settings::thresholds(resolved)
 }
 
-/// The form of the output, with the processes that it lists.
+/// The output format, with the processes to list.
 struct Form<'a> {
     kind: Kind<'a>,
     total: bool,
@@ -153,7 +154,8 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> 
         total: args.total,
         listed,
     };
-    // A variable that names a server for all commands does not contradict a word about this one.
+    // `--no-daemon` conflicts with a typed `--control`, but not with a variable that names a server
+    // for all commands.
     if source.no_daemon && args.server.is_typed() {
         return Err(usage!(
             "--no-daemon and --control contradict each other: give one of them"
@@ -185,7 +187,7 @@ fn again_and_again(
 ) -> Result {
     let mut screen = Screen::new(args.color, form.is_picture());
     let feed = Feed::start(at, form.need(), interval)?;
-    // A program that reads gets what there is until it or this one is ended, as with any other.
+    // Without a terminal, signals end this process in the default way.
     if screen.is_renewed {
         feed.install_signal_handlers()?;
     }
@@ -226,7 +228,7 @@ impl Form<'_> {
         }
     }
 
-    /// A single look shows nothing of what only counts from sample to sample.
+    /// Returns the depth of the reading. A single sample cannot show counters.
     fn depth(&self) -> ReadDepth {
         match self.kind {
             Kind::Json => ReadDepth::Full,
@@ -235,7 +237,7 @@ impl Form<'_> {
         }
     }
 
-    /// Whether it is for people, who see one after the other in the same place.
+    /// Returns `true` if the output is for people, and can be redrawn in place.
     fn is_picture(&self) -> bool {
         matches!(self.kind, Kind::Table(_) | Kind::Short(_))
     }
@@ -258,7 +260,7 @@ impl Form<'_> {
         }
     }
 
-    /// Prints it. Of comma-separated values, only the first have a header.
+    /// Prints a snapshot. CSV has a header only before the first one.
     fn show(&self, mut snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result {
         match &self.kind {
             Kind::Json => print_json(&snapshot.into_frame()),
@@ -301,7 +303,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not a refresh interval: give 0.1 to 3600 seconds".to_owned())
 }
 
-/// Removes all GPUs that are not shown.
+/// Removes all GPUs that are not selected.
 fn select(snapshot: &mut Snapshot, shown: &ShownGpus) -> Result {
     let Some(wanted) = shown.find(&snapshot.inventory.gpus)? else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Snapshots at an interval, until the user stops them.
+//! Snapshots at an interval, until the user stops the command.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ use crate::{
     table::UtilizationHistory,
 };
 
-/// A snapshot to show, or a reason to stop.
+/// A snapshot to show, or an event.
 pub(super) enum Message {
     Snapshot(Box<Snapshot>),
     Resized,
@@ -42,10 +42,10 @@ pub(super) enum Message {
     Failed(Failure),
 }
 
-/// So much may wait to be shown; whoever makes more of it waits, too.
+/// The maximum number of queued messages. If the queue is full, the sender waits.
 const WAITING: usize = 2;
 
-/// Messages from a server, where there is one, else from the driver.
+/// A source of messages: a server if one is running, or else the driver.
 pub(super) struct Feed<'a> {
     at: SourceSelection<'a>,
     need: Need,
@@ -55,7 +55,7 @@ pub(super) struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// Takes a snapshot every `interval`.
+    /// Starts taking a snapshot every `interval`.
     pub(super) fn start(at: SourceSelection<'a>, need: Need, interval: Duration) -> Result<Self> {
         let (sender, messages) = mpsc::sync_channel(WAITING);
         let feed = Self {
@@ -65,7 +65,7 @@ impl<'a> Feed<'a> {
             sender,
             messages,
         };
-        // A server without fresh samples has nothing to stream, either.
+        // A server without a fresh sample cannot stream either.
         let first = Snapshot::from_server(at, Need::Past)?;
         let frames = first.and_then(|first| {
             Some((
@@ -80,7 +80,8 @@ impl<'a> Feed<'a> {
         Ok(feed)
     }
 
-    /// Reports a resized terminal and requests to stop. A second request ends the process at once.
+    /// Sends a message when the terminal is resized, or when a signal asks to stop. A second signal
+    /// to stop ends the process at once.
     pub(super) fn install_signal_handlers(&self) -> io::Result<()> {
         run::install_signal_handlers()?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
@@ -103,7 +104,7 @@ impl<'a> Feed<'a> {
         self.messages.recv().unwrap_or(Message::Stop)
     }
 
-    /// Continues from the driver after the server has ended.
+    /// Switches to the driver after the server has ended.
     pub(super) fn continue_without_server(&self) -> Result {
         self.sample()
     }
@@ -118,7 +119,7 @@ impl<'a> Feed<'a> {
         };
         spawn("snapshots", move || {
             follower.run(frames);
-            // It fails only where the receiver has ended.
+            // Sending fails only if the receiver has ended.
             let _ = sender.send(Message::ServerEnded);
         })?;
         Ok(())
@@ -136,7 +137,7 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// Reads the GPUs with one sampler, so that the driver is opened once.
+/// Reads the GPUs with a single sampler, so that the driver is opened only once.
 fn sample(
     source: &Arc<dyn Source>,
     need: Need,
@@ -147,7 +148,7 @@ fn sample(
     let mut details: BTreeMap<u32, GpuDetails> = BTreeMap::new();
     let mut events = Vec::new();
     let mut past = UtilizationHistory::default();
-    // Rows of numbers have no place for what lasts and what happens.
+    // CSV and short output have no place for details and events.
     let options = match need {
         Need::Nothing => Options::new(interval, CommandLines::All),
         Need::Past | Need::Everything => watching(Arc::new(SharedInterval::new(interval))),
@@ -180,7 +181,7 @@ fn sample(
 
 struct Follower {
     past: UtilizationHistory,
-    /// The first frame, with what later ones have changed.
+    /// The state that the server has sent, updated by each frame.
     known: Option<frame::Snapshot>,
     hidden: Hidden,
     sender: SyncSender<Message>,
@@ -195,7 +196,7 @@ impl Follower {
         }
     }
 
-    /// True where there is something new to show.
+    /// Applies a frame, and returns `true` if the snapshot should be shown again.
     fn ingest(&mut self, frame: ServerFrame) -> bool {
         if let ServerFrame::Hello(hello) = frame {
             self.known = Some(frame::Snapshot {
@@ -225,7 +226,7 @@ impl Follower {
             ServerFrame::Collector(collector) => {
                 let was_running = known.collector.state == CollectorState::Running;
                 known.collector = collector;
-                // That it runs again is told by its first sample.
+                // A collector that runs again is shown with its first sample.
                 return was_running;
             }
             ServerFrame::Sample(mut sample) => {

@@ -1,4 +1,5 @@
-//! `gpumon smi`, and gpumon under the name of nvidia-smi.
+//! `gpumon smi`: behaves as nvidia-smi. The same applies if gpumon is started under the name
+//! nvidia-smi.
 
 mod server;
 
@@ -35,7 +36,7 @@ pub(crate) struct SmiArgs {
     words: Vec<OsString>,
 }
 
-/// gpumon's own options come first: what follows is nvidia-smi's, word for word.
+/// The usage line. All arguments after gpumon's own options belong to nvidia-smi.
 const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--config <FILE>] [--no-daemon] [ARGUMENTS]...";
 
 pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
@@ -45,8 +46,8 @@ pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
     }
 }
 
-/// nvidia-smi's own command line, without the time that it takes to build gpumon's; `source` is
-/// what gpumon is to read.
+/// Runs nvidia-smi's command line without building gpumon's, which saves time. `source` contains
+/// gpumon's own arguments.
 pub(crate) fn run_as_nvidia_smi(
     source: &[OsString],
     words: &[OsString],
@@ -60,12 +61,11 @@ pub(crate) fn run_as_nvidia_smi(
 
 fn answer(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
     if source.is_simulated() {
-        // There is no place for it in what nvidia-smi prints.
+        // nvidia-smi's output has no place for this remark.
         exit::say("these GPUs are simulated");
     }
     let library = source.library();
-    // A source or a library that was named is asked itself, and no server but one that was named,
-    // too.
+    // If the arguments name a source or a library, a server is used only if it was named, too.
     let is_any = source.source == SourceChoice::Auto && !source.no_daemon;
     let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named());
     let answers = AnswerSource {

@@ -1,4 +1,4 @@
-//! A running server's answers, over its local socket.
+//! A running server's recorded answers, over its local socket.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use gpumon_smi::{Recorded, Server};
 
 use crate::local::ServerArgs;
 
-/// A server that does not answer in this time is passed over.
+/// The time limit for the server's answer. A slower server is not used.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The server that the environment names, or any of this machine.
+/// The server that the environment names, or else any server of this machine.
 pub(super) struct LocalServer;
 
 impl Server for LocalServer {
@@ -19,7 +19,7 @@ impl Server for LocalServer {
         let server = ServerArgs::from_environment().connect().ok()?;
         let answer = server.ask_within(PATIENCE, "GET", "/api/v1/answers").ok()?;
         let answers: Answers = serde_json::from_str(&answer.body).ok()?;
-        // Simulated GPUs are nobody's but whoever asks for them.
+        // A server with simulated GPUs is used only if it was named.
         let (platform, gpus) = answers.fresh(now_ms())?;
         Some(Recorded::new(platform, gpus))
             .filter(|recorded| ServerArgs::is_named() || !recorded.is_simulated())

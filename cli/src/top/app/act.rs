@@ -1,4 +1,4 @@
-//! What each action does.
+//! The effects of all actions.
 
 use gpumon_probe::model::Process;
 
@@ -33,7 +33,8 @@ impl App {
             Action::Suspend => return Next::Suspend,
             Action::Redraw => return Next::DrawAnew,
             Action::Help => self.dialog = Some(Dialog::Help(Help::default())),
-            // The fleet is below the screen of a node.
+            // The screen of a node was opened from the fleet screen, which appears again after
+            // quitting.
             Action::Back => {
                 if !self.back() && self.model.origin == Origin::Node {
                     return Next::Quit;
@@ -139,7 +140,7 @@ impl App {
         self.state.view_scroll = 0;
     }
 
-    /// False where there is nothing to leave.
+    /// Undoes the last narrowing. Returns `false` if there is nothing to undo.
     fn back(&mut self) -> bool {
         let state = &mut self.state;
         if state.notice.take().is_some() {
@@ -157,7 +158,7 @@ impl App {
         true
     }
 
-    /// Moves the selection, or the view where that is all there is.
+    /// Moves the selection, or scrolls the view if no list is shown.
     pub(super) fn step(&mut self, by: isize) {
         if self.state.room == Room::View {
             self.state.view_scroll = scrolled(self.state.view_scroll, by);
@@ -177,7 +178,8 @@ impl App {
         self.sort_by(next);
     }
 
-    /// By a column in its natural direction; by the same once more, in the other.
+    /// Sorts by a column in its natural direction, or reverses the direction if the list is already
+    /// sorted by that column.
     pub(super) fn sort_by(&mut self, column: Column) {
         let list = &mut self.state.processes;
         list.descending = if list.sort == column {
@@ -225,8 +227,8 @@ impl App {
         }
     }
 
-    /// While paused, what comes goes to a model that nobody sees, so that nothing of the past is
-    /// missing then.
+    /// Pauses or resumes the screen. While paused, updates go to a hidden model, so that the
+    /// history has no gap afterwards.
     fn pause_or_resume(&mut self) {
         if let Some(live) = self.behind.take() {
             self.model = live;
@@ -262,7 +264,7 @@ impl App {
         self.played(updates);
     }
 
-    /// Goes to a moment; a time of day is the first of the recording.
+    /// Jumps to a time. A time of day is its first occurrence in the recording.
     pub(super) fn go_to(&mut self, text: &str) {
         let Ok(moment) = text.parse::<Moment>() else {
             return self.state.tell(
@@ -319,8 +321,8 @@ impl App {
         self.dialog = Some(Dialog::Process(Box::new(screen)));
     }
 
-    /// What is open is looked at again with every sample, unless the answer to the question before
-    /// is still to come.
+    /// Reads the facts of the open process again with every sample, unless the previous request is
+    /// still unanswered.
     pub(super) fn look_again(&mut self) {
         let is_own = self.model.origin == Origin::Driver;
         let inputs = self.inputs.clone();
@@ -341,7 +343,7 @@ impl App {
         }
     }
 
-    /// The screen of a process, also where a question lies over it.
+    /// Returns the screen of a process, even if a confirmation dialog covers it.
     pub(super) fn process_screen(&mut self) -> Option<&mut ProcessScreen> {
         match self.covered.as_mut().or(self.dialog.as_mut()) {
             Some(Dialog::Process(screen)) => Some(screen),
@@ -353,7 +355,7 @@ impl App {
         describe_missing(self.model.origin == Origin::Driver, key.started_ms)
     }
 
-    /// Why processes on the screen are none that could be looked at or be sent a signal.
+    /// Returns why processes on the screen can be neither inspected nor signaled, if so.
     pub(super) fn not_of_this_machine(&self) -> Option<&'static str> {
         match () {
             () if self.model.origin == Origin::Node => {
@@ -368,8 +370,8 @@ impl App {
     }
 }
 
-/// Describes why `/proc` lacks a process. One that this program itself has found there has ended;
-/// the driver and a server also list those of other PID namespaces.
+/// Describes why `/proc` lacks a process. A process that this program itself found there has ended.
+/// The driver and a server also list processes of other PID namespaces.
 fn describe_missing(was_found_here: bool, started_ms: Option<u64>) -> &'static str {
     match (was_found_here, started_ms) {
         (true, Some(_)) => "has ended",

@@ -1,4 +1,4 @@
-//! What the program knows and is asked for, and what comes of it.
+//! The state of the live screen, and the handling of all inputs.
 
 mod act;
 mod mouse;
@@ -37,34 +37,36 @@ use super::{
 };
 use crate::describe::Level;
 
-/// How often the screen is looked at where nothing comes.
+/// How often the screen checks for changes that depend on time.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct App {
     pub(super) model: Model,
-    /// What goes on while the screen is paused.
+    /// The model that receives updates while the screen is paused.
     behind: Option<Model>,
     pub(super) state: State,
     pub(super) dialog: Option<Dialog>,
-    /// What lies below the dialog, and is there again after it.
+    /// The dialog below the current one, which returns when the current one closes.
     pub(super) covered: Option<Dialog>,
     pub(super) prompt: Option<Prompt>,
     feed: Feed,
-    /// Where more of the past is asked for, where a server has it.
+    /// The reader of longer histories, if a server has them.
     pub(super) past: Option<PastReader>,
-    /// The span for which it was told how far back the server knows, in milliseconds.
+    /// The time range in milliseconds for which the reach of the server's history was last
+    /// reported.
     told_span_ms: u64,
-    /// As they were read, and where they are written to; `None` where there is no such place.
+    /// The settings as read, and the file to save them to, or `None` if there is no location for
+    /// it.
     settings: Settings,
     file: Option<PathBuf>,
-    /// What a click means where, as it was drawn last.
+    /// The clickable areas of the last frame.
     pub(super) hits: Vec<(Rect, Hit)>,
     last_click: Option<Click>,
     sent: Vec<Sent>,
-    /// Who has ended of those that got a signal since all before had.
+    /// The signaled processes that have ended since the last time when none was running.
     ended: Vec<String>,
     inputs: SyncSender<Input>,
-    /// No process gets a signal.
+    /// Whether sending signals is disabled.
     pub(super) is_readonly: bool,
 }
 
@@ -114,7 +116,7 @@ impl App {
 
     pub(super) fn tick(&mut self, now: Instant) -> Next {
         let mut changed = self.state.forget_notice(now) | self.watch_sent(now);
-        // How long nothing has come is told by the second.
+        // The time since the last sample is displayed in seconds, so it changes with every tick.
         changed |= self.model.is_stale();
         if let Some(past) = &mut self.past {
             past.need(self.state.span_ms(), self.model.now_ms(), now);
@@ -135,7 +137,7 @@ impl App {
     }
 
     pub(super) fn update(&mut self, update: Update) -> Next {
-        // A sample follows, and all is drawn at once.
+        // A sample follows, and then everything is drawn at once.
         let next = match &update {
             Update::Usage(_) => Next::Wait,
             Update::Record(record) if !matches!(**record, Record::Sample(_) | Record::Event(_)) => {
@@ -145,7 +147,7 @@ impl App {
         };
         self.tell_reach(&update);
         if let Some(live) = &mut self.behind {
-            // The past is no other while the screen is paused.
+            // A pause does not change the past, so the history goes to the visible model, too.
             let next = match &update {
                 Update::Past(past) => {
                     self.model.ingest(Update::Past(past.clone()));
@@ -167,8 +169,8 @@ impl App {
         next
     }
 
-    /// Says once per span where a server knows less of the past than is shown, and how it would
-    /// know more.
+    /// Reports, once per time range, that the server's history is shorter than the charts, and how
+    /// to lengthen it.
     fn tell_reach(&mut self, update: &Update) {
         let span_ms = self.state.span_ms();
         let text = match update {
@@ -241,7 +243,7 @@ impl App {
         let Some(prompt) = &self.prompt else {
             return Next::Wait;
         };
-        // What is wrong stands beside it, and is mended there.
+        // The prompt shows the mistake next to the text, so the user can correct it there.
         if typed == Typed::Done && prompt.mistake().is_some() {
             return Next::Draw;
         }
@@ -277,7 +279,7 @@ impl App {
         self.state.processes.find(&rows, forward, or_here)
     }
 
-    /// Takes in what was played; true where there was something.
+    /// Applies updates of a recording. Returns `true` if there were any.
     fn played(&mut self, updates: std::io::Result<Vec<Update>>) -> bool {
         let updates = updates.unwrap_or_else(|error| {
             vec![Update::Silent(format!(
@@ -296,14 +298,15 @@ impl App {
     }
 }
 
-/// Whether a server knows less than charts of this span show, by more than somebody would see.
+/// Returns `true` if the server's history is visibly shorter than a chart of this range.
 fn is_short(past: &HistorySpan, span_ms: u64) -> bool {
     past.oldest_ms
         .saturating_sub(past.to_ms.saturating_sub(span_ms))
         > span_ms / 50
 }
 
-/// A place in a list that is scrolled; whoever draws it knows where it ends.
+/// Moves a scroll position. The code that draws the list limits the position to the end of the
+/// list.
 fn scrolled(at: usize, by: isize) -> usize {
     const MOST: usize = 10_000;
     at.saturating_add_signed(by).min(MOST)

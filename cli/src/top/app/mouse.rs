@@ -1,4 +1,4 @@
-//! The mouse.
+//! Handling of mouse events.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use crate::top::{
     painter::Hit,
 };
 
-/// Two clicks within this time are one double click.
+/// The maximum time between the two clicks of a double click.
 const DOUBLE: Duration = Duration::from_millis(400);
 const WHEEL: isize = 3;
 
-/// Where and when it was clicked last.
+/// The area and time of the last click.
 pub(super) struct Click {
     hit: Hit,
     at: Instant,
@@ -29,7 +29,7 @@ impl App {
             x: event.column,
             y: event.row,
         };
-        // What was drawn last lies on top.
+        // Areas that were drawn later are on top.
         let hit = self
             .hits
             .iter()
@@ -63,7 +63,8 @@ impl App {
                     menu.choose(line, &mut self.state);
                     self.dialog = None;
                 }
-                // Only a click beside it leaves it, and a question wants a key.
+                // These dialogs close only on a click outside of them. The confirmation of a signal
+                // also requires a key.
                 Some(Dialog::Kill(_) | Dialog::Process(_)) => {}
                 _ if line == usize::MAX => self.dialog = None,
                 _ => {}

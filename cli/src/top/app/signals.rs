@@ -1,4 +1,4 @@
-//! Signals: the question, the sending, and what comes of it.
+//! Sending of signals: the confirmation dialog, the delivery, and the outcome.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ use crate::{
     },
 };
 
-/// A process that has not ended by then may not mean to.
+/// How long a process may take to end before it is reported as still running.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A signal that was sent, and the process that got it.
+/// A signal that was sent, and its recipient.
 pub(super) struct Sent {
     target: Target,
     kill: Kill,
@@ -26,7 +26,8 @@ pub(super) struct Sent {
 }
 
 impl App {
-    /// Asks whether the tagged processes, or the selected one, are to get a signal.
+    /// Opens the dialog that confirms a signal to the tagged processes, or else to the selected
+    /// one.
     pub(super) fn ask_to_send(&mut self, kill: Kill) {
         if self.is_readonly {
             return self.state.tell(
@@ -114,7 +115,7 @@ impl App {
         }
     }
 
-    /// Sees what came of what was sent; true where there is something to tell.
+    /// Checks which signaled processes have ended. Returns `true` if there is news.
     pub(super) fn watch_sent(&mut self, now: Instant) -> bool {
         let mut late = Vec::new();
         let before = self.ended.len();
@@ -161,7 +162,7 @@ impl App {
     }
 }
 
-/// One by its name, more by their number.
+/// Returns the name of a single process, or the number of several.
 fn counted(names: &[String]) -> String {
     match names {
         [name] => name.clone(),

@@ -1,4 +1,4 @@
-//! Every key and what it does.
+//! The help, which lists all key bindings.
 
 use ratatui::{crossterm::event::KeyEvent, layout::Rect};
 

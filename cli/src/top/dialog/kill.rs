@@ -1,4 +1,4 @@
-//! The question before a signal is sent.
+//! The confirmation before a signal is sent.
 
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
@@ -12,12 +12,12 @@ use crate::top::{
     text::wrap,
 };
 
-/// Processes that are held fast, and the signal that they may get.
+/// Pinned processes, and the signal to send them.
 pub(in crate::top) struct Question {
     pub(in crate::top) kill: Kill,
-    /// Each with its GPUs, start, and command.
+    /// The processes, each with its GPUs, start time, and command.
     pub(in crate::top) targets: Vec<(Target, String)>,
-    /// Why others get none.
+    /// The reasons why other processes get no signal.
     pub(in crate::top) refused: Vec<String>,
     pub(super) scroll: Scroll,
 }
@@ -32,7 +32,7 @@ impl Question {
         }
     }
 
-    /// Only `y` sends: enter is pressed too easily.
+    /// Handles a key. Only `y` confirms, because Enter is easily pressed by mistake.
     pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
         let at = Kill::ALL
             .iter()

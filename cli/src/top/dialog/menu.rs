@@ -1,4 +1,4 @@
-//! A list of which one is chosen: the column to sort by, the user whose processes are listed.
+//! Menus with one choice: the column to sort by, or the user whose processes are listed.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Choice {
     Sort(Column),
-    /// `None` is all of them.
+    /// A user, or `None` for all users.
     User(Option<String>),
 }
 
@@ -59,7 +59,7 @@ impl Menu {
         Self::new("Sort by", entries, &Choice::Sort(state.processes.sort))
     }
 
-    /// Everybody who has processes on a GPU, with their number.
+    /// Returns the menu of all users with processes on a GPU, with the number of processes.
     pub(in crate::top) fn of_users(model: &Model, state: &State) -> Self {
         let mut users: BTreeMap<&str, usize> = BTreeMap::new();
         let processes = model
@@ -70,7 +70,7 @@ impl Menu {
         for user in processes.filter_map(|process| process.user.value()) {
             *users.entry(user).or_default() += 1;
         }
-        // One who has none at the moment stays chosen.
+        // The selected user stays in the menu even without processes.
         if let Some(user) = &state.processes.user {
             users.entry(user).or_default();
         }

@@ -1,4 +1,4 @@
-//! What lies over the screen until it is answered or left.
+//! Dialogs, which cover the screen until they are answered or closed.
 
 mod help;
 mod kill;
@@ -37,7 +37,7 @@ pub(super) enum Dialog {
     Menu(Menu),
 }
 
-/// What a key in a dialog comes to.
+/// The effect of a key in a dialog.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Stay,
@@ -46,7 +46,7 @@ pub(super) enum Answer {
     Act(Action),
 }
 
-/// By how many lines a key moves.
+/// Returns the number of lines by which a key moves.
 fn moved(code: KeyCode) -> Option<isize> {
     Some(match code {
         KeyCode::Down | KeyCode::Char('j') => 1,
@@ -59,7 +59,7 @@ fn moved(code: KeyCode) -> Option<isize> {
     })
 }
 
-/// A list of which one line is chosen.
+/// A list with one selected line.
 #[derive(Debug, Default)]
 pub(super) struct List {
     at: usize,
@@ -67,7 +67,7 @@ pub(super) struct List {
 }
 
 impl List {
-    /// Moves by a key; false where the key is about something else.
+    /// Moves the selection by a key. Returns `false` if the key does not move it.
     fn key(&mut self, key: KeyEvent, lines: usize) -> bool {
         moved(key.code).map(|by| self.step(by, lines)).is_some()
     }
@@ -79,7 +79,7 @@ impl List {
             .min(lines.saturating_sub(1));
     }
 
-    /// Scrolls a box so that the chosen line can be seen.
+    /// Scrolls so that the selected line is visible.
     fn keep_in_sight(&mut self, screen: Rect) {
         let room = usize::from(screen.height.saturating_sub(2));
         self.scroll.0 = self
@@ -90,12 +90,12 @@ impl List {
     }
 }
 
-/// Where in its lines a dialog is.
+/// The first visible line of a dialog.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Scroll(usize);
 
 impl Scroll {
-    /// Moves by a key; false where the key is about something else.
+    /// Scrolls by a key. Returns `false` if the key does not scroll.
     fn key(&mut self, key: KeyEvent) -> bool {
         let by = moved(match key.code {
             KeyCode::Char(' ') => KeyCode::PageDown,
@@ -121,7 +121,7 @@ impl Dialog {
         }
     }
 
-    /// The wheel, by so many lines.
+    /// Scrolls by this many lines of the mouse wheel.
     pub(super) fn wheel(&mut self, by: isize) {
         match self {
             Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
@@ -149,8 +149,8 @@ impl Dialog {
     }
 }
 
-/// Draws a box in the middle of the screen that is as large as these lines, or as the screen, and
-/// scrolls in it; where it is.
+/// Draws a scrollable box in the middle of the screen, as large as its lines or the screen, and
+/// returns its area.
 fn draw_box(
     painter: &mut Painter<'_>,
     screen: Rect,
@@ -179,7 +179,7 @@ fn draw_box(
         &format!(" {title} "),
         painter.theme.strong,
     );
-    // A click anywhere else leaves it.
+    // A click outside the box closes the dialog.
     painter.hit(screen, Hit::Dialog(usize::MAX));
     let inner = Rect {
         x: area.x + 2,
@@ -197,7 +197,8 @@ fn draw_box(
     area
 }
 
-/// Draws as many lines as fit, and at the right of `more` how many there are above and below.
+/// Draws the lines that fit, and at the right end of `more` the number of hidden lines above and
+/// below.
 fn scrolled_lines(
     painter: &mut Painter<'_>,
     area: Rect,

@@ -1,4 +1,4 @@
-//! Settings, changed while their effect can be seen.
+//! The setup dialog, which changes settings while their effect is visible.
 
 use std::slice;
 
@@ -47,13 +47,13 @@ impl Page {
 #[derive(Debug, Clone, Copy)]
 enum Item {
     Column(Column),
-    /// A place in `METRICS`.
+    /// A position in `METRICS`.
     Metric(usize),
     Theme,
     Interval,
     Range,
     Glyphs,
-    /// A reading, and whether the heavy load is meant.
+    /// The threshold of a reading. The flag selects heavy load.
     Threshold(usize, bool),
 }
 
@@ -66,12 +66,12 @@ const READINGS: [(&str, OfReading); 4] = [
     ("power", |all| &mut all.power),
 ];
 
-/// By so much a threshold changes.
+/// The step by which a threshold changes.
 const STEP: u32 = 5;
 
 pub(in crate::top) struct Setup {
     page: Page,
-    /// Everything that can be chosen, in its order; what is chosen comes first when this is opened.
+    /// Everything that can be chosen, in order. The chosen items come first when the dialog opens.
     columns: Vec<Column>,
     metrics: Vec<usize>,
     list: List,
@@ -135,7 +135,7 @@ impl Setup {
         self.list.step(by, self.items().len());
     }
 
-    /// Points at a line, and changes it.
+    /// Selects a line and changes its value.
     pub(in crate::top) fn click(&mut self, line: usize, state: &mut State) -> Answer {
         self.list.at = line.min(self.items().len() - 1);
         self.change(true, state)
@@ -170,7 +170,7 @@ impl Setup {
                 } else {
                     (moderate, 1, *high - 1)
                 };
-                // From 1 to 5, and on by fives.
+                // The values are 1 and the multiples of 5.
                 let stepped = if forward {
                     (*value / STEP + 1) * STEP
                 } else {
@@ -182,7 +182,7 @@ impl Setup {
         Answer::Stay
     }
 
-    /// Moves a column or a reading within its list.
+    /// Moves a column or a metric within its list.
     fn move_by(&mut self, by: isize, state: &mut State) {
         let first = if self.page == Page::Charts { 2 } else { 0 };
         let moved = match self.page {
@@ -220,10 +220,11 @@ impl Setup {
             )]
         };
         let lines: Vec<Line> = self.items().into_iter().enumerate().map(line).collect();
-        // A click beside it leaves it, also where something else is drawn.
+        // A click outside the box closes the dialog, even on other clickable parts.
         painter.hit(screen, Hit::Dialog(usize::MAX));
-        // Processes are seen below their columns, GPUs and charts above the rest, and what was
-        // saved at the bottom.
+        // The box leaves visible the part of the screen that it changes: processes below the
+        // columns, otherwise GPUs and charts above. The bottom line, which shows the result of
+        // saving, stays visible, too.
         let height = (screen.height * 3 / 5).min(lines.len() as u16 + 2);
         let y = if self.page == Page::Columns {
             1
@@ -309,7 +310,8 @@ fn chosen_first<T: Copy + PartialEq>(chosen: &[T], all: impl IntoIterator<Item =
     chosen.iter().copied().chain(others).collect()
 }
 
-/// Takes one in or out, in the order of all; the last that is chosen stays.
+/// Adds an item to the chosen ones or removes it, keeping the order of all items. The last chosen
+/// item cannot be removed.
 fn toggle<T: Copy + PartialEq>(order: &[T], chosen: &mut Vec<T>, one: T) {
     if chosen.as_slice() != slice::from_ref(&one) {
         let is_chosen = |other: &T| chosen.contains(other) != (*other == one);
@@ -317,7 +319,7 @@ fn toggle<T: Copy + PartialEq>(order: &[T], chosen: &mut Vec<T>, one: T) {
     }
 }
 
-/// Swaps one with a neighbor; false at an end.
+/// Swaps an item with a neighbor. Returns `false` at the ends of the list.
 fn swap<T: Copy + PartialEq>(order: &mut [T], chosen: &mut Vec<T>, at: usize, by: isize) -> bool {
     let Some(to) = at.checked_add_signed(by).filter(|to| *to < order.len()) else {
         return false;
@@ -381,7 +383,7 @@ mod tests {
         );
         assert_eq!(state.processes.columns[..2], [Column::User, Column::Pid]);
         assert!(!state.processes.columns.contains(&Column::Gpu));
-        // It comes back to where it was.
+        // The column returns to its former position.
         press(
             &mut setup,
             &mut state,

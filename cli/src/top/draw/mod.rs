@@ -1,4 +1,4 @@
-//! The whole screen.
+//! Drawing of the whole screen.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -11,11 +11,11 @@ use super::{
     panel,
 };
 
-/// Draws everything, and says what a click means where.
+/// Draws the screen, and returns its clickable areas.
 pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
     let screen = buffer.area;
     let theme = app.state.theme.clone();
-    // What is measured is gray where nothing newer comes.
+    // Measured values are gray if they are outdated.
     let measured = if app.model.is_stale() {
         theme.faded()
     } else {
@@ -45,7 +45,7 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
         return painter.finish();
     };
     panel::title(&mut painter, areas.title, &app.model, &app.state);
-    // The screen of a process leaves nothing else to be seen.
+    // The screen of a process covers everything below the title.
     if !matches!(
         app.covered.as_ref().or(app.dialog.as_ref()),
         Some(Dialog::Process(_))

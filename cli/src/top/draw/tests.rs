@@ -1,4 +1,4 @@
-//! Whole screens, in several sizes.
+//! Tests of whole screens, in several sizes.
 
 use gpumon_probe::model::{
     Absence, Condition, ConditionKind, GpuSample, Health, Reading, Severity,
@@ -96,7 +96,7 @@ fn at_300_by_60_everything_has_room() {
         .count();
     assert_eq!(times, 2, "a time axis below each row of charts");
     assert!(drawn[59].contains("T signal") && drawn[59].contains("z zoom"));
-    // A simulated GPU may hold nothing for a while; all eight never do.
+    // One simulated GPU may use no memory for a while, but never all eight.
     let gpus = drawn[2..10].concat();
     assert!(
         gpus.contains('━') && gpus.contains(['▁', '▅', '█']),
@@ -580,7 +580,7 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
         message: None,
     };
     app.model.events = [
-        // Over, but for its end.
+        // These conditions have ended, although the events of their end are missing.
         Event {
             at_ms: since_ms - 50_000,
             gpu: gpu(0),
@@ -596,7 +596,7 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
             gpu: gpu(1),
             what: EventKind::GpuLost,
         },
-        // They last.
+        // These conditions persist.
         Event {
             at_ms: since_ms,
             gpu: gpu(1),

@@ -1,4 +1,4 @@
-//! Frames of a server, decoded.
+//! Decoding of a server's frames, and encoding of requests to it.
 
 use gpumon_history::wanted::Wanted;
 use gpumon_probe::model::Record;
@@ -6,8 +6,8 @@ use gpumon_server::frame::{ClientFrame, ServerFrame};
 
 use crate::top::model::Update;
 
-/// What a frame of a server says; `None` where that is of no concern here, or of a kind that a
-/// newer server knows.
+/// Decodes a server's frame. Returns `None` if the frame is irrelevant here, or of a kind that only
+/// newer servers know.
 pub(super) fn frame(text: &str) -> Option<Update> {
     let record = match ServerFrame::decode(text).ok()?? {
         ServerFrame::Hello(hello) => return Some(Update::Hello(Box::new(hello))),
@@ -22,12 +22,12 @@ pub(super) fn frame(text: &str) -> Option<Update> {
     Some(Update::Record(Box::new(record)))
 }
 
-/// A request for an interval, as it travels.
+/// Encodes a request for a sampling interval.
 pub(super) fn interval(ms: u32) -> Option<String> {
     serde_json::to_string(&ClientFrame::Interval { ms }).ok()
 }
 
-/// A request for the past of all that can be charted.
+/// Encodes a request for the history of everything that can be charted.
 pub(super) fn history() -> Option<String> {
     serde_json::to_string(&ClientFrame::History {
         metrics: Wanted::all_charted().ids(),

@@ -1,4 +1,5 @@
-//! This program's own sampler, on a thread of its own: whatever the driver does, keys still work.
+//! The program's own sampler. It has a thread of its own, so that keys work whatever the driver
+//! does.
 
 use std::{
     ops::ControlFlow,
@@ -24,7 +25,7 @@ use crate::{
     top::{input::Input, model::Update},
 };
 
-/// Samples until the screen is gone, and says why where that fails.
+/// Samples until the screen is closed. A failure is sent as an [`Input::Failed`].
 pub(super) fn sample(source: SourceArgs, interval: Arc<SharedInterval>, inputs: SyncSender<Input>) {
     let failed = inputs.clone();
     let body = move || {
@@ -32,7 +33,7 @@ pub(super) fn sample(source: SourceArgs, interval: Arc<SharedInterval>, inputs: 
             let _ = inputs.send(Input::Failed(failure));
         }
     };
-    // Also the opening is done there: the driver can hang in it.
+    // The thread also opens the driver, because the driver can hang while opening.
     if let Err(error) = thread::Builder::new()
         .name("sampler".to_owned())
         .spawn(body)
@@ -60,7 +61,7 @@ fn run(
         if is_over.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
-        // What only fills buffers is not worth a copy.
+        // Traces only fill buffers, so they are not worth copying.
         if matches!(record, Record::Trace(_)) {
             return ControlFlow::Continue(());
         }
@@ -77,14 +78,15 @@ fn run(
     Ok(())
 }
 
-/// A sampler in the place of a server that is gone, until this is dropped.
+/// A sampler that replaces a lost server until this value is dropped.
 pub(super) struct StandIn {
     is_over: Arc<AtomicBool>,
     failure: Receiver<Failure>,
 }
 
 impl StandIn {
-    /// Opens the source where `opened` has none yet: a driver is opened once.
+    /// Starts sampling. Opens the source only if `opened` is still empty, because a driver is
+    /// opened once.
     pub(super) fn start(
         source: SourceArgs,
         opened: Arc<OnceLock<Arc<dyn Source>>>,
@@ -117,7 +119,7 @@ impl StandIn {
         Self { is_over, failure }
     }
 
-    /// Why there are no readings; told once.
+    /// Returns the reason why there are no readings, the first time it is called.
     pub(super) fn failure(&self) -> Option<String> {
         self.failure.try_recv().ok()?.message()
     }

@@ -1,5 +1,4 @@
-//! Where readings come from, and how often: a running server, this program's own sampler, or a
-//! recording.
+//! The source of readings: a running server, this program's own sampler, or a recording.
 
 mod decode;
 mod driver;
@@ -20,19 +19,19 @@ pub(super) use self::{past::PastReader, way::Way};
 use super::input::Input;
 use crate::{local::Server, options::SourceArgs};
 
-/// Readings that come, each as an [`Input::Update`].
+/// A source of readings. Each reading arrives as an [`Input::Update`].
 pub(super) enum Feed {
-    /// From a server, which is told the interval.
+    /// A server, to which changes of the interval are sent.
     Server(mpsc::Sender<Duration>),
-    /// From threads of this process, which read the driver.
+    /// Threads of this process that read the driver.
     Driver(Arc<SharedInterval>),
-    /// From a recording, when the one who draws asks for it.
+    /// A recording, from which the drawing thread requests updates.
     Recording(Box<Player>),
 }
 
 impl Feed {
-    /// Follows a server that has been reached, and reaches it again whenever it is gone; meanwhile,
-    /// it reads `source`.
+    /// Follows a connected server, and reconnects whenever the connection is lost. In the meantime,
+    /// `source` is read.
     pub(super) fn from_server(
         server: Server,
         source: &SourceArgs,
@@ -52,7 +51,7 @@ impl Feed {
         Self::Server(ask)
     }
 
-    /// Follows the server of a node of a fleet. Where it cannot be reached, the reason comes as an
+    /// Follows the server of a fleet's node. If it cannot be reached, the reason arrives as an
     /// [`Input::Failed`].
     pub(super) fn from_node(way: Way, interval: Duration, inputs: mpsc::SyncSender<Input>) -> Self {
         let (ask, asked) = mpsc::channel();
@@ -60,7 +59,7 @@ impl Feed {
         Self::Server(ask)
     }
 
-    /// Reads the driver. Where that fails, the reason comes as an [`Input::Failed`].
+    /// Reads the driver. If that fails, the reason arrives as an [`Input::Failed`].
     pub(super) fn from_driver(
         source: &SourceArgs,
         interval: Duration,
@@ -73,7 +72,7 @@ impl Feed {
 
     pub(super) fn set_interval(&self, interval: Duration) {
         match self {
-            // A thread that has ended has said why.
+            // A thread that has ended has already reported the reason.
             Self::Server(ask) => drop(ask.send(interval)),
             Self::Driver(shared) => shared.set(interval),
             Self::Recording(_) => {}

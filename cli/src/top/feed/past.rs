@@ -1,4 +1,4 @@
-//! Asks a server for more of the past than its stream tells, on threads of its own.
+//! Requests for longer histories than the server's stream contains, on separate threads.
 
 use std::{
     io,
@@ -20,18 +20,19 @@ use crate::{
     top::{history::FINE_MS, input::Input, model::Update},
 };
 
-/// As many as a wide terminal has columns of dots for.
+/// The number of points, which suffices for the columns of dots of a wide terminal.
 const POINTS: u32 = 500;
-/// What is shown is asked for again when it has moved by this part, but not all the time.
+/// The chart is requested again when it has moved by this fraction of its time range, within the
+/// limits below.
 const MOVED: u32 = 100;
 const SHORTEST: Duration = Duration::from_mins(1);
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// Asks a server.
+/// A reader of a server's history.
 pub(in crate::top) struct PastReader {
     way: Way,
     inputs: SyncSender<Input>,
-    /// The span that was asked for last, in milliseconds, and when.
+    /// The time range of the last request in milliseconds, and the time of the request.
     last: Option<(u64, Instant)>,
     is_waiting: Arc<AtomicBool>,
 }
@@ -46,9 +47,9 @@ impl PastReader {
         }
     }
 
-    /// Asks for the span up to `end_ms` where the stream does not tell all of it, unless that was
-    /// done lately. The answer comes as [`Update::Past`], the reason why there is none as
-    /// [`Update::NoPast`].
+    /// Requests the history up to `end_ms` if the stream does not cover the whole range, unless
+    /// that was done recently. The result arrives as [`Update::Past`], or the reason for its
+    /// absence as [`Update::NoPast`].
     pub(in crate::top) fn need(&mut self, span_ms: u64, end_ms: u64, now: Instant) {
         let again = (Duration::from_millis(span_ms) / MOVED).clamp(SHORTEST, LONGEST);
         let is_known = self
@@ -73,7 +74,7 @@ impl PastReader {
                 Err(why) => Update::NoPast(why),
             };
             is_waiting.store(false, Ordering::Release);
-            // Without a screen, nobody wants it any more.
+            // Sending fails only if the screen has been closed.
             let _ = inputs.send(Input::Update(update));
         };
         if let Err(error) = thread::Builder::new().name("past".to_owned()).spawn(body) {
@@ -85,7 +86,7 @@ impl PastReader {
     }
 }
 
-/// All that can be charted, or why the server does not tell it.
+/// Reads the history of everything that can be charted.
 fn read(way: &Way, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
     let request = SpanRequest {
         from_ms,

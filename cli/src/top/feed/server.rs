@@ -1,4 +1,4 @@
-//! A client of a server's stream, on a thread of its own.
+//! A client of a server's stream, on its own thread.
 
 use std::{
     io::ErrorKind,
@@ -22,46 +22,47 @@ use crate::{
     top::{input::Input, model::Update},
 };
 
-/// A server that says nothing for so long is dead: it sends a heartbeat every five seconds.
+/// How long a server may be silent before it counts as dead. Servers send a heartbeat every five
+/// seconds.
 const DEAD: Duration = Duration::from_secs(15);
-/// One whose samples are due is sooner, but not for a moment in which the machine is busy.
+/// The minimum silence before a server whose samples are due counts as dead. A shorter one may only
+/// mean that the machine is busy.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
-/// How often it is looked whether another interval is wanted.
+/// How often the client checks for a changed interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The time between two attempts to reach a server again.
+/// The delay between two attempts to reconnect.
 const AGAIN: Duration = Duration::from_secs(1);
 
 struct Left;
 
-// Each is known by itself.
+// The flags are independent of each other.
 #[allow(clippy::struct_excessive_bools)]
 struct Client {
     way: Way,
     interval: Duration,
     asked: Receiver<Duration>,
     inputs: SyncSender<Input>,
-    /// What is read while the server is gone; `None` where that is on another machine, as are its
-    /// processes.
+    /// The source to read while the server is lost, or `None` if the server is on another machine.
     source: Option<SourceArgs>,
-    /// Whether it was ever reached.
+    /// Whether the server has ever been reached.
     was_reached: bool,
     opened: Arc<OnceLock<Arc<dyn Source>>>,
-    /// Reads the driver while the server is gone.
+    /// The sampler that reads the driver while the server is lost.
     stand_in: Option<StandIn>,
     shared: Arc<SharedInterval>,
     usage: UsageReader,
     heard: Instant,
-    /// Whether samples are due, so that silence means something.
+    /// Whether samples are due, so that silence indicates a fault.
     is_running: bool,
-    /// What keeps the driver from being read instead: it was released, or the server's GPUs are
-    /// simulated or recorded.
+    /// Whether the server has released the driver on purpose, so that this program must not open it
+    /// in place of the server.
     is_paused: bool,
     is_simulated: bool,
     is_played: bool,
 }
 
-/// Passes on what the server says, until the screen is gone. `stream` is a connection that there is
-/// already; without one, a server that cannot be reached at first is a failure.
+/// Forwards the server's updates until the screen is closed. `stream` is an existing connection.
+/// Without one, a failure of the first attempt to connect ends the program.
 pub(super) fn follow(
     way: Way,
     stream: Option<UnixStream>,
@@ -98,7 +99,7 @@ pub(super) fn follow(
 }
 
 impl Client {
-    /// One connection from its beginning to its end, and the wait for the next.
+    /// Runs one connection from beginning to end, and waits before the next one.
     fn attend(&mut self, stream: Option<UnixStream>) -> Result<(), Left> {
         let stream = stream
             .map_or_else(|| self.way.connect(), Ok)
@@ -144,7 +145,7 @@ impl Client {
         Ok(())
     }
 
-    /// Says why there are no readings at all, once there are none.
+    /// Reports why there are no readings if the sampler cannot replace the server either.
     fn tell_failure(&self, lost: &str) -> Result<(), Left> {
         match &self.stand_in {
             None => self.tell(Update::Silent(format!("{lost}; trying again"))),
@@ -157,7 +158,7 @@ impl Client {
         }
     }
 
-    /// How long a server that lives may say nothing.
+    /// Returns how long a live server may be silent.
     fn longest_silence(&self) -> Duration {
         if self.is_running {
             (self.interval * 2).clamp(SHORTEST_SILENCE, DEAD)
@@ -166,7 +167,7 @@ impl Client {
         }
     }
 
-    /// What is known of the server from what it says.
+    /// Updates the known state of the server from one of its updates.
     fn learn(&mut self, update: &Update) {
         let status = match update {
             Update::Hello(hello) => {
@@ -186,12 +187,12 @@ impl Client {
             Update::Collector(status) => status,
             _ => return,
         };
-        // A recording may be paused.
+        // A replay may be paused.
         self.is_running = status.state == CollectorState::Running && !self.is_played;
         self.is_paused = status.state == CollectorState::Paused;
     }
 
-    /// Listens until the connection ends, and says why it did.
+    /// Handles frames until the connection ends, and returns the reason for its end.
     fn converse(&mut self, socket: &mut WebSocket<UnixStream>) -> Result<String, Left> {
         (self.heard, self.was_reached) = (Instant::now(), true);
         let asked = self
@@ -234,7 +235,7 @@ impl Client {
         }
     }
 
-    /// What the processes of an update's sample take of this machine, where they are found here.
+    /// Sends the CPU usage of the processes of an update's sample, if they run on this machine.
     fn tell_usage(&mut self, update: &Update) -> Result<(), Left> {
         let Some(sample) = update.sample().filter(|_| self.source.is_some()) else {
             return Ok(());

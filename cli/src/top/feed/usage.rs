@@ -1,4 +1,4 @@
-//! What the processes of a sample take of this machine, read where the sample comes in.
+//! The CPU usage of the processes of a sample, read when the sample arrives.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,14 +13,15 @@ use gpumon_probe::{
 
 use crate::top::model::{ProcessUsage, Usage};
 
-/// Reading one takes 10 us, of a process with hundreds of threads 50 us. Nobody looks at more.
+/// The maximum number of processes per sample. Reading a process takes 10 µs, or 50 µs with
+/// hundreds of threads.
 const MOST: usize = 512;
 
-/// The kernel counts CPU time in steps of 10 ms, so that a shorter time would tell only a few
-/// values.
+/// The minimum time between two readings of CPU time. The kernel counts in steps of 10 ms, so a
+/// shorter time would yield only a few distinct values.
 const SHORTEST: Duration = Duration::from_millis(200);
 
-/// The time of boot moves when the clock is set.
+/// How long the boot time is reused. It changes when the clock is set.
 const BOOT_TIME_HOLDS: Duration = Duration::from_mins(1);
 
 pub(super) struct UsageReader {
@@ -30,10 +31,10 @@ pub(super) struct UsageReader {
     before: HashMap<u32, Before>,
 }
 
-/// A process as its CPU time was compared last.
+/// The previous CPU time of a process.
 #[derive(Clone, Copy)]
 struct Before {
-    /// PIDs are used again.
+    /// The start time, which detects a reused PID.
     started_ms: Option<u64>,
     cpu_ms: u64,
     at: Instant,
@@ -83,7 +84,7 @@ impl UsageReader {
         usage
     }
 
-    /// `None` where it is not here, or may not be looked at.
+    /// Reads one process. Returns `None` if it is not on this machine or must not be read.
     fn look(
         &self,
         pid: u32,
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn of_very_many_processes_only_so_many_are_looked_at_whether_or_not_they_are_there() {
         let root = std::env::temp_dir().join(format!("gpumon-usage-many-{}", std::process::id()));
-        // Two of them are not there.
+        // Two of the processes do not exist.
         let pids: Vec<u32> = (1..=MOST as u32 + 1).collect();
         for pid in &pids[2..] {
             write(&root, *pid, 1, 1);

@@ -1,4 +1,4 @@
-//! How a server is reached, and why it is not.
+//! Connections to a server, and the reasons why one fails.
 
 use std::{fmt, io, io::ErrorKind, os::unix::net::UnixStream, path::PathBuf, time::Duration};
 
@@ -6,13 +6,13 @@ use gpumon_server::listen::Connector;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tungstenite::{Error, WebSocket};
 
-/// How a server is reached, as often as that is needed.
+/// The address of a server, to which connections can be opened repeatedly.
 #[derive(Debug, Clone)]
 pub(in crate::top) enum Way {
-    /// One of this machine, at its socket.
+    /// A server on this machine, by its socket.
     Socket(PathBuf),
-    /// That of a node, through this program's own server of the fleet, which knows where nodes are
-    /// and how to come in.
+    /// The server of a node. Connections go through this program's own fleet server, which knows
+    /// the addresses and credentials of nodes.
     Node(String, Connector),
 }
 
@@ -24,7 +24,8 @@ impl Way {
         }
     }
 
-    /// The path of an endpoint, as `history`, at whoever is connected to.
+    /// Returns the path of an endpoint such as `history` on the server at the other end of the
+    /// connection.
     pub(super) fn endpoint(&self, name: &str) -> String {
         match self {
             Self::Socket(_) => format!("/api/v1/{name}"),
@@ -35,10 +36,10 @@ impl Way {
         }
     }
 
-    /// Asks for the stream on a new connection.
+    /// Requests the stream on a new connection.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no stream.
     pub(super) fn handshake(
         &self,
         stream: UnixStream,
@@ -64,8 +65,8 @@ impl Way {
         Ok(socket)
     }
 
-    /// How long the handshake may take: with a node, the server of the fleet says what takes too
-    /// long.
+    /// Returns how long the handshake may take. For a node, the fleet server has its own time limit
+    /// and reports what exceeded it.
     fn patience(&self) -> Duration {
         Duration::from_secs(if matches!(self, Self::Socket(_)) {
             5
@@ -74,7 +75,8 @@ impl Way {
         })
     }
 
-    /// As a server says it, where it does. That of a fleet begins with the name of the node.
+    /// Returns the reason that the server's response states, if any. A fleet server's reason begins
+    /// with the name of the node, which is removed.
     fn cause(&self, error: Error) -> String {
         let Error::Http(answer) = error else {
             return error.to_string();

@@ -1,4 +1,4 @@
-//! What is shown of a fleet, and what keys and mouse do.
+//! The state of the fleet screen, and the effects of keys and mouse.
 
 use std::sync::Arc;
 
@@ -34,13 +34,13 @@ use crate::{
     },
 };
 
-/// How nodes are shown.
+/// The arrangement of the nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum View {
-    /// A line each.
+    /// One line per node.
     #[default]
     List,
-    /// As many as there is room for.
+    /// A map with as many nodes as fit on the screen.
     Map,
 }
 
@@ -49,19 +49,19 @@ pub(super) struct FleetApp {
     pub(super) view: View,
     pub(super) metric: Metric,
     pub(super) sort: Sort,
-    /// As it was typed, and what it means.
+    /// The filter as typed, and its parsed form.
     pub(super) filter: (String, Filter),
     pub(super) prompt: Option<Prompt>,
-    /// The name of the selected node, which stays the same when the order changes.
+    /// The name of the selected node, which stays selected when the order changes.
     pub(super) selected: Option<String>,
-    /// Whether all that the fleet knows of the selected node is shown, as until its live screen is
-    /// there.
+    /// Whether the fleet's data about the selected node is shown, for example until its live screen
+    /// is ready.
     pub(super) is_open: bool,
-    /// The live screen of the selected node, and why there is none.
+    /// The live screen of the selected node.
     pub(super) node: Option<LiveNode>,
     pub(super) refusal: String,
     opener: Opener,
-    /// The first node that is drawn, and how many have room, with how many in a row.
+    /// The first visible node.
     pub(super) first: usize,
     pub(super) room: Room,
     pub(super) has_help: bool,
@@ -69,11 +69,11 @@ pub(super) struct FleetApp {
     pub(super) theme: Theme,
     background: Background,
     pub(super) glyphs: Glyphs,
-    /// What a click means where: which node, by its name.
+    /// The clickable areas, with the name of the node in each.
     pub(super) hits: Vec<(Rect, String)>,
 }
 
-/// How nodes were laid out last.
+/// The capacity of the last layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Room {
     pub(super) nodes: usize,
@@ -109,12 +109,12 @@ impl FleetApp {
         }
     }
 
-    /// The nodes that are shown, in order.
+    /// Returns the visible nodes in order.
     pub(super) fn list_nodes<'a>(&self, rows: &'a Rows<'a>) -> Vec<Line<'a>> {
         list_nodes(rows, self.filter.1.shown(rows).as_deref(), self.sort)
     }
 
-    /// The place of the selected node among those that are shown.
+    /// Returns the position of the selected node among the visible ones.
     pub(super) fn place(&self, lines: &[Line<'_>]) -> Option<usize> {
         let selected = self.selected.as_ref()?;
         lines
@@ -122,7 +122,7 @@ impl FleetApp {
             .position(|line| line.rows.node_name(line.node) == selected)
     }
 
-    /// Opens the selected node, or tries to once more.
+    /// Opens the selected node, or tries again.
     fn open(&mut self) {
         let Some(selected) = &self.selected else {
             return;
@@ -137,7 +137,7 @@ impl FleetApp {
         }
     }
 
-    /// What has come of a node: either it is shown, or why not.
+    /// Handles an input of a node: the node is shown, or the reason why it cannot be.
     pub(super) fn of_node(&mut self, number: u64, input: Input) -> Next {
         let Some(node) = &mut self.node else {
             return Next::Wait;
@@ -152,7 +152,7 @@ impl FleetApp {
         self.node.as_mut().filter(|node| node.is_shown)
     }
 
-    /// Adapts the themes that follow the background to it.
+    /// Sets the terminal's background, which changes the themes that follow it.
     pub(super) fn set_background(&mut self, background: Background) {
         self.background = background;
         self.theme = Theme::new(self.theme_name.resolve(background));
@@ -271,7 +271,8 @@ impl FleetApp {
         Next::Draw
     }
 
-    /// What is wrong with it leaves that before; the prompt says why.
+    /// Applies the typed filter. If it is invalid, the previous filter stays, and the prompt shows
+    /// the reason.
     fn set_filter(&mut self, typed: &str) {
         if let Ok(filter) = Filter::parse(typed) {
             self.filter = (typed.to_owned(), filter);
@@ -295,7 +296,7 @@ impl FleetApp {
         self.selected = line.map(|line| rows.node_name(line.node).to_owned());
     }
 
-    /// Whether what is shown is not how it is now.
+    /// Returns `true` if the shown data is no longer current.
     pub(super) fn is_outdated(&self) -> bool {
         self.fleet
             .as_ref()

@@ -1,5 +1,4 @@
-//! A GPU as a cell: how much of something it has by shade and color, and what it is at where that
-//! matters more.
+//! One GPU as a cell: shade and color show a metric, and a letter shows a state that matters more.
 
 use gpumon_fleet::{
     Rows,
@@ -14,7 +13,7 @@ use crate::{
     top::theme::{Meaning, Theme},
 };
 
-/// What cells tell.
+/// The metric that cells show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Metric {
     #[default]
@@ -25,8 +24,8 @@ pub(super) enum Metric {
     Conditions,
 }
 
-/// Where the shade of a temperature begins and ends: that of a board at rest, and where boards slow
-/// down.
+/// The temperatures at which the shade starts and ends: that of an idle board, and the one at which
+/// boards slow down.
 const COOL_CELSIUS: f64 = 25.0;
 const HOT_CELSIUS: f64 = 90.0;
 
@@ -49,7 +48,8 @@ impl Metric {
         }
     }
 
-    /// Returns the id of the reading, or of another key of the reasons why it is missing.
+    /// Returns the id of the reading, or the key under which the reason for its absence is
+    /// recorded.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Utilization => UTILIZATION,
@@ -60,7 +60,7 @@ impl Metric {
         }
     }
 
-    /// From 0 to 1; `None` where it is not known.
+    /// Returns the value as a fraction from 0 to 1, or `None` if it is unknown.
     pub(super) fn share(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
         let value = rows.value(self.id(), row);
         let share = match self {
@@ -79,7 +79,7 @@ impl Metric {
         share.is_finite().then(|| share.clamp(0.0, 1.0))
     }
 
-    /// The number, in the unit of the metric, of at most three letters.
+    /// Returns the number in the unit of the metric, in at most three characters.
     pub(super) fn format_reading(self, rows: &Rows<'_>, row: usize) -> String {
         match self {
             Self::Utilization | Self::Temperature | Self::Power => {
@@ -109,8 +109,7 @@ impl Metric {
     }
 }
 
-/// How many cells a node of these has room for: one for each index up to its highest, and so many
-/// at most.
+/// Returns the number of cells per node: one for each index up to the highest, limited to `most`.
 pub(super) fn count_cells(lines: &[Line<'_>], most: usize) -> usize {
     let of_line = |line: &Line<'_>| {
         let places = line.gpus.iter().map(|row| place(line.rows, *row) + 1);
@@ -120,12 +119,13 @@ pub(super) fn count_cells(lines: &[Line<'_>], most: usize) -> usize {
     all.unwrap_or(1).clamp(1, most)
 }
 
-/// Which cell of its node a GPU has, also where others are left out.
+/// Returns the position of a GPU's cell within its node. It does not change when other GPUs are
+/// hidden.
 pub(super) fn place(rows: &Rows<'_>, row: usize) -> usize {
     rows.fleet.gpus.index[row] as usize
 }
 
-/// A character that fills a cell, and its color.
+/// Returns the character that fills a cell, and its style.
 pub(super) fn cell(
     rows: &Rows<'_>,
     row: usize,
@@ -140,7 +140,7 @@ pub(super) fn cell(
     }
     match metric.share(rows, row) {
         None => ('?', theme.dim),
-        // Nothing, which is not the same as little.
+        // An idle GPU has a symbol that distinguishes it from a little load.
         Some(share) if share <= 0.005 => {
             (if glyphs == Glyphs::Ascii { '.' } else { '·' }, theme.dim)
         }

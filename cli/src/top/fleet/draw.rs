@@ -1,4 +1,4 @@
-//! The whole screen of a fleet.
+//! Drawing of the whole fleet screen.
 
 use gpumon_fleet::{Rows, model::FleetState};
 use gpumon_probe::{model::now_ms, units::duration, untrusted::escaped};
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// What is needed for a title, a node and the keys.
+/// The size needed for a title, one node, and the keys.
 const SMALLEST: (u16, u16) = (40, 8);
 
 pub(super) fn draw(app: &mut FleetApp, buffer: &mut Buffer) {
@@ -78,7 +78,7 @@ pub(super) fn draw(app: &mut FleetApp, buffer: &mut Buffer) {
     let totals = Totals::new(&rows, filtered.as_deref());
     title(&mut painter, line(0), &rows, &totals);
     let mut parts = totals.parts();
-    // What does not fit is left out whole, the least telling first, which stands last.
+    // Parts that do not fit are omitted whole, the least important, which is last, first.
     while parts.len() > 1 && parts.join("  ").width() > screen.width.into() {
         parts.pop();
     }
@@ -149,7 +149,7 @@ fn title(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, totals: &Totals
     painter.text_right(area.x + taken + 2, area.y, room, &text, painter.theme.dim);
 }
 
-/// What is wrong with the source; how old what is shown is where that is not now.
+/// Returns the problem of the source, or the age of the data if it is outdated.
 fn problem(rows: &Rows<'_>) -> Option<String> {
     let fleet = rows.fleet;
     let first = fleet.problems.first().map(|problem| escaped(problem));
@@ -169,7 +169,7 @@ fn problem(rows: &Rows<'_>) -> Option<String> {
     }
 }
 
-/// What cells tell, the order, and what is left out.
+/// Draws the metric of the cells, the order, and the filter.
 fn settings_line(painter: &mut Painter<'_>, area: Rect, app: &FleetApp) {
     let (dim, strong) = (painter.theme.dim, painter.theme.strong);
     let mut parts = vec![
@@ -205,7 +205,7 @@ fn footer(painter: &mut Painter<'_>, area: Rect, app: &FleetApp) {
 
 fn help(painter: &mut Painter<'_>, screen: Rect) {
     let width = 74.min(screen.width);
-    // Those with the control key are as everywhere, and 24 lines have no room for them.
+    // Keys with control are the same on all screens, and 24 lines have no room for them.
     let bindings: Vec<_> = BINDINGS.iter().filter(|binding| !binding.control).collect();
     let height = (bindings.len() as u16 + 2).min(screen.height);
     let area = Rect {

@@ -1,4 +1,4 @@
-//! What each key does.
+//! The key bindings of the fleet screen.
 
 use ratatui::crossterm::event::{
     KeyCode::{
@@ -14,13 +14,13 @@ use crate::top::binding::{self, Binding, control, key};
 pub(super) enum Action {
     Quit,
     Help,
-    /// Leaves what was done last: a node, a filter.
+    /// Closes the node, or clears the filter.
     Back,
     Suspend,
     Redraw,
-    /// By so many nodes.
+    /// Moves the selection by this many nodes.
     Move(isize),
-    /// By so many rows of what is drawn.
+    /// Moves the selection by this many rows on the screen.
     Row(isize),
     Page(isize),
     First,
@@ -32,12 +32,12 @@ pub(super) enum Action {
     NextSort,
     PreviousSort,
     Filter,
-    /// Adds this word to the filter, or takes it away.
+    /// Adds this word to the filter, or removes it.
     Word(&'static str),
     Theme,
 }
 
-/// Every key; what is most wanted at the bottom comes first.
+/// All key bindings. Those that matter most in the footer come first.
 pub(super) const BINDINGS: &[Binding<Action>] = &[
     key(
         &[Char('q'), F(10)],
@@ -225,7 +225,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
     ),
 ];
 
-/// What this key does; `None` where it does nothing.
+/// Returns the action of a key, or `None` if the key has none.
 pub(super) fn action(key: KeyEvent) -> Option<Action> {
     binding::action(BINDINGS, key)
 }

@@ -1,4 +1,4 @@
-//! A line per node: its GPUs as cells, what they come to, and what is wrong.
+//! The list of nodes, one line for each: its GPUs as cells, their totals, and problems.
 
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
@@ -19,13 +19,13 @@ use crate::{
     },
 };
 
-/// Columns of a GPU, with one between them.
+/// The width of a GPU in columns, including one column of space.
 const CELL: usize = 4;
 
-/// Columns of what is wrong with a node, and of who uses it, below which numbers are left out.
+/// The minimum width for a node's problems and users. If less remains, numbers are omitted.
 const REMARKS: usize = 14;
 
-/// The widest that a name may be, and the most cells of a line.
+/// The maximum width of a name, and the maximum number of cells per line.
 const LONGEST_NAME: usize = 28;
 const MOST_CELLS: usize = 16;
 
@@ -66,7 +66,7 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, lines: &[Line<'_>], ap
         for row in line.gpus.iter().filter(|row| place_of(rows, **row) < cells) {
             let x = area.x + (names + 1 + place_of(rows, *row) * CELL) as u16;
             let (symbol, style) = cell(rows, *row, app.metric, painter.theme, painter.glyphs);
-            // The selected line tells the numbers.
+            // The selected line shows numbers instead of shades.
             let text = if is_selected {
                 align_right(&app.metric.format_reading(rows, *row), CELL - 1)
             } else {
@@ -98,7 +98,7 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, lines: &[Line<'_>], ap
     }
 }
 
-/// Keeps what is selected in view.
+/// Returns the first visible node such that the selected one is visible.
 pub(super) fn first(before: usize, place: Option<usize>, room: usize, all: usize) -> usize {
     let last = all.saturating_sub(room);
     place
@@ -110,7 +110,7 @@ pub(super) fn first(before: usize, place: Option<usize>, room: usize, all: usize
 
 type Number = (&'static str, usize, fn(&Line<'_>) -> String);
 
-/// Numbers of a node with their widths, the most telling first.
+/// A node's numbers with their widths, the most important first.
 const NUMBERS: [Number; 4] = [
     ("util", 5, |line| match format_utilization(&line.sum) {
         absent if absent == ABSENT => absent,
@@ -121,7 +121,7 @@ const NUMBERS: [Number; 4] = [
     ("max C", 6, |line| format_temperature(&line.sum)),
 ];
 
-/// Returns how many of them have room in so many columns.
+/// Returns how many of the numbers fit in this many columns.
 fn count_numbers(columns: usize) -> usize {
     let parts = (0..).zip(&NUMBERS).map(|(rank, (_, width, _))| Part {
         width: *width,

@@ -1,4 +1,4 @@
-//! The screen of one node: the ordinary one, on what the node's own server tells.
+//! The live screen of one node, fed by the node's own server.
 
 use std::{
     io,
@@ -25,30 +25,30 @@ use crate::top::{
     theme::ThemeName,
 };
 
-/// What the screens of nodes are made with.
+/// Everything needed to open screens of nodes.
 pub(super) struct Opener {
     pub(super) connector: Connector,
     pub(super) settings: Settings,
-    /// Where W writes them.
+    /// The file in which `W` saves the settings.
     pub(super) file: Option<PathBuf>,
-    /// That of the start.
+    /// The theme at the start of the program.
     pub(super) theme: ThemeName,
     pub(super) glyphs: Glyphs,
     pub(super) inputs: SyncSender<Input>,
-    /// How many were opened.
+    /// The number of screens opened so far.
     pub(super) opened: u64,
 }
 
-/// A node that is opened. Its connection ends when this is dropped.
+/// An opened node. Its connection ends when this value is dropped.
 pub(super) struct LiveNode {
     number: u64,
     app: App,
-    /// Whether there is anything to show.
+    /// Whether there is data to show.
     pub(super) is_shown: bool,
 }
 
 impl Opener {
-    /// Asks for the stream of a node. What comes of it comes as [`Input::Node`].
+    /// Connects to the stream of a node. Its inputs arrive as [`Input::Node`].
     pub(super) fn open(
         &mut self,
         name: &str,
@@ -58,8 +58,7 @@ impl Opener {
         self.opened += 1;
         let (number, fleet) = (self.opened, self.inputs.clone());
         let (inputs, waiting) = mpsc::sync_channel(WAITING);
-        // What comes late, of a node that was left, is told from what comes of the next by the
-        // number.
+        // The number distinguishes late inputs of a closed node from those of the next one.
         let pass_on = move || {
             let mut all = waiting.into_iter();
             while all
@@ -98,8 +97,10 @@ impl Opener {
 }
 
 impl LiveNode {
+    /// Handles an input of a node.
+    ///
     /// # Errors
-    /// Why there is nothing to show of it.
+    /// Returns the reason why the node cannot be shown.
     pub(super) fn take(&mut self, number: u64, input: Input) -> Result<Next, String> {
         if number != self.number {
             return Ok(Next::Wait);

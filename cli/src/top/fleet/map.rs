@@ -1,4 +1,4 @@
-//! As many nodes as there is room for, each GPU as one cell, and below them the selected one.
+//! The map of nodes: as many as fit, with one cell per GPU, and details of the selected node below.
 
 use ratatui::layout::Rect;
 
@@ -15,15 +15,15 @@ use crate::{
     top::painter::Painter,
 };
 
-/// Cells of a node; those that it has more are left out.
+/// The maximum number of cells per node. Further GPUs are not shown.
 const MOST_CELLS: usize = 16;
 
-/// Lines about the selected node.
+/// The number of lines about the selected node.
 const ABOUT: u16 = 2;
 
 pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, lines: &[Line<'_>], app: &mut FleetApp) {
     let cells = count_cells(lines, MOST_CELLS);
-    // One column before each, for what marks the selected one, and one behind the last.
+    // Each node has one column before it for the selection mark, and the last has one behind it.
     let in_a_row = usize::from(area.width.saturating_sub(1)) / (cells + 1);
     let height = usize::from(area.height.saturating_sub(ABOUT));
     let (in_a_row, height) = (in_a_row.max(1), height.max(1));

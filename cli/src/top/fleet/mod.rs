@@ -1,9 +1,9 @@
 //! The live screen of a fleet, `gpumon top --fleet`.
 //!
-//! [`app`] is what is shown and what keys do, [`keys`] which, [`draw`] draws it: [`list`] is a line
-//! per node, [`map`] as many nodes as there is room for, [`node`] all GPUs of one; [`cell`] is a
-//! GPU in them. [`reader`] reads on a thread of its own, where a server of the fleet is, too:
-//! [`live_node`] is the ordinary screen, of one node, fed through it.
+//! [`app`] is the state of the screen, [`keys`] lists the key bindings, and [`draw`] draws the
+//! screen: [`list`] has a line per node, [`map`] as many nodes as fit, and [`node`] all GPUs of one
+//! node. [`cell`] draws a GPU in them. [`reader`] reads the fleet on its own thread, where a fleet
+//! server runs as well. [`live_node`] is the ordinary screen for one node, fed through this server.
 
 mod app;
 mod cell;
@@ -42,10 +42,10 @@ use super::{
 use crate::exit::Failure;
 use crate::terminal::glyphs::Glyphs;
 
-/// How often it is told how old a fleet is that is not what there is now.
+/// How often the age of outdated data is updated on the screen.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shows it until somebody leaves.
+/// Runs the screen until the user quits.
 pub(crate) fn run(request: Request, fleet: FleetSettings) -> Result<(), Failure> {
     screen::check("gpumon top --fleet", "use `gpumon fleet --table`")?;
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
@@ -84,7 +84,7 @@ impl Live for FleetApp {
             Input::Signal(signal) => signal.into(),
             Input::Gone => Next::Quit,
             Input::Failed(failure) => return Err(failure),
-            // Of the other screen.
+            // These inputs belong to the screen of one machine.
             Input::Update(_) | Input::Inspected(_) => Next::Wait,
         })
     }

@@ -1,4 +1,5 @@
-//! All that the fleet knows of the selected node, until it is shown live, or why it is not.
+//! The fleet's data about the selected node, shown until its live screen is ready, or along with
+//! the reason why it is not.
 
 use gpumon_fleet::{Rows, model::UTILIZATION};
 use gpumon_probe::untrusted::escaped;
@@ -22,7 +23,7 @@ use crate::{
 const BAR: u16 = 12;
 
 pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: &FleetApp) {
-    // Of all its GPUs, whatever the filter leaves out.
+    // All GPUs of the node are shown, even those that the filter hides.
     let selected = app.selected.as_deref().unwrap_or_default();
     let all = list_nodes(rows, None, Sort::Name);
     let mut all = all.iter();

@@ -1,4 +1,4 @@
-//! Reads a fleet while the screen is there, and serves what its nodes tell to this very program.
+//! Reads a fleet for the screen, and runs a server through which the screen reaches the nodes.
 
 use std::{
     future::pending,
@@ -16,14 +16,14 @@ use gpumon_server::{
 
 use crate::{fleet::served, top::input::Input};
 
-/// Until something is known, and where something is wrong.
+/// The delay before the next reading while no data is available or there is a problem.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The longest that a source lets somebody wait.
+/// The maximum delay that a source may request.
 const LATEST: Duration = Duration::from_mins(1);
 
-/// Tells how it is, as often as there is something new. The thread ends with the program: nobody
-/// waits for a source.
+/// Starts the thread that sends the state of the fleet whenever it changes. The thread ends with
+/// the program, which does not wait for a source.
 pub(super) fn start(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<Connector> {
     let (listener, connector) = Listener::within();
     let reader = Arc::clone(&fleet.reader);
@@ -32,7 +32,7 @@ pub(super) fn start(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Resu
         .build()?;
     let body = move || {
         runtime.block_on(async {
-            // Where it ends, whoever connects is told.
+            // If the server ends, connections to it fail with an error.
             tokio::spawn(gpumon_server::run(
                 vec![listener],
                 served::settings(fleet),

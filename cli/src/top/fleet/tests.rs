@@ -1,4 +1,4 @@
-//! Whole screens, in several sizes.
+//! Tests of whole fleet screens, in several sizes.
 
 use std::{
     sync::{
@@ -63,7 +63,7 @@ fn example() -> Fleet {
     ])
 }
 
-/// A screen, and what comes for it. No node of it can be reached.
+/// Returns a fleet screen whose nodes cannot be reached, and the receiver of its inputs.
 fn screen(theme: ThemeName, glyphs: Glyphs) -> (FleetApp, Receiver<Input>) {
     let (inputs, waiting) = mpsc::sync_channel(16);
     let connector = Listener::within().1;
@@ -248,7 +248,7 @@ fn a_node_is_shown_live_over_the_fleet_which_stays_as_it_was() {
             "{shown:#?}"
         );
         assert!(shown[29].starts_with("q fleet"), "{}", shown[29]);
-        // A dialog of its own takes both keys.
+        // A dialog of the node's screen handles both keys itself.
         press(&mut app, KeyCode::Char('?'));
         press(&mut app, leave);
         assert!(lines(&mut app, 100, 30)[1].contains("no GPU yet"));
@@ -307,7 +307,7 @@ fn words_choose_and_what_is_wrong_with_them_is_told_while_typing() {
         drawn[1].starts_with("1 idle but held") && drawn[2].contains("filter idle"),
         "{drawn:#?}"
     );
-    // In the place of its index.
+    // The GPU is drawn at the position of its index.
     assert!(
         drawn[4].starts_with(&format!("node2 {}···", " ".repeat(6 * 4))) && drawn[5].is_empty(),
         "{drawn:#?}"
@@ -370,7 +370,7 @@ fn a_map_has_as_many_nodes_as_there_is_room_for() {
             .any(|line| line.contains(']')),
         "what is selected is in view"
     );
-    // The mouse selects, and opens.
+    // A click selects a node, and a click on the selected node opens it.
     let click = Event::Mouse(MouseEvent {
         kind: MouseEventKind::Down(MouseButton::Left),
         column: 2,

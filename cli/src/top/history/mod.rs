@@ -1,5 +1,5 @@
-//! The past of every charted number: five minutes as they came, an hour thinned, and what a server
-//! remembers before.
+//! The history of every charted value: five minutes in full resolution, one hour in reduced
+//! resolution, and earlier times from a server.
 
 use std::{collections::BTreeMap, iter};
 
@@ -15,36 +15,36 @@ use gpumon_server::frame;
 
 use super::metrics::{HOST_METRICS, METRICS};
 
-/// How far back it reaches as it came.
+/// The length of the history in full resolution.
 pub(super) const FINE_MS: u64 = 5 * 60 * 1000;
-/// A faster stream leaves one row per this time: a chart has no column for more.
+/// The minimum time between two rows. Charts have no column for a faster stream.
 const SPACING_MS: u64 = 240;
-/// How far back it reaches without a server.
+/// The length of the history without a server.
 pub(super) const DEPTH_MS: u64 = 60 * 60 * 1000;
-/// A row of the thinned past is the mean over this time.
+/// The time over which a row of reduced resolution is averaged.
 const BUCKET_MS: u64 = 10_000;
 
-/// How far apart neighbors lie that an earlier server has left: means of ten seconds, each in their
-/// middle.
+/// The maximum distance of neighboring means that a restarted server kept from before. Each mean
+/// covers ten seconds and is placed in the middle of them.
 const MEANS_REACH_MS: u64 = BUCKET_MS * 3 / 2;
 
-/// What a line without an axis is of.
+/// The time range of a sparkline.
 pub(super) const MINUTE_MS: u64 = 60_000;
 
-/// More than any machine has: a recording can say anything.
+/// The maximum GPU index. Real machines have fewer GPUs, but a recording can contain any number.
 const MOST_GPUS: u32 = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Line {
-    /// A GPU, and the metric's place in `METRICS`.
+    /// A metric of a GPU: the GPU's index, and the position in `METRICS`.
     Gpu(u32, usize),
-    /// The metric's place in `HOST_METRICS`.
+    /// A metric of the host: the position in `HOST_METRICS`.
     Host(usize),
-    /// One of the numbers of [`History::push_own`].
+    /// A value that does not come from a sample, by its index.
     Own(usize),
 }
 
-/// A stretch of time, cut into as many columns as there is room for.
+/// A time range, divided into the columns of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) end_ms: u64,
@@ -52,21 +52,21 @@ pub(super) struct Window {
     pub(super) columns: usize,
 }
 
-/// Rows of numbers over time, in three tiers.
+/// Rows of values over time, in three tiers.
 #[derive(Debug, Default, Clone)]
 pub(super) struct History {
     fine: Timeline<Line>,
     coarse: Timeline<Line>,
-    /// What a server told of the time before, and the time of its rows.
+    /// The rows of a server for earlier times, and the maximum distance between them.
     past: Timeline<Line>,
     past_reach_ms: u64,
-    /// The newest bucket that is not yet in `coarse`.
+    /// The newest bucket, which is not yet part of `coarse`.
     bucket: Option<u64>,
 }
 
 impl Window {
-    /// The time of one column. Edges lie at whole multiples of it, so that a line moves by whole
-    /// columns and never changes its shape.
+    /// Returns the time of one column. Column edges are multiples of it, so that a line moves by
+    /// whole columns and never changes its shape.
     fn step_ms(self) -> u64 {
         (self.span_ms / self.columns.max(1) as u64).max(1)
     }
@@ -82,7 +82,7 @@ impl History {
     pub(super) fn push(&mut self, sample: &Sample) {
         let at_ms = sample.at_ms;
         if self.fine.newest_ms().is_some_and(|newest| at_ms < newest) {
-            // A clock that was set back makes some of the past a future.
+            // If the clock was set back, rows after the current time are in the future.
             self.fine.drop_after(at_ms);
             self.coarse.drop_after(at_ms);
             self.past.drop_after(at_ms);
@@ -96,7 +96,7 @@ impl History {
         let host =
             host.map(|(place, metric)| (Line::Host(place), metric.access.value(&sample.host)));
         let gpus = sample.gpus.iter().filter(|gpu| {
-            // What a hung GPU shows is its past, which is here already.
+            // The values of a hung GPU are old, and already part of the history.
             let reach_ms = 2 * u64::from(sample.interval_ms);
             gpu.index < MOST_GPUS && gpu.at_ms.saturating_add(reach_ms) >= at_ms
         });
@@ -107,7 +107,7 @@ impl History {
         self.add(moment_at(at_ms, sample.interval_ms), host.chain(gpus));
     }
 
-    /// Adds numbers that are not of a sample, to a history that has no others.
+    /// Adds values that do not come from a sample to a history that contains no others.
     pub(super) fn push_own(&mut self, at_ms: u64, interval_ms: u32, values: &[Option<f64>]) {
         if self.fine.newest_ms().is_some_and(|newest| at_ms < newest) {
             *self = Self::default();
@@ -117,8 +117,8 @@ impl History {
         self.add(moment_at(at_ms, interval_ms), values);
     }
 
-    /// Adds what a server remembers and this does not: moments, and values of moments that are
-    /// here. `index_of` tells a GPU's index by its UUID.
+    /// Adds the moments and values of a server's history that are missing here. `index_of` returns
+    /// a GPU's index by its UUID.
     pub(super) fn extend(
         &mut self,
         past: &frame::History,
@@ -138,7 +138,7 @@ impl History {
             let moment = moments
                 .entry(at_ms)
                 .or_insert_with(|| moment_at(at_ms, interval_ms));
-            // Means lie further apart, the last one from the first sample, too.
+            // Means are further apart than samples. So is the last mean from the first sample.
             if past.means > 0 && place <= past.means {
                 moment.reach_ms = moment.reach_ms.max(MEANS_REACH_MS);
             }
@@ -169,13 +169,12 @@ impl History {
         self.drop_old(newest);
     }
 
-    /// Takes in what a server remembers of the time before what is here, in the place of what it
-    /// told before.
+    /// Replaces the server's rows for times before this history begins.
     pub(super) fn set_past(&mut self, span: &HistorySpan, index_of: impl Fn(&str) -> Option<u32>) {
         self.past = Timeline::default();
         let step_ms = u32::try_from(span.resolution_ms).unwrap_or(u32::MAX);
         for begin_ms in &span.times_ms {
-            // A row stands in the middle of its time, as far as that is known.
+            // A row is placed in the middle of its time, as far as that has data.
             let end_ms = begin_ms
                 .saturating_add(span.resolution_ms)
                 .min(span.to_ms)
@@ -195,7 +194,8 @@ impl History {
         }
     }
 
-    /// The values of a line, one per column of the window; `None` where nothing was read.
+    /// Returns the values of a line, one per column of the window, or `None` where there are no
+    /// readings.
     pub(super) fn values(&self, line: Line, window: Window) -> Vec<Option<f64>> {
         let (end, step) = (window.aligned_end(), window.step_ms());
         let begin = end.saturating_sub(step.saturating_mul(window.columns as u64));
@@ -208,8 +208,8 @@ impl History {
         let mut before: Option<(u64, f64)> = None;
         for (moment, value) in oldest.chain(older).chain(newer) {
             let at_ms = moment.at_ms;
-            // Rows of a server lie further apart, the last one of them from the first of these,
-            // too.
+            // The rows of a server are further apart than these, and so is the last of them from
+            // the first of these.
             let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
             let reach_ms = if from_past {
                 moment.reach_ms.max(self.past_reach_ms)
@@ -225,7 +225,7 @@ impl History {
             if let Some((before_ms, from)) =
                 before.filter(|(before_ms, _)| at_ms.saturating_sub(*before_ms) <= reach_ms)
             {
-                // Columns between two neighboring samples lie on the line from one to the other.
+                // Columns between two neighboring samples are interpolated.
                 let (left, right) = (place(before_ms), place(at_ms));
                 for between in left + 1..right.min(drawn.len()) {
                     let share = (between - left) as f64 / (right - left) as f64;
@@ -250,7 +250,7 @@ impl History {
         self.drop_old(moment.at_ms);
     }
 
-    /// Adds the means of the bucket before this moment, if the moment is the first behind it.
+    /// Adds the means of the previous bucket if this moment is the first one after it.
     fn add_means(&mut self, moment: Moment) {
         let bucket = moment.at_ms / BUCKET_MS;
         let before = self.bucket.replace(bucket);
@@ -298,7 +298,7 @@ fn set(timeline: &mut Timeline<Line>, line: Line, place: usize, value: Option<f6
     }
 }
 
-/// The lines that a server's answer has, with their values.
+/// Returns the lines in a server's answer, with their values.
 fn lines<'a, S>(
     gpus: impl Iterator<Item = (&'a str, &'a BTreeMap<String, S>)>,
     host: &'a BTreeMap<String, S>,
@@ -316,8 +316,8 @@ fn lines<'a, S>(
     gpus.chain(host).collect()
 }
 
-/// A line's moments up to `before`, from the last one before `begin` on: the line comes in from
-/// the left.
+/// Returns the points of a line up to `before`, starting with the last one before `begin`, so that
+/// the line enters the chart at the left edge.
 fn points_between(
     timeline: &Timeline<Line>,
     line: Line,

@@ -1,4 +1,4 @@
-//! Gaps, thinning, and lines that keep their shape.
+//! Tests of gaps, thinning, and the stability of lines.
 
 use gpumon_history::span::{DeviceSpan, HistorySpan, Series};
 use gpumon_probe::model::Reading;
@@ -129,7 +129,7 @@ fn what_a_server_remembers_stands_before_the_first_sample() {
         history.values(Line::Host(0), window(3000, 3, 3)),
         [None, None, None]
     );
-    // After a restart, a server remembers less than what is on the screen.
+    // After a restart, the server has a shorter history than the screen.
     history.extend(&past, 1000, |_| Some(0));
     assert_eq!(
         history.values(power(), window(4000, 4, 4)),
@@ -159,7 +159,7 @@ fn means_that_an_earlier_server_has_left_are_a_line_up_to_the_first_sample() {
     history.push(&at(34_000, Some(34.0)));
     let values = history.values(power(), window(34_000, 28, 28));
     assert!(values[1..].iter().all(Option::is_some), "{values:?}");
-    // A gap behind them is one.
+    // A gap after the means stays a gap.
     history.push(&at(40_000, Some(40.0)));
     assert_eq!(
         history.values(power(), window(40_000, 6, 6))[..5],
@@ -257,7 +257,8 @@ fn a_gpu_that_no_machine_has_takes_no_memory() {
     );
 }
 
-/// What a server tells: a watt more in each hour, as means of an hour, up to that of `end_ms`.
+/// Returns a server's history of hourly means up to the hour of `end_ms`. The power rises by one
+/// watt per hour.
 fn remembered(hours: u64, end_ms: u64) -> HistorySpan {
     const HOUR_MS: u64 = 3_600_000;
     let begin_ms = end_ms / HOUR_MS * HOUR_MS - (hours - 1) * HOUR_MS;
@@ -303,11 +304,11 @@ fn what_a_server_remembers_is_before_what_was_received_without_a_seam() {
         3,
         "a gap is a gap: {day:?}"
     );
-    // Another answer takes the place of the one before.
+    // Another answer replaces the previous one.
     history.set_past(&remembered(2, NOW_MS), |uuid| (uuid == "a").then_some(0));
     let day = history.values(power(), window(NOW_MS, 86_400, 48));
     assert!(day[..40].iter().all(Option::is_none), "{day:?}");
-    // A clock that was set back makes a future of it.
+    // After the clock was set back, the history is in the future and is removed.
     history.push(&at(NOW_MS - 86_400_000, Some(7.0)));
     let before = history.values(power(), window(NOW_MS - 86_400_000, 60, 4));
     assert_eq!(before[3], Some(7.0));

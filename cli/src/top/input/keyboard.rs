@@ -1,4 +1,4 @@
-//! Keys and mouse, on a thread of their own, which reads only while the terminal is this program's.
+//! Keys and mouse, read on a separate thread while this program is in the foreground.
 
 use std::{
     fs::File,
@@ -18,15 +18,16 @@ use rustix::{
 use super::{Input, bytes::Bytes};
 use crate::top::job::Job;
 
-/// How often it is looked whether the terminal is this program's again, while somebody types in it.
+/// How often the thread checks whether this program is in the foreground again, while the user
+/// types in another one.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is read at once.
+/// The size of one read in bytes.
 const AT_ONCE: usize = 4096;
 
-/// Listens to keys and mouse from now on; the terminal must be set up for it.
+/// Starts reading keys and mouse. The terminal must already be set up.
 pub(in crate::top) fn watch_terminal(inputs: SyncSender<Input>) -> io::Result<()> {
-    // Standard input can be a file, and the terminal still has keys.
+    // Standard input can be a file, so the keys are read from the terminal device.
     let opened = if io::stdin().is_terminal() {
         None
     } else {
@@ -57,7 +58,7 @@ fn open() -> io::Result<File> {
     File::open("/dev/tty").map_err(|error| io::Error::new(error.kind(), why(error)))
 }
 
-/// Sends each input until nobody wants them, which is true, or the terminal is gone.
+/// Sends each input. Returns `true` when the receiver is gone, and `false` when the terminal is.
 fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool {
     let mut bytes = Bytes::default();
     let mut part = [0; AT_ONCE];
@@ -80,8 +81,8 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool
             continue;
         }
         match rustix::io::read(keyboard, &mut part) {
-            // The end of a line that a shell left behind, and no end of the terminal: that would
-            // have been seen.
+            // A shell left an end-of-file character behind. A terminal that is gone would have been
+            // reported by `poll`.
             Ok(0) => thread::sleep(POLL_INTERVAL),
             Ok(length) => {
                 if !bytes
@@ -93,8 +94,8 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // Somebody else came to the front meanwhile, or the terminal is gone, which is seen
-            // next.
+            // Another process came to the foreground in the meantime, or the terminal is gone,
+            // which `poll` reports next.
             Err(_) => thread::sleep(POLL_INTERVAL),
         }
     }

@@ -18,16 +18,16 @@ use super::{background::Background, inspect::Inspection, model::Update};
 use crate::exit::Failure;
 
 pub(super) enum Input {
-    /// A key or the mouse.
+    /// A key or mouse event.
     Terminal(Event),
     /// The terminal's answer to [`background::QUERY`](super::background::QUERY).
     Background(Background),
     Signal(Signal),
     Update(Update),
     Inspected(Box<Inspection>),
-    /// How a fleet is.
+    /// The state of the fleet.
     Fleet(Arc<Fleet>),
-    /// What has come for the screen of a node of a fleet, of which this is the number.
+    /// An input for the screen of a fleet's node, and the number of that screen.
     Node(u64, Box<Input>),
     Failed(Failure),
     Gone,
@@ -35,10 +35,9 @@ pub(super) enum Input {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// Somebody wants this program to end, or closes its terminal, which is no failure either: the
-    /// exit code is 0.
+    /// A request to end, or a closed terminal. Neither is a failure, so the exit code is 0.
     End,
-    /// It is to die of this signal, as by default, but not before the terminal is given back.
+    /// A signal that ends the program as by default, after the terminal has been restored.
     Die(i32),
     Stop,
     Continue,

@@ -1,4 +1,4 @@
-//! Signals, on a thread of their own.
+//! Signals, which a separate thread handles.
 
 use std::{
     io,
@@ -21,21 +21,21 @@ use crate::top::screen;
 
 /// How long the screen may take to end.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is looked whether it has room for another input.
+/// How often the thread retries to send while the input queue is full.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The other signals that end a program which does not handle them, but for those that a fault of
-/// its own brings.
+/// The other signals that end a program by default, except those caused by the program's own
+/// faults.
 const DEADLY: [i32; 9] = [
     SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
 ];
 
-/// Listens to signals from now on.
+/// Starts handling signals.
 pub(in crate::top) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let handled = [SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH];
-    // The last two come to who uses the terminal from behind, which is not done here but in the
-    // moment in which somebody else comes to the front. They would stop every thread, also the one
-    // that is to end this program.
+    // The kernel sends SIGTTIN and SIGTTOU to a background program that uses the terminal. That
+    // happens here only if another program comes to the foreground at that moment. By default, they
+    // would stop all threads, including the one that ends this program.
     let mut signals = Signals::new(handled.into_iter().chain(DEADLY).chain([SIGTTIN, SIGTTOU]))?;
     let body = move || {
         for number in signals.forever() {
@@ -60,15 +60,15 @@ pub(in crate::top) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()>
         .map(drop)
 }
 
-/// Ends this program as the signal does by default; its parent sees the signal.
+/// Ends this program by the signal's default action, which the parent process sees.
 pub(in crate::top) fn die(signal: i32) -> ! {
     let _ = emulate_default_handler(signal);
-    // What is none of the signals above has no default that ends a program.
+    // Signals other than those above do not end a program by default.
     std::process::exit(1);
 }
 
-/// Asks for the end. A terminal that takes nothing any more holds up the one who draws, but not the
-/// end.
+/// Asks the screen to end, and then ends the program. A terminal that accepts no output blocks the
+/// thread that draws, but not this one.
 fn end(inputs: &SyncSender<Input>, signal: Signal) {
     let begun = Instant::now();
     while inputs.try_send(Input::Signal(signal)).is_err() && begun.elapsed() < PATIENCE {

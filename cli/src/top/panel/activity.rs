@@ -1,4 +1,4 @@
-//! What the parts of a GPU do, where the hardware counts it.
+//! The activity of a GPU's units, if the hardware counts it.
 
 use gpumon_probe::model::{
     GpuSample,
@@ -17,7 +17,7 @@ use crate::top::{
     theme::Meaning,
 };
 
-/// Every part, as the catalogue has them.
+/// Returns all activity fields of the catalog.
 fn parts() -> impl Iterator<Item = &'static Field> {
     GPU_FIELDS
         .iter()
@@ -80,7 +80,7 @@ fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &Sta
     let columns: Vec<_> = parts().filter(|field| field.chart.is_some()).collect();
     let name = 6;
     let room = usize::from(area.width).saturating_sub(name) / columns.len();
-    // A number with its unit, and beside it a bar where there is room.
+    // Each cell has a number with its unit, and a bar if there is room.
     let bars = room.saturating_sub(9).min(24);
     let bars = if bars < 4 { 0 } else { bars };
     let cell = (7 + if bars > 0 { bars + 1 } else { 0 }).min(room.max(7));
@@ -118,7 +118,7 @@ fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &Sta
     scroll_view(painter, area, Some(&heading), &lines, state.view_scroll)
 }
 
-/// Bandwidth has the color of memory, whatever it is counted in.
+/// Returns the meaning of a field. Bandwidth has the color of memory, even though it is in percent.
 fn meaning(field: &Field) -> Meaning {
     if field.id == "activity.dram_bandwidth_percent" {
         Meaning::Memory

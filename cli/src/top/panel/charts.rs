@@ -1,4 +1,4 @@
-//! Charts: one reading of all GPUs beside each other, or several readings of one.
+//! Charts: one metric of all GPUs, or several metrics of one GPU.
 
 use gpumon_probe::model::{
     GpuSample,
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// In so many columns a chart has words for its numbers.
+/// The minimum width of a chart that has words next to its numbers.
 const WITH_WORDS: u16 = 36;
 
 pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
@@ -59,7 +59,7 @@ pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     }
 }
 
-/// Those that have a chart of their own.
+/// Returns the metrics that have a chart of their own.
 fn metrics_of(gpu: &GpuSample, state: &State) -> impl Iterator<Item = usize> {
     let over = state
         .metrics
@@ -73,20 +73,22 @@ fn metrics_of(gpu: &GpuSample, state: &State) -> impl Iterator<Item = usize> {
         .filter(move |metric| Some(*metric) != over)
 }
 
-/// Memory, and how much there is of it, where it is a line in the chart of this metric.
+/// Returns the memory metric and its total if memory is drawn as a line in the chart of this
+/// metric.
 fn memory_over(gpu: &GpuSample, metric: usize, state: &State) -> Option<(usize, f64)> {
     let memory = position("memory").filter(|memory| state.metrics.contains(memory))?;
     let total = gpu.memory.total_bytes.value().filter(|total| **total > 0)?;
     (Some(metric) == position("utilization")).then_some((memory, *total as f64))
 }
 
-/// The upper end of the axis that charts of several GPUs share, so that they can be compared;
-/// `None` where it is always the same.
+/// The upper end of the axis that the charts of several GPUs share for comparison, or `None` if it
+/// is fixed.
 #[derive(Clone, Copy)]
 struct SharedAxis(Option<f64>);
 
 impl SharedAxis {
-    /// More columns than a chart has: the fewer there are, the lower is the highest mean.
+    /// The number of columns, which is more than a chart has. Fewer columns would lower the highest
+    /// mean.
     const COLUMNS: usize = 600;
 
     fn new(gpus: &[GpuSample], metric: usize, model: &Model, span_ms: u64) -> Self {
@@ -120,7 +122,7 @@ fn draw(
     state: &State,
 ) {
     let memory = memory_over(gpu, metric, state);
-    // Of a GPU that is divided, the hardware tells what the driver does not.
+    // For a GPU with MIG devices, the hardware counts the activity that the driver does not report.
     let is_other = METRICS[metric].id == "utilization.gpu_percent" && describe::is_sm_activity(gpu);
     let metric = position("sm").filter(|_| is_other).unwrap_or(metric);
     let known = METRICS[metric];

@@ -1,4 +1,4 @@
-//! What is the matter now, and what happened.
+//! Current conditions and past events.
 
 use std::mem;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// An Xid and the condition that it raises come within this time of each other.
+/// The maximum time between an Xid and the condition that it raises.
 const SAME_MS: u64 = 5000;
 
 pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
@@ -87,7 +87,7 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     scroll_view(painter, area, None, &lines, state.view_scroll)
 }
 
-/// Whether this began what lasts, and stands above.
+/// Returns `true` if the event started a condition that persists and is listed above.
 fn holds(event: &Event, gpu: &GpuSample) -> bool {
     let is_current = |same: &dyn Fn(&Condition) -> bool| gpu.conditions.iter().any(same);
     match (&event.what, &gpu.health) {
@@ -107,7 +107,7 @@ fn holds(event: &Event, gpu: &GpuSample) -> bool {
     }
 }
 
-/// Whether `event` is the condition that the Xid `other` raised, which says the same.
+/// Returns `true` if `event` is the condition raised by the Xid `other`, which makes it redundant.
 fn raised(event: &Event, other: &Event) -> bool {
     match (&event.what, &other.what) {
         (EventKind::ConditionBegan(began), EventKind::Xid(xid)) => {
@@ -127,7 +127,7 @@ fn code(condition: &Condition) -> Option<u32> {
     }
 }
 
-/// When, where and what, in as many lines as it takes.
+/// Adds the time, the GPU, and the text, in as many lines as needed.
 fn tell(
     lines: &mut Vec<Line>,
     columns: usize,

@@ -1,4 +1,4 @@
-//! The last line: what was asked for, what came of it, or the keys.
+//! The footer: the prompt, a notice, or the keys.
 
 use ratatui::layout::Rect;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What there is to be read once; false where there is nothing.
+/// Draws the notice. Returns `false` if there is none.
 pub(in crate::top) fn notice(painter: &mut Painter<'_>, area: Rect, state: &State) -> bool {
     let Some(notice) = &state.notice else {
         return false;

@@ -1,4 +1,4 @@
-//! One line per GPU, and below what all of them come to.
+//! One line per GPU, and their totals below.
 
 use gpumon_probe::{model::GpuSample, stat::Window};
 use ratatui::{
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Draws as many GPUs as fit, in so many columns.
+/// Draws as many GPUs as fit into this many columns of lines.
 pub(in crate::top) fn draw_gpus(
     painter: &mut Painter<'_>,
     area: Rect,
@@ -50,7 +50,7 @@ pub(in crate::top) fn draw_gpus(
     if totals.height > 0 {
         rows.push(GpuCells::of_total(all, &state.thresholds));
     }
-    // A column that was once wide stays so, and nothing moves with the values.
+    // Columns never become narrower, so that nothing moves when values change.
     state.gpu_widths = CellWidths::new(&rows).merge_max(&state.gpu_widths);
     let widths = state.gpu_widths;
     let options = LineOptions {
@@ -130,8 +130,7 @@ fn style(role: Role, theme: &Theme) -> Style {
     }
 }
 
-/// Returns the utilization of the last minute, or the activity of the multiprocessors if there is
-/// none, as shares.
+/// Returns the utilization over the last minute, or the SM activity if there is none, as fractions.
 fn read_past(gpu: &GpuSample, model: &Model, columns: usize) -> Vec<Option<f64>> {
     let metric = if describe::is_sm_activity(gpu) {
         "sm"
@@ -144,7 +143,7 @@ fn read_past(gpu: &GpuSample, model: &Model, columns: usize) -> Vec<Option<f64>>
     values.map(|percent| Some(percent? / 100.0)).collect()
 }
 
-/// Returns the mean utilization of the last minute, as shares.
+/// Returns the mean utilization of all GPUs over the last minute, as fractions.
 fn read_mean_past(model: &Model, columns: usize) -> Vec<Option<f64>> {
     let lines = model
         .gpus()

@@ -1,4 +1,4 @@
-//! The machine around the GPUs.
+//! The host in detail.
 
 use gpumon_probe::{model::fields::HOST_FIELDS, units::byte_size};
 use ratatui::layout::Rect;

@@ -1,4 +1,4 @@
-//! The machine in one line: CPU, RAM, load, disks and network.
+//! The host in one line: CPU, RAM, load, disks, and network.
 
 use gpumon_probe::model::{HostSample, Reading};
 use ratatui::{
@@ -19,16 +19,16 @@ use crate::{
 };
 
 const GAP: u16 = 2;
-/// `1.24 GB/s`.
+/// The width of a rate such as `1.24 GB/s`.
 const RATE: usize = 9;
-/// All but the RAM's number, with traffic by direction.
+/// The width of the line with traffic by direction, without the RAM's value.
 const WITH_DIRECTIONS: usize =
     "CPU 100 %  RAM   load 99.99  disk R 1.24 GB/s W 1.24 GB/s  net RX 1.24 GB/s TX 1.24 GB/s"
         .len();
-/// Less of a line, or of a bar, tells nothing.
+/// The minimum width of a sparkline or a bar.
 const SHORTEST: u16 = 5;
 
-/// What does not fit is left out whole, from the right.
+/// Draws the line. Parts that do not fit are omitted whole, from the right.
 pub(in crate::top) fn host_line(
     painter: &mut Painter<'_>,
     area: Rect,
@@ -121,7 +121,7 @@ pub(in crate::top) fn host_line(
     }
 }
 
-/// `41.2/128 GiB`, and the columns that it may take.
+/// Returns the RAM usage, such as `41.2/128 GiB`, and its maximum width.
 fn ram(host: &HostSample) -> (String, usize) {
     match (
         host.memory.used_bytes.value(),
@@ -135,7 +135,7 @@ fn ram(host: &HostSample) -> (String, usize) {
     }
 }
 
-/// Both directions together.
+/// Formats the sum of both directions.
 fn both(one: &Reading<f64>, other: &Reading<f64>) -> String {
     one.value()
         .zip(other.value())
@@ -149,7 +149,8 @@ struct Parts<'a, 'b> {
 }
 
 impl Parts<'_, '_> {
-    /// Writes a label and a number in so many columns, where these and a drawing behind them fit.
+    /// Writes a label and a value of this many columns if they fit along with a drawing of `drawn`
+    /// columns after them.
     fn put(&mut self, label: &str, text: &str, columns: usize, style: Style, drawn: u16) -> bool {
         let before = if self.x > self.area.x { GAP } else { 0 };
         let columns = columns.max(text.len());
@@ -181,7 +182,7 @@ impl Parts<'_, '_> {
         true
     }
 
-    /// Where a drawing of so many columns begins; `None` where there is none.
+    /// Returns the position of a drawing of this many columns, or `None` if it has none.
     fn drawing(&mut self, columns: u16) -> Option<u16> {
         let x = self.x + 1;
         self.x += if columns > 0 { columns + 1 } else { 0 };

@@ -1,11 +1,11 @@
-//! The last line of every screen: keys, or what is typed.
+//! The last line of every screen: keys, or the prompt.
 
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 use crate::top::{painter::Painter, prompt::Prompt, text::printable};
 
-/// The keys in one line, as many as have room, and where each is.
+/// Draws as many keys as fit in one line, and returns their areas.
 pub(in crate::top) fn keys<A: Copy>(
     painter: &mut Painter<'_>,
     area: Rect,
@@ -30,7 +30,7 @@ pub(in crate::top) fn keys<A: Copy>(
     places
 }
 
-/// What is typed, and what is wrong with it.
+/// Draws the prompt, and its mistake, if any.
 pub(in crate::top) fn prompt(painter: &mut Painter<'_>, area: Rect, prompt: &Prompt) {
     let taken = painter.text(
         area.x,
@@ -40,7 +40,7 @@ pub(in crate::top) fn prompt(painter: &mut Painter<'_>, area: Rect, prompt: &Pro
         painter.theme.strong,
     );
     let room = area.width.saturating_sub(taken);
-    // Of what is too long, the end is where one types.
+    // If the text is too long, its end is shown, because that is where the user types.
     let text = prompt.end(usize::from(room).saturating_sub(1));
     let typed = painter.text(area.x + taken, area.y, room, text, painter.theme.plain);
     painter.text(

@@ -1,4 +1,4 @@
-//! PCIe and NVLink: what crosses them, how well they are, and which GPUs they join.
+//! PCIe and NVLink: traffic, health, and the topology of the GPUs.
 
 use gpumon_probe::{
     model::{GpuDetails, GpuSample, NvLink, NvLinkRemote, PciPath, Reading},
@@ -19,13 +19,13 @@ use crate::{
     },
 };
 
-/// The columns of the curve of a rate.
+/// The width of a rate's sparkline in columns.
 const PAST: usize = 16;
 
 type Cell = line::Line<Style>;
 
-/// The lines of GPUs. If there is little room, curves are left out, then errors, replays, the count
-/// of links and the PCIe link.
+/// The columns of the lines of GPUs. If there is little room, sparklines are omitted first, then
+/// errors, replays, the number of links, and the PCIe link.
 const GPU_COLUMNS: [Column; 13] = [
     Column::align_right("GPU", 0),
     Column::align_left("PCIE", 1).at_least(12),
@@ -41,7 +41,8 @@ const GPU_COLUMNS: [Column; 13] = [
     Column::align_left("", 5),
     Column::align_right("ERRORS", 4),
 ];
-/// The place of the count of links, whose heading is the name of the only vendor's links.
+/// The position of the column with the number of links. If all GPUs are of one vendor, the heading
+/// is the vendor's name for links.
 const LINKS: usize = 7;
 const RATE: usize = "1000 GB/s".len();
 
@@ -255,7 +256,7 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
     lines
 }
 
-/// What `nvidia-smi topo -m` writes.
+/// Returns the abbreviation that `nvidia-smi topo -m` prints.
 fn of_path(path: PciPath) -> &'static str {
     match path {
         PciPath::Internal => "INT",

@@ -1,4 +1,4 @@
-//! MIG instances: what each is, holds and does; below, the charts of their GPUs.
+//! MIG devices: the identity, memory, and load of each, with charts of their GPUs below.
 
 use gpumon_probe::model::{GpuSample, MigSample, Reading};
 use ratatui::{
@@ -89,7 +89,7 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
     charts_below(painter, area, 1 + lines.len(), model, state);
 }
 
-/// Charts of the GPUs, as large as these lines and an empty one leave room for.
+/// Draws charts of the GPUs in the area that remains below these lines and an empty one.
 fn charts_below(painter: &mut Painter<'_>, area: Rect, lines: usize, model: &Model, state: &State) {
     let taken = area.height.min(lines as u16 + 1);
     charts(

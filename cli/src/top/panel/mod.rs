@@ -32,7 +32,7 @@ use super::{
     view::View,
 };
 
-/// Draws the view, and gives how many of its last lines stay empty.
+/// Draws the selected view, and returns how many of its last lines are empty.
 pub(super) fn view(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
     if area.height == 0 {
         return 0;

@@ -13,7 +13,7 @@ use crate::top::{
     text::{align_left, align_right, cut, printable},
 };
 
-/// Draws the list, scrolled so that the selection can be seen.
+/// Draws the list, scrolled so that the selection is visible.
 pub(in crate::top) fn processes(
     painter: &mut Painter<'_>,
     area: Rect,
@@ -105,7 +105,8 @@ pub(in crate::top) fn processes(
     }
 }
 
-/// `count` is how many are listed, and how many more there are.
+/// Draws the headings. `count` is the number of listed processes and of those that the sample
+/// omits.
 fn headings(
     painter: &mut Painter<'_>,
     area: Rect,

@@ -1,4 +1,4 @@
-//! Lines of text that are more than fit, with a first line that stays.
+//! Scrollable lines of text below a fixed heading.
 
 use ratatui::{layout::Rect, style::Style};
 
@@ -10,10 +10,10 @@ use crate::{
     top::painter::Painter,
 };
 
-/// One line: parts, each in its style.
+/// A line as styled pieces.
 pub(super) type Line = Vec<(String, Style)>;
 
-/// Returns the lines of a table, the first with its headings.
+/// Returns the heading and the lines of a table.
 pub(super) fn draw_table(
     painter: &Painter<'_>,
     area: Rect,
@@ -33,8 +33,8 @@ pub(super) fn draw_table(
     (vec![(columns.plain_headings(), dim)], lines)
 }
 
-/// Draws as many lines as fit from `scroll` on, and says how many there are above and below; gives
-/// how many lines of the area stay empty.
+/// Draws as many lines as fit, starting at `scroll`, with the number of hidden lines above and
+/// below. Returns how many lines of the area are empty.
 pub(super) fn scroll_view(
     painter: &mut Painter<'_>,
     area: Rect,

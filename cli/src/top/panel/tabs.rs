@@ -1,4 +1,4 @@
-//! The views by name, and what they are about.
+//! The names of the views, and the subject of the current one.
 
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
@@ -38,7 +38,7 @@ pub(in crate::top) fn tabs(painter: &mut Painter<'_>, area: Rect, model: &Model,
     }
 }
 
-/// `all GPUs · Utilization · 2 min`.
+/// Returns the subject of the view, such as `all GPUs · Utilization · 2 min`.
 fn about(model: &Model, state: &State) -> String {
     let gpu = match state.gpu {
         Some(gpu) => format!("GPU {gpu}"),

@@ -1,5 +1,5 @@
-//! The first line: what this is, where the readings come from, and the time. Below it, where there
-//! is need, a banner.
+//! The title: the program, the source of the readings, and the time. A banner appears below if
+//! needed.
 
 use gpumon_probe::model::{Playback, now_ms};
 use gpumon_recording::Player;
@@ -61,7 +61,7 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
         parts.push((models(model), plain));
         parts.push((printable(&known.hostname), dim));
     }
-    // What does not fit is left out whole, the least telling first, which stands last.
+    // Parts that do not fit are omitted whole, the least important, which is last, first.
     let room = area.width.saturating_sub(right_columns + 2);
     let mut x = area.x;
     for (text, style) in parts {
@@ -79,7 +79,8 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
     );
 }
 
-/// `2 x H200`, or `1 x H200 + 1 x L40S`, in the order in which they come.
+/// Returns the GPU models, such as `2 x H200` or `1 x H200 + 1 x L40S`, in order of their first
+/// GPU.
 fn models(model: &Model) -> String {
     let mut counts: Vec<(String, u32)> = Vec::new();
     for gpu in model.inventory.iter().flat_map(|known| &known.gpus) {
@@ -96,7 +97,7 @@ fn models(model: &Model) -> String {
         .join(" + ")
 }
 
-/// Where a replay is, or why nothing comes.
+/// Draws the position of a replay, or the reason why no data arrives.
 pub(in crate::top) fn banner(
     painter: &mut Painter<'_>,
     area: Rect,
@@ -151,7 +152,7 @@ pub(in crate::top) fn banner(
     painter.text_right(area.x, area.y, area.width, &to, painter.theme.dim);
 }
 
-/// What a server plays, and how.
+/// Describes a server's replay.
 fn played(playback: &Playback, at_ms: u64) -> String {
     let how = match playback {
         Playback { ended: true, .. } => "at its end".to_owned(),

@@ -1,4 +1,4 @@
-//! Which columns the list has, and where each stands.
+//! The layout of the list's columns.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -9,16 +9,17 @@ use crate::{
 };
 
 const GAP: usize = 2;
-/// Columns that only add to others make way until there is room for a name and the job behind it.
+/// The minimum width of a name with its job. Columns that only add detail are omitted until this
+/// much remains.
 const WHAT_WITH_JOB: usize = 28;
 
-/// The columns that fit, each with its place and its width.
+/// The columns that fit, each with its position and width.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::top) struct Cells(pub(in crate::top) Vec<(Column, usize, usize)>);
 
 impl Cells {
-    /// As many of the chosen columns as fit; the last takes what is left where it is what the
-    /// process is. Where that is little, columns in which nothing stands go first.
+    /// Chooses as many of the selected columns as fit. The column with the name of the process
+    /// takes the remaining width. If that is too little, columns without content are omitted first.
     pub(in crate::top) fn new(view: &ProcessView, rows: &[Row<'_>], columns: usize) -> Self {
         let places = rows
             .iter()
@@ -38,7 +39,7 @@ impl Cells {
         };
         let has_what = view.columns.contains(&Column::What);
         let part = |column: &Column| {
-            // Columns that are not in the list stay.
+            // Columns without a rank are never omitted.
             let place = Column::LEAST.iter().position(|least| least == column);
             let rank = place.map_or(0, |place| Column::LEAST.len() - place);
             let (rank, rest) = match column {
@@ -67,7 +68,7 @@ impl Cells {
             .filter(|column| **column != Column::What)
             .map(|column| width(*column) + GAP)
             .sum();
-        // Wide terminals have room for long names.
+        // Wide terminals have room for long user names.
         let spare = if fitting.contains(&Column::User) && columns > fixed + 90 {
             8
         } else {

@@ -1,4 +1,4 @@
-//! The columns of the list: what they are called, how wide they are, and what stands in them.
+//! The columns of the list: their names, widths, and contents.
 
 use gpumon_probe::model::{Ancestor, ProcessKind, Reading};
 use unicode_width::UnicodeWidthStr;
@@ -17,16 +17,16 @@ pub(crate) enum Column {
     User,
     Kind,
     Memory,
-    /// Of the GPU's memory.
+    /// Share of the GPU's memory.
     Share,
     Sm,
-    /// Time in which it read or wrote device memory.
+    /// Time in which the process read or wrote device memory.
     MemoryBusy,
     Encoder,
     Decoder,
-    /// Of one CPU of the host.
+    /// Percent of one host CPU.
     Cpu,
-    /// The host's memory that it holds.
+    /// Host memory in use by the process.
     HostMemory,
     Threads,
     Time,
@@ -52,7 +52,7 @@ impl Column {
         Self::What,
     ];
 
-    /// What makes way where it is narrow, the first to go first.
+    /// The columns to omit from a narrow list, in this order.
     pub(super) const LEAST: [Self; 12] = [
         Self::Kind,
         Self::MemoryBusy,
@@ -88,7 +88,7 @@ impl Column {
         }
     }
 
-    /// Whether it only adds to what other columns say.
+    /// Returns `true` if the column only adds detail to other columns.
     pub(super) fn is_extra(self) -> bool {
         matches!(
             self,
@@ -96,7 +96,7 @@ impl Column {
         )
     }
 
-    /// Whether a cell of it says no more than an empty one would.
+    /// Returns `true` if a cell of this column contains no more information than an empty one.
     pub(in crate::top) fn is_nothing(self, cell: &str) -> bool {
         match self {
             Self::Kind => matches!(cell, "C" | ""),
@@ -113,7 +113,7 @@ impl Column {
         }
     }
 
-    /// Those that are there unless others are chosen.
+    /// Returns the columns that are shown by default.
     pub(in crate::top) fn usual() -> Vec<Self> {
         Self::ALL
             .into_iter()
@@ -145,12 +145,13 @@ impl Column {
         }
     }
 
-    /// Text is aligned on the left, numbers on the right.
+    /// Returns `true` for columns of text, which are left-aligned. Numbers are right-aligned.
     pub(in crate::top) fn is_text(self) -> bool {
         matches!(self, Self::User | Self::Kind | Self::What)
     }
 
-    /// Names rise by nature, and of numbers the largest is looked for.
+    /// Returns `true` if the natural order is descending. Names are sorted in ascending order, but
+    /// the largest numbers come first.
     pub(in crate::top) fn falls_by_nature(self) -> bool {
         !matches!(
             self,
@@ -158,7 +159,7 @@ impl Column {
         )
     }
 
-    /// Fixed, so that nothing moves when a value changes.
+    /// Returns the width, which is fixed so that nothing moves when a value changes.
     pub(super) fn width(self) -> usize {
         match self {
             Self::Gpu => 3,
@@ -218,7 +219,7 @@ impl Row<'_> {
         }
     }
 
-    /// What it is, in so many columns.
+    /// Returns a description of the row in this many columns.
     pub(in crate::top) fn what(&self, columns: usize) -> String {
         match &self.subject {
             Subject::Process(process) => fitted_what(process, self.notebook.as_deref(), columns)
@@ -227,8 +228,8 @@ impl Row<'_> {
         }
     }
 
-    /// What words are looked for in, in small letters. Of a command that is all, also what is not
-    /// shown.
+    /// Returns the lowercase text of a column that is searched. For a command, this is the whole
+    /// command line, even if it is not shown in full.
     pub(super) fn searched(&self, column: Column) -> String {
         let shown = self.cell(column, 0).to_lowercase();
         match (&self.subject, column) {
@@ -240,7 +241,7 @@ impl Row<'_> {
         }
     }
 
-    /// Its GPU, or the part of it: `0`, `0:1`.
+    /// Returns the label of the GPU or MIG device, such as `0` or `0:1`.
     pub(super) fn place(&self) -> String {
         self.part.map_or_else(
             || self.gpu.to_string(),
@@ -258,7 +259,7 @@ impl Row<'_> {
         }
     }
 
-    /// What it holds of its GPU's memory, as a share of 1.
+    /// Returns the fraction of its GPU's memory that the process uses.
     pub(super) fn share(&self) -> Option<f64> {
         let Subject::Process(process) = &self.subject else {
             return None;
@@ -268,7 +269,7 @@ impl Row<'_> {
     }
 }
 
-/// `sshd ─ tmux ─ bash`; where that is too long, the nearest of them.
+/// Formats ancestors, such as `sshd ─ tmux ─ bash`. If that is too long, the nearest ones are kept.
 fn line_of(parents: &[&Ancestor], columns: usize) -> String {
     let from = |place: usize| {
         let names = parents[place..]
@@ -284,14 +285,15 @@ fn line_of(parents: &[&Ancestor], columns: usize) -> String {
         .unwrap_or_else(|| from(nearest))
 }
 
-/// The number by which a column is sorted; `None` where it is absent, or the column is text.
+/// Returns the number by which a column is sorted, or `None` if it is absent or the column contains
+/// text.
 pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
     let Subject::Process(process) = &row.subject else {
         return None;
     };
     let of = |reading: &Reading<f64>| reading.value().copied();
     match column {
-        // The parts of a GPU follow each other, of which no board has a hundred.
+        // The MIG devices of a GPU follow the GPU. No board has a hundred.
         Column::Gpu => Some(
             f64::from(row.gpu)
                 + row
@@ -308,7 +310,7 @@ pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
         Column::Cpu => row.usage?.cpu_percent,
         Column::HostMemory => process.host_memory_bytes.value().map(|bytes| *bytes as f64),
         Column::Threads => Some(f64::from(row.usage?.threads)),
-        // The longest time is that of the earliest start.
+        // The longest time has the earliest start.
         Column::Time => process.started_ms.value().map(|started| -(*started as f64)),
         Column::User | Column::Kind | Column::What => None,
     }

@@ -1,13 +1,14 @@
-//! Which processes are wanted, in words.
+//! The filter of processes by words.
 
 use super::{columns::Column, rows::Row};
 use crate::suggest::nearest;
 
-/// Words that must all occur; one with a column before it (`user:ana`) must occur there.
+/// A filter of words that must all occur. A word with a column, such as `user:ana`, must occur in
+/// that column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::top) struct Filter {
     pub(in crate::top) text: String,
-    /// What is wrong with it; a word that is wrong is left out.
+    /// The mistake in the filter, if any. The mistaken word is ignored.
     pub(in crate::top) mistake: Option<String>,
     terms: Vec<Term>,
 }
@@ -15,11 +16,11 @@ pub(in crate::top) struct Filter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
     column: Option<Column>,
-    /// In small letters.
+    /// The word in lowercase.
     word: String,
 }
 
-/// Where a word without a column is looked for.
+/// The columns searched for a word without a column.
 const SEARCHED: [Column; 3] = [Column::What, Column::User, Column::Pid];
 
 impl Filter {
@@ -41,8 +42,8 @@ impl Filter {
         self.terms.is_empty()
     }
 
-    /// Whether all its words occur in a row. A number must be the whole of it: `gpu:1` is GPU 1
-    /// with its parts, and not GPU 10.
+    /// Returns `true` if all words occur in a row. A number must match in full: `gpu:1` is GPU 1
+    /// with its MIG devices, but not GPU 10.
     pub(in crate::top) fn admits(&self, row: &Row<'_>) -> bool {
         self.terms.iter().all(|term| match term.column {
             Some(Column::Gpu) => {

@@ -1,4 +1,4 @@
-//! The list of processes: what is in it, in which order, and which of them is selected.
+//! The list of processes: its content, order, and selection.
 
 mod cells;
 mod columns;
@@ -18,24 +18,24 @@ pub(super) use self::{
 use super::model::Model;
 use crate::shown_processes::ShownProcesses;
 
-/// One process on one GPU, as long as it is there.
+/// The identity of one process on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) gpu: u32,
     pub(super) pid: u32,
-    /// PIDs are used again.
+    /// The start time, which detects a reused PID.
     pub(super) started_ms: Option<u64>,
     pub(super) mig: Option<gpumon_probe::model::MigInstance>,
 }
 
 impl Key {
-    /// What tells the process from others, on whichever GPU.
+    /// Returns the identity of the process, regardless of the GPU.
     fn process(self) -> (u32, Option<u64>) {
         (self.pid, self.started_ms)
     }
 }
 
-/// How the list is shown, and what is selected in it.
+/// The settings and the selection of the list.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessView {
     pub(super) sort: Column,
@@ -43,20 +43,20 @@ pub(super) struct ProcessView {
     pub(super) tree: bool,
     pub(super) columns: Vec<Column>,
     pub(super) filter: Filter,
-    /// Whose processes alone are there.
+    /// The user to whose processes the list is limited.
     pub(super) user: Option<String>,
-    /// The processes that are listed at all.
+    /// The processes that may be listed at all.
     pub(super) shown: ShownProcesses,
-    /// What was searched for last.
+    /// The text of the last search.
     pub(super) search: String,
     pub(super) selected: Option<Key>,
     pub(super) tags: Vec<(u32, Option<u64>)>,
-    /// The first row that is shown.
+    /// The first visible row.
     pub(super) scroll: usize,
 }
 
 impl ProcessView {
-    /// The rows in their order. `gpu` is the one that the screen is about, where it is about one.
+    /// Returns the rows in order, for all GPUs or the selected one.
     pub(super) fn rows<'a>(&self, model: &'a Model, gpu: Option<u32>) -> Vec<Row<'a>> {
         let mut rows = rows::all(model);
         rows.retain(|row| {
@@ -79,13 +79,13 @@ impl ProcessView {
         matches!(row.subject, Subject::Process(process) if self.shown.is_shown(process))
     }
 
-    /// Where the selected process is.
+    /// Returns the position of the selected process.
     pub(super) fn position(&self, rows: &[Row<'_>]) -> Option<usize> {
         let selected = self.selected?;
         rows.iter().position(|row| row.key() == Some(selected))
     }
 
-    /// Moves the selection; with nothing selected, from above the first row.
+    /// Moves the selection. Without a selection, it starts above the first row.
     pub(super) fn step(&mut self, rows: &[Row<'_>], by: isize) {
         let places: Vec<usize> = (0..rows.len())
             .filter(|place| rows[*place].key().is_some())
@@ -103,8 +103,8 @@ impl ProcessView {
         self.selected = rows[places[next.cast_unsigned()]].key();
     }
 
-    /// Selects the next process in which `search` occurs, from the selected one on; false where
-    /// there is none.
+    /// Selects the next process in which `search` occurs, starting from the selected one. Returns
+    /// `false` if there is none.
     pub(super) fn find(&mut self, rows: &[Row<'_>], forward: bool, or_here: bool) -> bool {
         let wanted = Filter::new(&self.search);
         let count = rows.len();
@@ -123,7 +123,7 @@ impl ProcessView {
         found.is_some()
     }
 
-    /// Scrolls so that the selection can be seen in so many lines.
+    /// Scrolls so that the selection is visible in this many lines.
     pub(super) fn follow(&mut self, rows: &[Row<'_>], lines: usize) {
         if let Some(place) = self.position(rows) {
             self.scroll = self

@@ -1,4 +1,4 @@
-//! One row per process and GPU.
+//! The rows of the list, one per process and GPU.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ pub(in crate::top) struct Row<'a> {
     pub(in crate::top) gpu: u32,
     pub(super) part: Option<&'a MigDevice>,
     pub(in crate::top) subject: Subject<'a>,
-    /// The name that distinguishes its notebook from others.
+    /// The name of its notebook, unique among the notebooks of the sample.
     pub(super) notebook: Option<String>,
     pub(super) total_bytes: Option<u64>,
     pub(super) usage: Option<&'a ProcessUsage>,
@@ -28,12 +28,13 @@ pub(in crate::top) struct Row<'a> {
 #[derive(Debug, Clone)]
 pub(in crate::top) enum Subject<'a> {
     Process(&'a Process),
-    /// Some that hold none, but started one that does, each by the one before.
+    /// A chain of ancestors that use no GPU themselves, each the child of the one before.
     Parents(Vec<&'a Ancestor>),
 }
 
 impl Row<'_> {
-    /// What tells it from others; `None` for a parent, with which nothing can be done here.
+    /// Returns the identity of the row's process, or `None` for ancestors, which cannot be
+    /// selected.
     pub(in crate::top) fn key(&self) -> Option<Key> {
         match self.subject {
             Subject::Process(process) => Some(Key {
@@ -47,7 +48,7 @@ impl Row<'_> {
     }
 }
 
-/// Every process of the newest sample.
+/// Returns a row for every process of the newest sample.
 pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
     let names = model
         .sample
@@ -78,8 +79,8 @@ pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
     rows.collect()
 }
 
-/// Puts them into the order of a column. What is absent comes last either way, and rows that are
-/// alike keep the order of GPU and PID, so that they do not change places with every sample.
+/// Sorts rows by a column. Absent values come last in both directions. Equal rows are sorted by GPU
+/// and PID, so that they do not swap places with every sample.
 pub(super) fn sort(rows: &mut [Row<'_>], column: Column, descending: bool) {
     let turn = |ordering: Ordering| {
         if descending {

@@ -1,21 +1,21 @@
-//! Tagged processes, which get a signal together.
+//! Tagged processes, which receive signals together.
 
 use gpumon_probe::model::Process;
 
 use super::{Key, ProcessView, rows};
 use crate::top::model::Model;
 
-/// A process and all GPUs that it is on; the key is of the first of them.
+/// A process and all GPUs that it uses. The key contains the first GPU.
 pub(in crate::top) struct Recipient<'a> {
     pub(in crate::top) key: Key,
     pub(in crate::top) process: &'a Process,
     pub(in crate::top) gpus: Vec<u32>,
-    /// The memory on all of these GPUs; `None` if it is unknown for one of them.
+    /// The memory used on all of these GPUs, or `None` if it is unknown for one of them.
     pub(in crate::top) memory_bytes: Option<u64>,
 }
 
 impl ProcessView {
-    /// Tags a process on all its GPUs, or takes the tag away.
+    /// Tags a process on all its GPUs, or removes the tag.
     pub(in crate::top) fn toggle_tag(&mut self, key: Key) {
         if self.is_tagged(key) {
             self.tags.retain(|tag| *tag != key.process());
@@ -28,7 +28,7 @@ impl ProcessView {
         self.tags.contains(&key.process())
     }
 
-    /// Drops the tags of processes that are no longer there.
+    /// Removes the tags of processes that have ended.
     pub(in crate::top) fn drop_old_tags(&mut self, model: &Model) {
         if !self.tags.is_empty() {
             let there: Vec<_> = rows::all(model)
@@ -40,8 +40,8 @@ impl ProcessView {
         }
     }
 
-    /// The processes that a signal goes to: this one, or those that are tagged, also where the list
-    /// does not show them.
+    /// Returns the processes to signal: `only` if given, otherwise the tagged ones, even if the
+    /// list hides them.
     pub(in crate::top) fn recipients<'a>(
         &self,
         model: &'a Model,

@@ -1,4 +1,4 @@
-//! Order, filter, search, tree and selection.
+//! Tests of order, filter, search, tree, and selection.
 
 use gpumon_probe::model::{Ancestor, Owner, Reading};
 
@@ -150,7 +150,7 @@ fn the_selection_stays_with_its_process_and_in_sight() {
     let rows = view.rows(&model, None);
     view.follow(&rows, 3);
     assert_eq!((view.position(&rows), view.scroll), (Some(0), 0));
-    // Another process that got the same PID is another one.
+    // A process that has reused the PID is a different process.
     if let Some(Reading::Now(processes)) = model
         .sample
         .as_mut()
@@ -188,7 +188,7 @@ fn a_tree_has_the_ancestors_and_those_without_branches_in_one_row() {
     {
         processes[0].owner = ancestors(&[900, 800, 100]);
         processes[1].owner = ancestors(&[901, 800, 100]);
-        // Its parent holds a GPU itself.
+        // The parent of this process uses a GPU itself.
         processes[2].owner = ancestors(&[4000, 900, 800, 100]);
     }
     let view = ProcessView {
@@ -252,7 +252,7 @@ fn the_columns_that_tell_most_stay_where_it_is_narrow() {
     for column in [Column::Sm, Column::Memory, Column::Pid, Column::User] {
         assert!(at(&model, 80).contains(&column), "{column:?}");
     }
-    // Nothing encodes or decodes, and all of them compute: what they are is worth more.
+    // No process encodes or decodes, and all of them compute, so the width goes to their names.
     for column in [Column::Encoder, Column::Decoder, Column::Kind] {
         assert!(!at(&model, 80).contains(&column), "{column:?}");
     }

@@ -1,4 +1,4 @@
-//! Processes below those that started them.
+//! The tree of processes and their ancestors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,8 +6,8 @@ use gpumon_probe::model::Ancestor;
 
 use super::rows::{Row, Subject};
 
-/// Arranges sorted rows as a tree, with the ancestors of each: the shell, tmux, sshd. Siblings keep
-/// their order.
+/// Arranges sorted rows as a tree below their ancestors, such as shells, tmux, and sshd. Siblings
+/// keep their order.
 pub(super) fn grow(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     let holders: HashSet<u32> = rows.iter().map(pid_of).collect();
     let mut below: HashMap<Option<u32>, Vec<Node<'_>>> = HashMap::new();
@@ -58,8 +58,8 @@ fn hang<'a>(
     let nodes = below.remove(&parent).unwrap_or_default();
     let mut nodes = nodes.into_iter().peekable();
     while let Some(Node { mut pid, mut row }) = nodes.next() {
-        // Ancestors that have nothing but each other are one row, so that they leave room for
-        // processes.
+        // Ancestors with a single child that is an ancestor, too, share one row, which leaves more
+        // room for processes.
         while let (
             Subject::Parents(line),
             Some(
@@ -80,7 +80,7 @@ fn hang<'a>(
             below.remove(&Some(std::mem::replace(&mut pid, *only)));
         }
         grown.push(Row { depth, ..row });
-        // A process on several GPUs has its children below its last row.
+        // The children of a process on several GPUs appear below its last row.
         if nodes.peek().is_none_or(|next| next.pid != pid) {
             hang(Some(pid), depth + 1, below, grown);
         }

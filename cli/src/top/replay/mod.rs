@@ -1,4 +1,4 @@
-//! What a recording plays, as updates of the screen.
+//! Conversion of a replay's records into updates of the screen.
 
 use std::io;
 
@@ -7,8 +7,10 @@ use gpumon_recording::Played;
 
 use super::model::Update;
 
+/// Converts replayed records.
+///
 /// # Errors
-/// Where that failed, or a record is none.
+/// Returns an error if reading failed or a record is invalid.
 pub(super) fn updates(played: io::Result<Vec<Played>>) -> io::Result<Vec<Update>> {
     let update = |played| match played {
         Played::Rewound => Ok(Update::Rewound),

@@ -1,4 +1,4 @@
-//! Recordings that are played, moved in, and refused.
+//! Tests of replays: playback, seeking, and invalid recordings.
 
 use std::{
     fs,
@@ -17,7 +17,8 @@ use crate::top::{
 
 const FIRST: u64 = 1_700_000_000_000;
 
-/// A recording of so many samples, a second apart, with details and an event before every tenth.
+/// Writes a recording with this many samples, one second apart, with details and an event before
+/// every tenth.
 fn recorded(name: &str, samples: u64) -> PathBuf {
     let path = std::env::temp_dir().join(format!(
         "gpumon-replay-{}-{name}.ndjson",
@@ -75,7 +76,7 @@ fn seeking_brings_the_moment_with_its_past() {
         "{line:?}"
     );
     assert_eq!(player.times_ms(), (FIRST + 250_000, FIRST, FIRST + 399_000));
-    // Before the beginning is the beginning, and after the end is the end.
+    // Times before the beginning or after the end are limited to these.
     assert_eq!(shown(&model_after(player.skip(-10_000_000).unwrap())), 0);
     assert_eq!(shown(&model_after(player.skip(10_000_000).unwrap())), 399);
     assert!(player.is_over() && player.due().is_none());
@@ -150,7 +151,7 @@ fn what_is_no_recording_is_refused_with_the_line() {
     );
     assert!(message("GPU 0\n").unwrap().contains("line 1"));
     assert!(message("").unwrap().contains("no sample"));
-    // Cut off within a line: what came before can be played.
+    // A recording cut off within a line can be played up to the line before.
     assert_eq!(message(&good[..good.len() - 20]), None);
     fs::remove_file(&path).unwrap();
     assert!(message_of_missing(&path).contains("check the path"));

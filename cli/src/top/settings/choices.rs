@@ -1,4 +1,4 @@
-//! The values that settings can have, by their names.
+//! The names of the values that settings can have.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -7,10 +7,10 @@ use super::{
     Column, Glyphs, RANGES_S, ThemeName, View,
 };
 
-/// What charts are drawn with goes by the terminal.
+/// The value that selects the characters of charts by the terminal.
 pub(super) const AUTO: &str = "auto";
 
-/// One of these names, and what it means.
+/// Returns a parser for these names and their values.
 fn one_of<T: Clone + Send + Sync + 'static>(
     names: impl IntoIterator<Item = &'static str>,
     meaning: fn(&str) -> Option<T>,
@@ -43,7 +43,7 @@ pub(super) fn written_columns() -> String {
         .join(",")
 }
 
-/// By their places in `METRICS`.
+/// Returns a parser for metrics, which are positions in `METRICS`.
 pub(super) fn metrics() -> impl TypedValueParser<Value = usize> {
     one_of(METRICS.iter().map(|field| key(field)), position)
 }

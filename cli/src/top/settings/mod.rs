@@ -1,5 +1,5 @@
-//! What a person likes: options of the command line, and so keys of the settings file. They are
-//! read at the start, and written to the file on request and never otherwise.
+//! The user's settings of the live screen, as command-line options and as keys of the settings
+//! file. They are read at the start, and written to the file only on request.
 
 mod choices;
 
@@ -23,7 +23,7 @@ use crate::{
     grammar,
 };
 
-/// The stretches of time that charts can show, in seconds.
+/// The time ranges of charts, in seconds.
 pub(super) const RANGES_S: [u64; 11] = [
     1,
     10,
@@ -39,14 +39,14 @@ pub(super) const RANGES_S: [u64; 11] = [
 ];
 const DAY_S: u64 = 24 * 3600;
 
-/// The table of the file, and how the names of its variables begin.
+/// The table of the settings file, and the prefix of its environment variables.
 const TABLE: &str = "top";
 const VARIABLES: &str = "GPUMON_TOP_";
 
-/// How the screen looks.
+/// Settings of the live screen's appearance.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
 pub(crate) struct Settings {
-    /// Color theme; auto goes by the background of the terminal
+    /// Color theme; auto follows the background of the terminal
     #[arg(
         long,
         env = "GPUMON_TOP_THEME",
@@ -56,7 +56,7 @@ pub(crate) struct Settings {
     )]
     pub(super) theme: ThemeName,
 
-    /// It is an option of the live screen alone.
+    /// The sampling interval in milliseconds. Only the command of the live screen has this option.
     #[arg(skip = 1000_u32)]
     pub(crate) interval_ms: u32,
 
@@ -88,8 +88,9 @@ pub(crate) struct Settings {
     #[arg(long, env = "GPUMON_TOP_RANGE_S", value_name = "SECONDS", default_value = "120", value_parser = parse_ranges())]
     pub(super) range_s: u64,
 
-    /// Characters that charts are drawn with; auto goes by the terminal
-    // The whole path: a value that may be `None`, not an option that may be left out.
+    /// Characters of the charts; auto follows the capabilities of the terminal
+    // The full path makes `None` a value of the option. With `Option`, clap would make the option
+    // itself optional.
     #[arg(long, env = "GPUMON_TOP_GLYPHS", value_name = "GLYPHS", default_value = choices::AUTO, value_parser = glyph_choices())]
     pub(super) glyphs: std::option::Option<Glyphs>,
 
@@ -101,7 +102,8 @@ pub(crate) struct Settings {
     pub(super) thresholds: Thresholds,
 }
 
-/// The thresholds of the screen, which `gpumon` has, too; `resolved` is its own command line.
+/// Returns the thresholds of the live screen, which `gpumon` uses, too. `resolved` is the command
+/// line of `gpumon`.
 pub(crate) fn thresholds(resolved: &Resolved) -> Thresholds {
     let is_set = resolved
         .entries
@@ -118,7 +120,8 @@ pub(crate) fn thresholds(resolved: &Resolved) -> Thresholds {
     }
 }
 
-/// What files and variables set, or the program where they set nothing.
+/// Returns the settings of files and environment variables, with the program's defaults for the
+/// rest.
 fn of_files(config: Option<&Path>) -> Option<Settings> {
     let config = config.map(|path| [std::ffi::OsString::from("--config"), path.into()]);
     let words: Vec<_> = ["gpumon".into(), TABLE.into()]
@@ -131,7 +134,7 @@ fn of_files(config: Option<&Path>) -> Option<Settings> {
 }
 
 impl Settings {
-    /// As lists are used: nothing twice.
+    /// Removes repeated entries from all lists.
     pub(super) fn without_repetitions(mut self) -> Self {
         fn once<T: PartialEq>(list: Vec<T>) -> Vec<T> {
             let mut kept = Vec::new();
@@ -147,7 +150,7 @@ impl Settings {
         self
     }
 
-    /// Writes them below their heading in a file, of which nothing else changes.
+    /// Writes the settings to their table of the file. The rest of the file stays the same.
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
         config::write_table(path, TABLE, &self.written())
     }
@@ -197,7 +200,7 @@ impl Settings {
 
 #[cfg(any(fuzzing, test))]
 impl Default for Settings {
-    /// Those of the program, whatever this machine sets.
+    /// Returns the program's defaults, regardless of this machine's environment.
     fn default() -> Self {
         let command = <Self as clap::Args>::augment_args(clap::Command::new("gpumon"));
         let command = command.mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
@@ -218,7 +221,8 @@ mod tests {
             let place = written.iter().position(|(name, _)| *name == key.name());
             let (_, value) =
                 written.remove(place.unwrap_or_else(|| panic!("W writes {}", key.name())));
-            // The interval of the live screen has none, since a recording has its own.
+            // The interval has no example, because it has no default: a recording has its own
+            // interval.
             assert!(
                 value == key.example() || key.name() == "interval-ms",
                 "{}: {value}",

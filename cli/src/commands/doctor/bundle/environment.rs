@@ -1,4 +1,5 @@
-//! What the environment says about gpumon and GPUs, and whom it names.
+//! The part of the environment that goes into a bundle, and the names in it that are to be
+//! replaced.
 
 use std::{
     collections::BTreeMap,
@@ -15,17 +16,18 @@ use super::{
 };
 use crate::{driver::Driver, json_text::NameKind, visible::VISIBILITY_VARIABLES};
 
-/// Variables whose values go in, next to those that show GPUs to programs.
+/// Variables that are listed with their values, in addition to those that restrict GPUs.
 const WITH_VALUE: &str = "\
     GPUMON_CONTROL GPUMON_LIBCUBLAS GPUMON_LIBCUDA GPUMON_LOCKS GPUMON_NVML_LIB \
     GPUMON_SOURCE LANG LD_LIBRARY_PATH NO_COLOR \
     NVIDIA_DISABLE_REQUIRE NVIDIA_DRIVER_CAPABILITIES \
     NVIDIA_REQUIRE_CUDA NVIDIA_VISIBLE_DEVICES TERM XDG_RUNTIME_DIR ZE_FLAT_DEVICE_HIERARCHY";
 
-/// Of others with these beginnings, only that they are set: one is `NVIDIA_API_KEY`.
+/// Prefixes of variables that are listed without values, because a value may be secret, as in
+/// `NVIDIA_API_KEY`.
 const BY_NAME: [&str; 3] = ["CUDA_", "GPUMON_", "NVIDIA_"];
 
-/// Accounts of people.
+/// The UIDs of user accounts, as opposed to system accounts.
 const UIDS: std::ops::Range<u32> = 1000..60_000;
 
 pub(super) fn read() -> BTreeMap<String, String> {
@@ -35,7 +37,7 @@ pub(super) fn read() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// `NAME=value`, a line each.
+/// Returns a line `NAME=value` or `NAME is set` for each listed variable.
 pub(super) fn reported(environment: &BTreeMap<String, String>) -> Vec<String> {
     let lines = environment.iter().filter_map(|(name, value)| {
         let has_value = WITH_VALUE.split(' ').any(|known| known == name);
@@ -50,8 +52,9 @@ pub(super) fn reported(environment: &BTreeMap<String, String>) -> Vec<String> {
     lines.collect()
 }
 
-/// Knows the people of this machine, its name, and paths that could not be told from the words
-/// around them: among those that were typed, as `paths`, that variables name, and of mapped files.
+/// Adds the users and the name of this machine to the scrubber, and paths that cannot be recognized
+/// by their form. The paths are those that the user typed (`paths`), those in variables, and the
+/// files that this process has mapped.
 pub(super) fn learn(
     scrubber: &mut Scrubber,
     machine: &Machine,
@@ -99,7 +102,7 @@ pub(super) fn learn(
             .split(':')
             .filter(move |part| is_list || part.starts_with('/'))
     });
-    // Of an installation of Python, the folder above that of its programs is told.
+    // In `PATH`, the directory of an installation is the one that contains `bin`.
     let set = set.map(|part| part.strip_suffix("/bin").unwrap_or(part).to_owned());
     for path in named.chain(set).chain(machine.mapped()) {
         let is_plain = path.starts_with('/') && scrub::path_end(&path) == path.len();
@@ -109,7 +112,7 @@ pub(super) fn learn(
     }
 }
 
-/// Packages that have to do with the panel.
+/// Python packages that may affect the panel in JupyterLab.
 const PACKAGES: [&str; 7] = [
     "gpumon",
     "jupyter_server",
@@ -120,7 +123,8 @@ const PACKAGES: [&str; 7] = [
     "ipykernel",
 ];
 
-/// The most bytes to read of the GNU C library: a text with its version is after all of its code.
+/// The maximum number of bytes to read of the GNU C library. The text with its version is after all
+/// of its code.
 const LIBC: usize = 8 << 20;
 
 pub(super) fn collect_versions(
@@ -154,7 +158,7 @@ fn find_os(machine: &Machine) -> Option<String> {
 }
 
 fn find_libc(machine: &Machine) -> Option<String> {
-    // Up to glibc 2.33, it is called libc-2.33.so.
+    // Up to glibc 2.33, the file is called libc-2.33.so.
     let path = machine.mapped_as(|name| {
         ["libc.so", "libc-2."]
             .iter()
@@ -173,8 +177,8 @@ fn find_libc(machine: &Machine) -> Option<String> {
     Some(format!("glibc {}", version.trim_end_matches('.')))
 }
 
-/// Each installation of Python that this user's commands come from, with those of the packages that
-/// it has.
+/// Returns each Python installation that the user's commands come from, with the versions of
+/// relevant packages.
 fn list_pythons(machine: &Machine, environment: &BTreeMap<String, String>) -> Vec<Value> {
     let variable = |name: &str| environment.get(name).cloned();
     let path = variable("PATH").unwrap_or_default();

@@ -1,8 +1,8 @@
-//! `gpumon doctor --bundle`: what a bug report needs, in one archive, without what identifies
-//! anybody.
+//! `gpumon doctor --bundle`: writes an archive for a bug report, without names of people or
+//! machines.
 //!
-//! Findings, sample and server come from outside; [`versions`], [`environment`], messages of the
-//! kernel and the files of drivers are read here. [`scrub`] replaces names.
+//! The caller provides the findings, the sample and the server's state. This module reads versions,
+//! the [`environment`], kernel messages and files of drivers, and [`scrub`] replaces names.
 
 mod environment;
 mod scrub;
@@ -41,16 +41,16 @@ pub(super) struct BundleArgs {
     /// messages of the drivers, and the files from which GPUs other than NVIDIA's are read. Names,
     /// IDs, paths and addresses are replaced; the default file is gpumon-bundle-DATE.tar.gz
     #[arg(long, value_name = "FILE", conflicts_with = "json", value_hint = clap::ValueHint::FilePath)]
-    // So it has a value, none, or is not there.
+    // The option can be absent, present without a value, or present with a value.
     #[allow(clippy::option_option)]
     bundle: Option<Option<PathBuf>>,
 
-    /// With --bundle, write without confirmation
+    /// With --bundle, write the archive without confirmation
     #[arg(long, requires = "bundle")]
     yes: bool,
 }
 
-/// One file of the archive.
+/// A file in the archive.
 struct File {
     /// The path in the archive.
     name: String,
@@ -79,20 +79,23 @@ impl File {
     }
 }
 
-/// What is known of the machine.
+/// Data that was collected for the bundle.
 pub(super) struct Collected<'a> {
     pub(super) machine: &'a Machine,
     pub(super) driver: &'a Driver,
     pub(super) server: &'a Result<Response, NoServer>,
     pub(super) report: Report,
-    /// Those that were typed, and those of settings files.
+    /// Paths that the user typed, and paths of settings files.
     pub(super) paths: Vec<PathBuf>,
-    /// What settings files set, without what somebody made up.
+    /// The settings of files, without free texts.
     pub(super) settings: Option<String>,
 }
 
 impl BundleArgs {
-    /// Where to write, if that is wanted and possible.
+    /// Returns the path of the archive, if one was requested.
+    ///
+    /// # Errors
+    /// Returns an error if the file exists already.
     pub(super) fn file(&self) -> Result<Option<PathBuf>> {
         let Some(named) = self.bundle.clone() else {
             return Ok(None);
@@ -114,12 +117,12 @@ impl BundleArgs {
         Ok(Some(path))
     }
 
-    /// Says what goes into the archive, and writes it if that is confirmed.
+    /// Lists the contents of the archive, and writes it if the user confirms.
     pub(super) fn write(&self, path: &Path, collected: Collected<'_>) -> Result {
         let (files, counts) = files(collected, &environment::read());
         let archive = pack_archive(&files, now_ms() / 1000)?;
         let mut out = io::stdout().lock();
-        // Where nobody reads on, nothing is written, and that is no success.
+        // If the contents cannot be printed, the user could not check them, so nothing is written.
         let listed = out.write_all(list(path, &files, &counts).as_bytes());
         listed.map_err(|error| {
             anyhow!("nothing written, since its contents cannot be listed: {error}")
@@ -150,7 +153,7 @@ impl BundleArgs {
     }
 }
 
-/// The files, without what identifies anybody, and how much of that there was.
+/// Returns the files with all names replaced, and the number of replaced names of each kind.
 fn files(
     collected: Collected<'_>,
     environment: &BTreeMap<String, String>,
@@ -198,7 +201,7 @@ fn files(
     (files, scrubber.counts())
 }
 
-/// As `gpumon --json` has it, or why there is none.
+/// Returns the sample as `gpumon --json` prints it, or the reason why it is missing.
 fn sample(driver: &Driver) -> Value {
     match driver {
         Driver::Refused(error) => json!({ "error": error.to_string() }),
@@ -219,7 +222,7 @@ fn sample(driver: &Driver) -> Value {
     }
 }
 
-/// What the running server says of itself, or why it does not.
+/// Returns the server's own state, or the reason why it is missing.
 fn state(server: &Result<Response, NoServer>) -> Value {
     match server {
         Ok(Response {
@@ -238,7 +241,7 @@ fn state(server: &Result<Response, NoServer>) -> Value {
 
 fn list(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usize>) -> String {
     let mut list = format!("Contents of {}:\n", path.display());
-    // A folder has hundreds of small files.
+    // A directory may have hundreds of small files, so only their number and total size are listed.
     let mut folders: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for file in files {
         let size = file.size();
@@ -267,10 +270,11 @@ fn list(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usize>) -> Stri
     list
 }
 
-/// The folder in it. The archive's own name may be that of somebody.
+/// The directory inside the archive. It differs from the archive's name, which may contain a user's
+/// name.
 const FOLDER: &str = "gpumon-bundle";
 
-/// The files as a tar.gz.
+/// Returns the files as a gzip-compressed tar archive.
 fn pack_archive(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     for file in files {
@@ -294,13 +298,13 @@ fn pack_archive(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
     archive.into_inner()?.finish()
 }
 
-/// Writes a new file; one that is there is left alone.
+/// Writes a new file. An existing file is not replaced.
 fn write_archive(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    // Mode 0600, and gone where anything fails.
+    // The temporary file has mode 0600 and is removed if anything fails.
     let mut file = tempfile::Builder::new()
         .prefix(".gpumon-bundle-")
         .tempfile_in(folder)?;
@@ -310,11 +314,11 @@ fn write_archive(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of the newest messages in the archive.
+/// The maximum number of kernel messages in the archive.
 const MOST_LINES: usize = 300;
 
-/// Its newest messages with their times in microseconds since the start of the kernel, or why there
-/// are none.
+/// Returns the newest kernel messages of GPU drivers with their times in microseconds since boot,
+/// or the reason why there are none.
 fn read_kernel_messages(machine: &Machine) -> Result<Vec<String>, String> {
     let messages = kernel_messages(&machine.path(KERNEL_LOG));
     let messages = messages.map_err(|error| format!("{KERNEL_LOG} cannot be read: {error}"))?;
@@ -324,7 +328,7 @@ fn read_kernel_messages(machine: &Machine) -> Result<Vec<String>, String> {
     Ok(messages[messages.len().saturating_sub(MOST_LINES)..].to_vec())
 }
 
-/// Returns the files of the machine, in which IDs of GPUs are replaced.
+/// Returns the files of the drivers, with the IDs of GPUs replaced.
 fn read_system_files(machine: &Machine, scrubber: &mut Scrubber) -> Vec<File> {
     let files = record_files(machine.roots()).into_iter();
     let copy = files.filter_map(|file| {
@@ -345,7 +349,7 @@ fn read_system_files(machine: &Machine, scrubber: &mut Scrubber) -> Vec<File> {
     copy.collect()
 }
 
-/// Returns the placeholder of a name, which is looked for in all other files too.
+/// Returns the placeholder of a name, which is then also replaced in all other files.
 fn replace(scrubber: &mut Scrubber, kind: NameKind, name: &str) -> Vec<u8> {
     scrubber.add_name(kind, name);
     scrubber.name(kind, name).into_bytes()

@@ -1,4 +1,4 @@
-//! A fleet, printed once.
+//! The output of `gpumon fleet` that is printed once: tables or JSON.
 
 mod users;
 
@@ -32,13 +32,14 @@ use crate::{
     },
 };
 
-/// How long Prometheus may take.
+/// The time limit for the first readings from Prometheus.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Hosts answer one by one; who has not by then is named.
+/// The time limit for hosts to answer, which they do one by one. Hosts without an answer are listed
+/// as missing.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// How far back usage is told.
+/// The length of the usage that is shown, in seconds.
 const USAGE_S: u64 = 86_400;
 
 pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result {
@@ -135,7 +136,7 @@ fn lines(
     })
 }
 
-/// Returns why nothing could be read: for each node if this is known, or else for the source.
+/// Returns the reason why nothing could be read: for each node if known, or else for the source.
 fn describe_failure(fleet: &Fleet) -> String {
     let reasons: Vec<&str> = fleet.nodes.reasons.values().map(String::as_str).collect();
     if fleet.source.kind == FleetSourceKind::Hosts && !reasons.is_empty() {
@@ -170,7 +171,7 @@ fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
     format_table(&fields, found, terminal, |_, _| String::new())
 }
 
-/// As soon as something is known.
+/// Returns the fleet once any node is known, or at the end of the time limit.
 async fn read(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
     let end = Instant::now() + PATIENCE;
     reader.settled(SETTLED_WITHIN).await;
@@ -183,7 +184,7 @@ async fn read(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
     }
 }
 
-/// Two lines and one that is empty.
+/// Returns the two heading lines, followed by an empty line.
 fn format_head(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<usize>) -> String {
     let totals = Totals::new(rows, shown);
     let fleet = rows.fleet;

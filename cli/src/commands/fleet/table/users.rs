@@ -1,4 +1,4 @@
-//! Who holds GPUs now, and used how much.
+//! The table of users: their GPUs now, and their use in the last 24 hours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,23 +20,23 @@ use crate::{
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
-/// One user, or what is of nobody that is known.
+/// The sums of one user, or of an owner without a known user.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub(super) struct UserSum {
-    /// Empty where it is not told.
+    /// The name of the user, or of the owner if the user is unknown.
     user: String,
-    /// GPUs that are held now.
+    /// The number of GPUs that the user holds now.
     gpus: u32,
-    /// Of these, idle ones.
+    /// The number of idle GPUs among those that the user holds.
     idle: u32,
     nodes: usize,
-    /// In the last day, in seconds; `null` where it is not told.
+    /// GPU time in the last 24 hours, in seconds; `null` if unknown.
     gpu_s: Option<f64>,
     active_gpu_s: Option<f64>,
     energy_joules: Option<f64>,
-    /// Whether GPU time and energy are lower bounds because some of them could not be read.
+    /// Whether GPU time and energy are lower bounds, because a part could not be read.
     is_lower_bound: bool,
-    /// Whether this is a total of usage, without GPUs that are held now.
+    /// Whether this is a total of usage, without the GPUs held now.
     #[serde(skip)]
     is_total: bool,
 }
@@ -59,7 +59,7 @@ impl UserSum {
     }
 }
 
-/// Those who hold most GPUs first, and behind them those who used most.
+/// Returns the sums of all users, sorted by the GPUs held now and then by GPU time.
 pub(super) fn users(
     rows: &Rows<'_>,
     shown: Option<&[bool]>,
@@ -67,7 +67,7 @@ pub(super) fn users(
 ) -> Vec<UserSum> {
     let mut sums: BTreeMap<String, (UserSum, BTreeSet<usize>)> = BTreeMap::new();
     for row in rows.select(shown) {
-        // Who holds a GPU by several jobs holds it once.
+        // A user who holds a GPU with several jobs holds it only once.
         let users: BTreeSet<String> = rows
             .list_owners(row)
             .iter()
@@ -84,10 +84,10 @@ pub(super) fn users(
             nodes.insert(rows.node_place(row));
         }
     }
-    // What was used tells nothing of some GPUs alone.
+    // Usage covers all GPUs, so it is left out if only some GPUs are selected.
     if let Some(usage) = usage.filter(|_| shown.is_none()) {
         let mut add = |name: String, used| sums.entry(name).or_default().0.add(used);
-        // The sums of users are complete even if the list of owners is cut.
+        // The sums by user are complete even if the list of owners is cut.
         for group in &usage.users {
             if let Some(user) = &group.name {
                 add(user.clone(), group.amounts());
@@ -135,7 +135,7 @@ pub(super) fn totals(usage: &FleetUsage) -> Vec<UserSum> {
     totals
 }
 
-/// With what is wrong with what was used.
+/// Returns the table, followed by the problems with reading usage.
 pub(super) fn text(
     users: &[UserSum],
     totals: &[UserSum],
@@ -263,7 +263,7 @@ mod tests {
             table.contains("6 more") && table.contains("Total"),
             "{table}"
         );
-        // Two pods whose names begin alike have one row with the sum.
+        // Two pods with the same start of their names share a row with the sum.
         let worker = |number: u32| {
             serde_json::from_value(pod(&format!("nccl-test-launcher-worker-{number}"), 1800.0))
         };

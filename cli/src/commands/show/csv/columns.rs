@@ -1,5 +1,5 @@
-//! The columns: those of GPUs, MIG devices and the host, whose rows are in one table, and those of
-//! processes.
+//! The columns of tables: those of GPUs, MIG devices and the host, which share a table, and those
+//! of processes.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
 
@@ -11,12 +11,12 @@ use gpumon_probe::model::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// The columns that identify rows of other devices than GPUs.
+/// The columns that identify rows of MIG devices and the host.
 pub(crate) const DEVICE_KEYS: [&str; 2] = ["kind", "parent"];
 
 /// A row of a table.
 pub(super) struct Row<'a> {
-    /// An object with what is no field of the catalogue.
+    /// An object with all values that are no fields of the catalogue.
     keys: Value,
     readings: Readings<'a>,
 }
@@ -39,10 +39,10 @@ pub(super) struct Column {
     read: Read,
 }
 
-/// How a value is taken from a row.
+/// The source of a column's value.
 #[derive(Clone, Copy)]
 enum Read {
-    /// The path in the keys.
+    /// A path in the row's keys.
     Key(&'static str),
     Gpu(&'static Field),
     Mig(&'static Field),
@@ -90,7 +90,7 @@ pub(super) fn device_rows<'a>(
     rows
 }
 
-/// Returns a row for each process, by GPU and PID.
+/// Returns a row for each process, in the order of GPUs.
 pub(super) fn process_rows(sample: &Sample) -> Vec<Row<'_>> {
     let rows = sample.gpus.iter().flat_map(|gpu| {
         let processes = gpu.processes.value().into_iter().flatten();
@@ -119,7 +119,7 @@ fn gpu_keys(gpu: &GpuSample, known: Option<&Gpu>) -> Value {
         .as_array()
         .map(|all| all.iter().filter_map(Value::as_str));
     let conditions = gpu.conditions.iter().map(|condition| &*condition.text);
-    // If some processes are left out of the sample, the sum of the others is not that of all.
+    // If processes are left out of the sample, sums over the remaining ones would be wrong.
     let processes = gpu.processes.value().filter(|_| gpu.processes_omitted == 0);
     let users = processes.map(|processes| {
         let users = processes.iter().filter_map(|process| process.user.value());
@@ -146,7 +146,7 @@ fn join_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The columns of devices, in the order in which they are shown.
+/// The columns of devices, in the order of output.
 pub(super) static DEVICES: LazyLock<Vec<Column>> = LazyLock::new(|| {
     let field = |id: &str, help, usual, only_if_named, read| Column {
         name: id.replace('.', "_").into(),
@@ -178,12 +178,12 @@ pub(super) static DEVICES: LazyLock<Vec<Column>> = LazyLock::new(|| {
     of_gpus.chain(kinds).chain(of_mig).chain(of_host).collect()
 });
 
-/// The columns of processes, in the order in which they are shown.
+/// The columns of processes, in the order of output.
 pub(super) static PROCESSES: LazyLock<Vec<Column>> =
     LazyLock::new(|| OF_PROCESSES.iter().map(make_column).collect());
 
-/// A column of keys: the name, with a star if it is a usual one; the path, if it is not the name;
-/// and the help.
+/// A column from the row's keys: its name, with a star if it is a default column; its path, if
+/// different from the name; and its help.
 type Key = (&'static str, &'static str, &'static str);
 
 fn make_column(&(name, path, help): &Key) -> Column {
@@ -337,7 +337,7 @@ impl Column {
     }
 }
 
-/// Returns the value at a path, also if it was read earlier.
+/// Returns the value at a path, including an older value of a reading.
 fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let found = path.split('.').try_fold(object, |object, key| {
         let reading = object.get(key)?;
@@ -346,12 +346,12 @@ fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     found.get("absent").is_none().then_some(found)
 }
 
-/// Returns a number with at most three digits after the point, without zeros at its end.
+/// Returns a number with at most three decimals and no trailing zeros.
 fn in_digits(value: f64) -> Value {
     serde_json::from_str(&format_rounded(value)).unwrap_or_default()
 }
 
-/// Formats a number like [`in_digits`].
+/// Formats a number with at most three decimals and no trailing zeros.
 pub(crate) fn format_rounded(value: f64) -> String {
     format!("{}", (value * 1000.0).round() / 1000.0)
 }

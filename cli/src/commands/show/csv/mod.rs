@@ -1,10 +1,9 @@
-//! Comma-separated values: a row per GPU or per process, in columns whose names and meanings stay.
-//! `gpumon export` has the same columns, and on request those of MIG devices and of the host, which
-//! have rows of their own. A number of theirs has a column of its own, so that the sum of a column
-//! counts no memory twice.
+//! Comma-separated values: a row per GPU or per process, with columns whose names and meanings are
+//! stable. `gpumon export` has the same columns, and on request also rows for MIG devices and the
+//! host. Their numbers have separate columns, so that the sum of a column counts no memory twice.
 //!
-//! Numbers are bare, and the names tell their units, which are those of the JSON. What is absent is
-//! an empty field.
+//! Numbers have no units; the column names contain the units, which are those of the JSON. A
+//! missing value is an empty field.
 
 mod columns;
 
@@ -23,7 +22,7 @@ use crate::suggest::nearest;
 pub(crate) enum Rows {
     Gpus,
     Processes,
-    /// GPUs, and MIG devices and the host where a column of theirs is chosen.
+    /// GPUs, and also MIG devices and the host if a column of theirs is selected.
     Devices,
 }
 
@@ -35,22 +34,21 @@ pub(crate) enum Format {
     Ndjson,
 }
 
-/// The columns that were chosen.
+/// The selected columns of a table.
 pub(crate) struct Csv {
     rows: Rows,
     chosen: Vec<&'static Column>,
-    /// Whose rows there are: those of whom a column is named, and those of GPUs where that is
-    /// nobody's.
+    /// The kinds of devices with rows: those that have a selected column, or else GPUs.
     kinds: Vec<DeviceKind>,
 }
 
-/// What is asked for instead of names, to see which there are.
+/// The value of an option for columns that lists the available columns.
 pub(crate) const HELP: &str = "help";
 const ALL: &str = "all";
 
 impl Csv {
-    /// The columns that are named, separated by commas: each by its own name, or several by what
-    /// their names begin with (`memory`). Without names, the usual ones.
+    /// Selects columns by a comma-separated list of names or of prefixes such as `memory`. Without
+    /// names, the default columns are selected.
     pub(crate) fn new(rows: Rows, names: Option<&str>) -> Result<Self, String> {
         let mut chosen = Vec::new();
         match names {
@@ -72,8 +70,8 @@ impl Csv {
         })
     }
 
-    /// These columns, and behind them those that are named, as fields of the catalogue are, too
-    /// (`power.draw_watts`). Without names, the usual ones.
+    /// Selects these key columns, followed by the named columns. Names may also be IDs of fields
+    /// (`power.draw_watts`). Without names, the default columns are selected.
     pub(crate) fn with_keys(
         rows: Rows,
         keys: &[&str],
@@ -101,7 +99,7 @@ impl Csv {
         Ok(Self { kinds, ..all })
     }
 
-    /// Returns whether it has a row for each process.
+    /// Returns `true` if the table has a row per process.
     pub(crate) fn has_processes(&self) -> bool {
         self.rows == Rows::Processes
     }
@@ -110,7 +108,6 @@ impl Csv {
         row(self.names().map(str::to_owned))
     }
 
-    /// The names of the columns.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.chosen.iter().map(|column| &*column.name)
     }
@@ -130,7 +127,7 @@ impl Csv {
 }
 
 impl Format {
-    /// Returns the line of a row. What is absent is `null` in JSON.
+    /// Returns the line of a row. In JSON, a missing value is `null`.
     pub(crate) fn line(
         self,
         names: impl Iterator<Item = impl Into<String>>,
@@ -157,7 +154,7 @@ impl Format {
     }
 }
 
-/// Which columns there are, and what they tell.
+/// Returns a list of the available columns with their meanings.
 pub(crate) fn help(rows: Rows) -> String {
     let longest = rows.columns().map(|column| column.name.len()).max();
     let longest = longest.unwrap_or(0);
@@ -208,8 +205,8 @@ impl Rows {
     }
 }
 
-/// Returns a text as a field that no spreadsheet takes for a formula: with an apostrophe before it,
-/// if its first character could begin one. Numbers are written as they are.
+/// Returns a text as a field that spreadsheets do not interpret as a formula: an apostrophe is
+/// added if the first character could start a formula. Numbers need no apostrophe.
 fn text_field(text: String) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
         format!("'{text}")
@@ -218,8 +215,8 @@ fn text_field(text: String) -> String {
     }
 }
 
-/// The fields of a row as RFC 4180 has them. What comes from strangers ends no row and drives no
-/// terminal.
+/// Formats a row as in RFC 4180. Control characters in untrusted texts are replaced, so that they
+/// cannot end a row or control the terminal.
 pub(crate) fn row(fields: impl Iterator<Item = String>) -> String {
     let quoted = fields.map(|field| {
         let field: String = field.chars().map(printable).collect();

@@ -1,4 +1,4 @@
-//! Keys and mouse, and what comes of them on the screen.
+//! Tests of keys and mouse, and their effects on the screen.
 
 mod process_screen;
 mod signals;
@@ -23,7 +23,8 @@ use crate::top::{
     view::{Room, View},
 };
 
-/// The program over simulated GPUs that say they are real, and what it sends to itself.
+/// Returns the screen with simulated GPUs that are presented as real ones, and the receiver of its
+/// inputs.
 pub(in crate::top) fn app(gpus: u32) -> (App, mpsc::Receiver<Input>) {
     let mut model = testing::model(gpus);
     if let Some(known) = &mut model.inventory {
@@ -42,7 +43,7 @@ fn over(model: Model, feed: Feed) -> (App, mpsc::Receiver<Input>) {
     )
 }
 
-/// Draws it in this size, and gives its lines.
+/// Draws the screen in this size, and returns its lines.
 pub(in crate::top) fn lines(app: &mut App, width: u16, height: u16) -> Vec<String> {
     let mut buffer = Buffer::empty(Rect {
         x: 0,
@@ -381,7 +382,7 @@ fn a_filter_by_a_column_that_does_not_exist_is_named_and_can_be_mended() {
     assert!(app.prompt.is_none());
 }
 
-/// It ends with the test.
+/// A child process that is killed at the end of the test.
 struct Sleeper(std::process::Child);
 
 impl Drop for Sleeper {
@@ -552,7 +553,7 @@ fn setup_shows_its_effect_at_once_and_saves_on_request() {
     assert!(text.contains("interval-ms = 5000"), "{text}");
     code(&mut app, KeyCode::Esc);
     assert!(app.dialog.is_none());
-    // Where nothing can be written it says what to do.
+    // If the file cannot be written, the message names a remedy.
     app.file = Some("/proc/gpumon/config.toml".into());
     press(&mut app, "W");
     assert!(

@@ -1,4 +1,4 @@
-//! The screen of one process.
+//! Tests of the screen of one process.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn a_process_screen_comes_from_the_sample_at_once_and_from_proc_later() {
     for fact in ["host memory", "threads", "folder", "environment"] {
         assert!(then.contains(fact), "{fact}: {then}");
     }
-    // The process leaves the GPU: what was known of it stays to be read.
+    // After the process has left the GPU, its last known values remain visible.
     let mut sample = app.model.sample.clone().unwrap();
     sample.gpus[0].processes = Reading::Now(Vec::new());
     app.update(Update::Record(Box::new(Record::Sample(sample))));
@@ -39,7 +39,7 @@ fn a_process_screen_comes_from_the_sample_at_once_and_from_proc_later() {
     assert!(app.dialog.is_none());
 }
 
-/// The screen of a process of this machine, which samples say to hold 8 GiB.
+/// Opens the screen of a real local process, to which samples attribute 8 GiB of GPU memory.
 fn process_screen(app: &mut App, waiting: &mpsc::Receiver<Input>, pid: u32, key: char) {
     let facts =
         gpumon_probe::process_stat::ProcessStat::read(std::path::Path::new("/proc"), pid).unwrap();
@@ -116,7 +116,8 @@ fn the_screen_of_a_process_charts_it_and_masks_its_secrets() {
             .join("\n")
             .contains("HF_TOKEN=hf_secret")
     );
-    // A signal goes to this process, whatever is tagged, and the screen is there again afterwards.
+    // The signal goes to the process of the screen rather than to tagged ones, and the screen
+    // returns afterwards.
     press(&mut app, "T");
     let asked = lines(&mut app, 120, 40).join("\n");
     assert!(

@@ -1,10 +1,10 @@
-//! Signals to processes: the question, who gets one, and what comes of it.
+//! Tests of signals: the confirmation, the recipients, and the outcome.
 
 use super::*;
 
 #[test]
 fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
-    // Whoever started the tests in the background may have had SIGINT ignored, which is inherited.
+    // If the tests were started in the background, SIGINT may be ignored, which children inherit.
     let mut child = std::process::Command::new("env")
         .args(["--default-signal=INT", "sleep", "600"])
         .spawn()
@@ -188,7 +188,7 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
             (child.id(), Reading::Now(facts.birth.started_ms.unwrap()));
     }
     let sample = app.model.sample.as_mut().unwrap();
-    // The first is on both GPUs.
+    // The first process is on both GPUs.
     sample.gpus[0].processes = Reading::Now(template.clone());
     sample.gpus[1].processes = Reading::Now(template[..1].to_vec());
     app.state.processes.sort = Column::Pid;
@@ -211,7 +211,7 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
     code(&mut app, KeyCode::Home);
     press(&mut app, " ");
     assert_eq!(tagged(&mut app), 4);
-    // What a filter hides stays tagged and is named in the question.
+    // Tagged processes that a filter hides stay tagged, and the dialog names them.
     press(&mut app, "f");
     press(&mut app, "nobody");
     code(&mut app, KeyCode::Enter);
@@ -291,7 +291,7 @@ fn who_has_ended_is_told_beside_who_has_not() {
         process.name = Reading::Now(name.to_owned());
         app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
         code(&mut app, KeyCode::Home);
-        // The shell has to get to its trap.
+        // The shell needs time to set its trap.
         std::thread::sleep(Duration::from_millis(300));
         press(&mut app, "Ty");
     }
@@ -321,7 +321,7 @@ fn tags_follow_a_process_and_vanish_with_it() {
     let Reading::Now(processes) = &mut sample.gpus[0].processes else {
         panic!()
     };
-    // One ends, and its number becomes another's.
+    // One process ends, and another reuses its PID.
     processes[0].started_ms = Reading::Now(1_800_000_000_000);
     app.update(Update::Record(Box::new(Record::Sample(sample))));
     assert_eq!(app.state.processes.tags.len(), 1);

@@ -1,4 +1,4 @@
-//! Charts of what a process uses, since its screen was opened.
+//! Charts of one process, from the opening of its screen on.
 
 use gpumon_probe::model::{Absence, GpuSample, Process, Reading, fields::Unit};
 use ratatui::layout::Rect;
@@ -15,14 +15,15 @@ use crate::top::{
     text::ABSENT,
 };
 
-/// The numbers of samples and those of `/proc` come at times of their own.
+/// The histories of one process. Values of samples and of `/proc` arrive at different times, so
+/// each has its own.
 #[derive(Default)]
 pub(super) struct Past {
     of_samples: History,
     of_disk: History,
-    /// The time, and the bytes read and written up to then.
+    /// The time of the previous reading, and the bytes read and written until then.
     before: Option<(u64, u64)>,
-    /// GPU memory, SM, power share, CPU, host memory.
+    /// The newest GPU memory, SM utilization, power share, CPU usage, and host memory.
     newest: [Option<f64>; 5],
     disk: Option<f64>,
 }
@@ -70,8 +71,8 @@ impl Past {
     }
 }
 
-/// The part of the GPU's power that goes with the process's part of all SM time, or why that is not
-/// known.
+/// Returns the fraction of the GPU's power that corresponds to the process's share of all SM time,
+/// or the reason why it is unknown.
 fn power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
     if process.mig.is_some() {
         return Err("power is not measured by MIG device".to_owned());

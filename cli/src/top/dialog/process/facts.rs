@@ -1,4 +1,4 @@
-//! All that is known of one process, in lines.
+//! The details of one process as lines of text.
 
 use gpumon_probe::{
     model::{Absence, Owner, Process, Reading},
@@ -20,7 +20,7 @@ use crate::{
 
 const LABEL: usize = 14;
 
-/// All of it as lines, and where the environment begins.
+/// Returns all details as lines, and the index of the line where the environment begins.
 pub(super) fn lines(
     painter: &Painter<'_>,
     columns: u16,
@@ -64,7 +64,7 @@ pub(in crate::top) fn name(process: &Process) -> String {
     printable(&name.unwrap_or_else(|| "unknown".to_owned()))
 }
 
-/// The GPU, or the part of it, as the list of processes has it.
+/// Returns the label of the GPU or MIG device, as in the list of processes.
 fn place(gpu: u32, process: &Process, model: &Model) -> String {
     let part = process
         .mig
@@ -201,7 +201,7 @@ impl DetailGroups<'_, '_> {
         }
     }
 
-    /// Gives the line in which the environment begins.
+    /// Adds the facts from `/proc`, and returns the index of the line where the environment begins.
     fn facts(&mut self, facts: &Facts, process: &Process, are_secrets_shown: bool) -> usize {
         let of =
             |fact: &Result<String, String>| fact.clone().unwrap_or_else(|why| format!("- ({why})"));

@@ -1,4 +1,4 @@
-//! The screen of one process: what it uses, live, and what there is to know of it.
+//! The screen of one process: its live resource usage and its details.
 
 mod charts;
 mod facts;
@@ -28,15 +28,15 @@ use crate::top::{
 #[allow(clippy::struct_excessive_bools)]
 pub(in crate::top) struct ProcessScreen {
     pub(in crate::top) key: Key,
-    /// As it was last in a sample.
+    /// The process as in the last sample that contained it.
     process: Process,
     is_there: bool,
-    /// What its files tell; `None` until they have been read.
+    /// The facts from `/proc`, or `None` until they have been read.
     pub(in crate::top) found: Option<Result<Facts, String>>,
     pub(in crate::top) is_asked: bool,
     past: Past,
     are_secrets_shown: bool,
-    /// It is to be scrolled to the environment as soon as that is there.
+    /// Whether to scroll to the environment as soon as it has been read.
     seeks_environment: bool,
     pub(super) scroll: Scroll,
 }
@@ -56,7 +56,7 @@ impl ProcessScreen {
         }
     }
 
-    /// Takes in what the newest sample has of it.
+    /// Updates the process from the newest sample.
     pub(in crate::top) fn follow(&mut self, model: &Model) {
         let now = model
             .gpu(self.key.gpu)
@@ -107,7 +107,8 @@ impl ProcessScreen {
         model: &Model,
         state: &State,
     ) {
-        // Below the title, which says whether the values are simulated, late, or paused.
+        // The title stays visible, because it shows whether the values are simulated, late, or
+        // paused.
         let [_, heading, between, footer] =
             Layout::vertical([1, 1, screen.height.saturating_sub(3), 1].map(Constraint::Length))
                 .areas(screen);
@@ -126,11 +127,11 @@ impl ProcessScreen {
             heading.width,
             &[("Process ", theme.dim), (&title, theme.strong)],
         );
-        // Charts of a process that is gone still tell what it did.
+        // The charts remain after the process has ended, to show its past.
         let height = (between.height * 2 / 5).max(4).min(between.height);
         let [above, below] =
             Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(between);
-        // Of a process, no more is known than this screen has seen.
+        // The history of a process covers only the time since its screen was opened.
         charts::draw(painter, above, self, model, state.span_ms().min(DEPTH_MS));
         let (lines, environment) = facts::lines(painter, below.width, self, model);
         if self.seeks_environment && environment.is_some() {

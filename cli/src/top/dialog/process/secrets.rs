@@ -1,6 +1,6 @@
-//! Values of the environment that nobody should read over a shoulder.
+//! Masking of secret values in the environment, so that nobody reads them over the user's shoulder.
 
-/// Where one of these is part of a name, the value is a secret.
+/// Parts of variable names that mark the value as a secret.
 const NAMES: [&str; 9] = [
     "TOKEN",
     "KEY",
@@ -13,10 +13,10 @@ const NAMES: [&str; 9] = [
     "CREDENTIAL",
 ];
 
-/// As long for every secret, so that its length is none of what is told.
+/// The replacement for every secret. Its fixed length does not reveal the secret's length.
 const MASK: &str = "********";
 
-/// `NAME=value` with the value masked where it looks like a secret.
+/// Returns `NAME=value` with the value masked if it looks like a secret.
 pub(super) fn masked(entry: &str) -> String {
     let Some((name, value)) = entry.split_once('=') else {
         return entry.to_owned();
@@ -28,7 +28,7 @@ pub(super) fn masked(entry: &str) -> String {
     format!("{name}={}", without_passwords(value))
 }
 
-/// With the password of each `scheme://user:password@host` masked.
+/// Masks the password of each `scheme://user:password@host`.
 fn without_passwords(value: &str) -> String {
     let is_of_scheme =
         |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.');

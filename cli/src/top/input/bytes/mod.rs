@@ -1,5 +1,5 @@
-//! Keys, clicks and the answer about the background in the bytes of a terminal: the sequences of
-//! xterm, which others send, too.
+//! Parsing of keys, clicks, and the background color in the bytes of a terminal. The sequences are
+//! those of xterm, which other terminals also send.
 
 use ratatui::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
@@ -8,30 +8,31 @@ use ratatui::crossterm::event::{
 use super::Input;
 use crate::top::background::Background;
 
-/// A longer sequence is none of a key or a click.
+/// The maximum length of a sequence of a key or a click.
 const LONGEST: usize = 64;
 
 const BELL: u8 = 0x07;
-/// The end of a string in one byte (ECMA-48, section 8.3.143).
+/// The one-byte end of a string (ECMA-48, section 8.3.143).
 const STRING_TERMINATOR: u8 = 0x9c;
 const ESCAPE: u8 = 0x1b;
 
-/// What has come, up to a sequence that has not come whole.
+/// A parser that keeps the bytes of an incomplete sequence.
 #[derive(Default)]
 pub(super) struct Bytes {
     held: Vec<u8>,
 }
 
-/// What stands at the beginning of some bytes.
+/// The first element of some bytes.
 enum Found {
-    /// This, or nothing that is known here, and how many bytes it takes.
+    /// An input, or `None` for an unknown one, and its length in bytes.
     Input(Option<Input>, usize),
-    /// More must come before it can be told.
+    /// An incomplete sequence.
     Part,
 }
 
 impl Bytes {
-    /// Returns the inputs in what has come; `more` where the rest is on its way.
+    /// Returns the inputs in the bytes received. `more` indicates that further bytes are on their
+    /// way.
     pub(super) fn parse(&mut self, new: &[u8], more: bool) -> Vec<Input> {
         self.held.extend_from_slice(new);
         let mut inputs = Vec::new();
@@ -54,7 +55,7 @@ impl Bytes {
 
 fn found(bytes: &[u8], more: bool) -> Found {
     match bytes {
-        // A key sends its sequence in one piece, so nothing behind it means the key itself.
+        // A key sends its sequence in one piece, so a lone escape character is the Escape key.
         [ESCAPE] if more => Found::Part,
         [ESCAPE] | [ESCAPE, ESCAPE, ..] => {
             Found::Input(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1)
@@ -74,7 +75,7 @@ fn found(bytes: &[u8], more: bool) -> Found {
     }
 }
 
-/// A letter, or what the control key makes of it.
+/// Parses a letter, possibly with the control key.
 fn letter(bytes: &[u8], held: KeyModifiers) -> Found {
     let Some(first) = bytes.first().copied() else {
         return Found::Part;
@@ -99,8 +100,8 @@ fn utf8(bytes: &[u8], held: KeyModifiers) -> Found {
         Some((Some(letter), _)) => {
             Found::Input(Some(key(KeyCode::Char(letter), held)), letter.len_utf8())
         }
-        // The beginning of a letter of up to four bytes is told from what is none by whether there
-        // are bytes behind it.
+        // The beginning of a UTF-8 letter of up to four bytes is only valid if no other byte
+        // follows it.
         Some((None, wrong))
             if wrong < bytes.len() || bytes.len() >= 4 || !(0xc2..=0xf4).contains(&bytes[0]) =>
         {
@@ -110,10 +111,11 @@ fn utf8(bytes: &[u8], held: KeyModifiers) -> Found {
     }
 }
 
-/// What stands behind `ESC [`: parameters, then a letter that says what they are about.
+/// Parses the rest of a sequence after `ESC [`: parameters, and a final letter that gives their
+/// meaning.
 fn control_sequence(bytes: &[u8]) -> Found {
     const INTRODUCER: usize = 2;
-    // The Linux console's function keys.
+    // These are the function keys of the Linux console.
     if let [b'[', rest @ ..] = bytes {
         let event = |last: &u8| {
             (b'A'..=b'E')
@@ -129,12 +131,12 @@ fn control_sequence(bytes: &[u8]) -> Found {
     };
     let (parameters, last) = (&bytes[..length], bytes[length]);
     if !(0x40..=0x7e).contains(&last) {
-        // It was broken off, and something else begins.
+        // The sequence was interrupted, and another one starts.
         return Found::Input(None, INTRODUCER + length);
     }
     let whole = INTRODUCER + length + 1;
     if last == b'M' && parameters.is_empty() {
-        // The oldest form: three bytes, each with 32 added.
+        // This is the oldest mouse protocol: three bytes, each with 32 added.
         let Some([button, x, y]) = bytes.get(1..4) else {
             return Found::Part;
         };
@@ -150,7 +152,7 @@ fn parse_background(bytes: &[u8]) -> Found {
     const INTRODUCER: usize = 2;
     const NUMBER: &[u8] = b"11;";
     let Some(color) = bytes.strip_prefix(NUMBER) else {
-        // Without more, it could be the beginning of an answer that comes in pieces.
+        // Without further bytes, this could be the start of an answer that arrives in pieces.
         return if NUMBER.starts_with(bytes) {
             Found::Part
         } else {
@@ -168,7 +170,7 @@ fn parse_background(bytes: &[u8]) -> Found {
         [BELL | STRING_TERMINATOR, ..] => Found::Input(answer(), whole + 1),
         [ESCAPE, b'\\', ..] => Found::Input(answer(), whole + 2),
         [ESCAPE] => Found::Part,
-        // The answer was broken off, and something else begins.
+        // The answer was interrupted, and another sequence starts.
         _ => Found::Input(None, whole),
     }
 }
@@ -179,7 +181,7 @@ fn interpret(parameters: &[u8], last: u8) -> Option<Input> {
         let [button, x, y] = numbers(mouse)?[..] else {
             return None;
         };
-        // The small letter tells that a button was let go of.
+        // A lowercase letter reports the release of a button.
         return if last == b'M' {
             click(button, x, y)
         } else {
@@ -211,14 +213,15 @@ fn interpret(parameters: &[u8], last: u8) -> Option<Input> {
         (b'~', number @ 17..=21) => KeyCode::F(number as u8 - 11),
         (b'~', number @ 23..=24) => KeyCode::F(number as u8 - 12),
         (b'~', _) => return None,
-        // More than a modifier makes it the place of the cursor, or another answer.
+        // Further parameters mean that it is not a key but the cursor position or another report.
         (letter, 1) if numbers.len() <= 2 => last_letter(letter)?,
         _ => return None,
     };
     Some(key(code, held))
 }
 
-/// The numbers between semicolons; one that is left out is 1. `None` where one is none.
+/// Parses numbers separated by semicolons. An omitted number is 1. Returns `None` if one is
+/// invalid.
 fn numbers(text: &str) -> Option<Vec<u16>> {
     if text.is_empty() {
         return Some(Vec::new());
@@ -234,7 +237,7 @@ fn numbers(text: &str) -> Option<Vec<u16>> {
         .collect()
 }
 
-/// The key that the last letter of a sequence names.
+/// Returns the key that the last letter of a sequence denotes.
 fn last_letter(letter: u8) -> Option<KeyCode> {
     Some(match letter {
         b'A' => KeyCode::Up,
@@ -254,10 +257,10 @@ fn key(code: KeyCode, held: KeyModifiers) -> Input {
     Input::Terminal(Event::Key(KeyEvent::new(code, held)))
 }
 
-/// What the left button and the wheel do; other buttons and moves mean nothing here. Places begin
-/// at 1.
+/// Returns the event of the left button or the wheel. Other buttons and movements are ignored.
+/// Coordinates start at 1.
 fn click(button: u16, x: u16, y: u16) -> Option<Input> {
-    // Of the bits, 4, 8 and 16 are keys that are held.
+    // The bits 4, 8 and 16 are modifier keys.
     let kind = match button & !0b1_1100 {
         0 => MouseEventKind::Down(MouseButton::Left),
         64 => MouseEventKind::ScrollUp,

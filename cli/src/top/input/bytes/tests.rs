@@ -1,9 +1,9 @@
-//! Sequences that are whole, in parts, broken, and none.
+//! Tests of complete, partial, interrupted, and unknown sequences.
 
 use super::*;
 
-/// The keys in what comes at once, each as its code; `^` before one with control and `!` before one
-/// with alt.
+/// Returns the codes of the keys in bytes that arrive at once, with the prefix `^` for control and
+/// `!` for Alt.
 fn keys(bytes: &[u8]) -> Vec<String> {
     name_inputs(Bytes::default().parse(bytes, false))
 }
@@ -68,7 +68,7 @@ fn what_comes_in_parts_is_put_together() {
     ] {
         let expected = keys(whole);
         assert_eq!(expected.len(), 1, "{whole:?}");
-        // A lone escape is a key.
+        // A lone escape character is a key.
         let first = if whole[0] == ESCAPE { 2 } else { 1 };
         for at in first..whole.len() {
             let mut bytes = Bytes::default();

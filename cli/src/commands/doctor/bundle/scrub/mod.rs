@@ -1,8 +1,9 @@
-//! Replaces what identifies people, machines and their work, the same original by the same
-//! placeholder everywhere.
+//! Replacement of names that identify people, machines or their work. The same name gets the same
+//! placeholder in all files.
 //!
-//! Two passes: names by their keys ([`TextRole`]) are replaced and become known; then every other
-//! text is searched for known names and for what gives itself away by its form ([`patterns`]).
+//! The scrubber works in two passes. First, strings whose JSON key marks a name ([`TextRole`]) are
+//! replaced and remembered. Then, all other texts are searched for these names, and for names that
+//! their form reveals ([`patterns`]).
 
 mod patterns;
 
@@ -13,17 +14,19 @@ use serde_json::Value;
 pub(super) use self::patterns::path_end;
 use crate::json_text::{NameKind, TextRole};
 
-/// Shorter numbers are looked for nowhere: other numbers would be taken for them.
+/// The minimum number of digits for a name that is a number. Shorter numbers would match unrelated
+/// ones.
 const SHORTEST_NUMBER: usize = 5;
-/// The longest name that the kernel gives a process, in bytes.
+/// The maximum length of a process name in the kernel, in bytes.
 const LONGEST_COMM: usize = 15;
 
-/// Programs that everybody has, with the digits and dots of their versions taken off.
+/// Programs whose names are public, without trailing version numbers.
 const PUBLIC_PROGRAMS: &str = "\
     <unknown> Xorg bash containerd-shim gnome-shell gpumon ir java julia jupyter-lab \
     jupyter-labhub jupyter-noteboo nvidia-smi python sh slurmstepd sshd systemd";
 
-/// Returns the word in the placeholders of a kind, and its name in the list of what was replaced.
+/// Returns the word for placeholders of a kind, and the name of the kind in the list of
+/// replacements.
 pub(super) fn label_kind(kind: NameKind) -> (&'static str, &'static str) {
     match kind {
         NameKind::User => ("user", "user names"),
@@ -41,7 +44,7 @@ pub(super) fn label_kind(kind: NameKind) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns `true` if the name is the same on every machine.
+/// Returns `true` if the name is the same on many machines and identifies nobody.
 fn is_public(kind: NameKind, name: &str) -> bool {
     let versionless =
         || name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
@@ -51,7 +54,7 @@ fn is_public(kind: NameKind, name: &str) -> bool {
         NameKind::Program => PUBLIC_PROGRAMS
             .split(' ')
             .any(|program| program == versionless()),
-        // The slot of a GPU without a UUID.
+        // A GPU without a UUID is identified by its PCI slot.
         NameKind::Id => name.starts_with("pci-"),
         NameKind::Path => {
             ["libcublas.so", "libcuda.so", "libnvidia-ml.so"].contains(&versionless())
@@ -62,14 +65,14 @@ fn is_public(kind: NameKind, name: &str) -> bool {
 
 #[derive(Debug, Default)]
 pub(super) struct Scrubber {
-    /// The number of each original that was met.
+    /// The number in the placeholder of each name.
     numbers: BTreeMap<NameKind, BTreeMap<String, usize>>,
-    /// The forms that texts are searched for, the longest first, with their originals.
+    /// The texts to search for, longest first, each with the name that it stands for.
     known: BTreeMap<(Reverse<usize>, String), (NameKind, String)>,
 }
 
 impl Scrubber {
-    /// Has this looked for in texts.
+    /// Adds a name that is to be replaced in texts.
     pub(super) fn add_name(&mut self, kind: NameKind, original: &str) {
         let (_, original, _) = split_name(kind, original);
         if original.is_empty() || is_public(kind, &original) {
@@ -85,7 +88,7 @@ impl Scrubber {
         }
     }
 
-    /// The placeholder of an original.
+    /// Returns the placeholder of a name.
     pub(super) fn name(&mut self, kind: NameKind, original: &str) -> String {
         let whole = original;
         let (prefix, original, suffix) = split_name(kind, whole);
@@ -98,8 +101,8 @@ impl Scrubber {
         format!("{prefix}{}-{number}{suffix}", label_kind(kind).0)
     }
 
-    /// Replaces the names in values, so that they are known, and then known names in all other
-    /// texts.
+    /// Replaces names by their keys and remembers them, and then replaces remembered names in all
+    /// other texts.
     pub(super) fn scrub_json(&mut self, values: &mut [Value]) {
         for value in &mut *values {
             walk(value, TextRole::Text, &mut |role, text| match role {
@@ -120,7 +123,7 @@ impl Scrubber {
         }
     }
 
-    /// How many different originals of each kind were replaced.
+    /// Returns the number of distinct names of each kind that were replaced.
     pub(super) fn counts(&self) -> BTreeMap<NameKind, usize> {
         self.numbers
             .iter()
@@ -128,10 +131,10 @@ impl Scrubber {
             .collect()
     }
 
-    /// Knows what the driver's messages say of processes and boards.
+    /// Adds the names of processes and boards in a message of a driver.
     pub(super) fn learn_from(&mut self, message: &str) {
         if let Some((_, name)) = message.split_once("name=") {
-            // A name can have commas, too.
+            // A process name may itself contain commas.
             let ends = name.match_indices(", ").map(|(at, _)| at);
             let end = ends
                 .take_while(|at| *at <= LONGEST_COMM)
@@ -143,7 +146,8 @@ impl Scrubber {
             .split_once("the client '")
             .and_then(|(_, name)| name.rsplit_once("' (pid "));
         self.add_name(NameKind::Program, client.unwrap_or_default().0);
-        // AMD names programs in `process X pid N thread Y pid N`, and Intel in `in X [N]`.
+        // AMD's driver writes `process X pid N thread Y pid N`, and Intel's driver writes `in X
+        // [N]`.
         for (before, behind) in [("process ", " pid "), (" thread ", " pid "), (" in ", " [")] {
             let name = message.split_once(before).map(|(_, rest)| rest);
             let name = name.and_then(|rest| rest.split_once(behind));
@@ -159,7 +163,7 @@ impl Scrubber {
         self.add_name(NameKind::Serial, serial.unwrap_or_default());
     }
 
-    /// A text with everything in it replaced that is known or gives itself away.
+    /// Replaces all known and recognizable names in a text.
     pub(super) fn text(&mut self, text: &str) -> String {
         let (mut clean, mut rest, mut before) = (String::with_capacity(text.len()), text, None);
         while let Some(letter) = rest.chars().next() {
@@ -178,7 +182,7 @@ impl Scrubber {
                 clean.push(letter);
                 letter.len_utf8()
             };
-            // The last letter of an escape sequence is none of the word behind it.
+            // The last letter of an escape sequence does not belong to the following word.
             before = if letter == '\u{1b}' {
                 None
             } else {
@@ -189,7 +193,7 @@ impl Scrubber {
         clean
     }
 
-    /// The longest known one with which the rest begins, as a word of its own.
+    /// Returns the longest known name at the start of `rest` that is a whole word.
     fn known_at(&self, rest: &str, before: Option<char>) -> Option<(usize, NameKind, String)> {
         let first = rest.chars().next()?;
         let is_whole = |form: &str| {
@@ -201,7 +205,7 @@ impl Scrubber {
             .iter()
             .find(|((_, form), _)| rest.starts_with(form) && is_whole(form))?;
         match &rest[form.len()..] {
-            // What lies in a folder whose name has spaces.
+            // If the name of a directory contains spaces, the rest of the path follows it.
             behind if *kind == NameKind::Path && behind.starts_with('/') => {
                 let length = form.len() + patterns::path_end(behind);
                 Some((length, *kind, rest[..length].to_owned()))
@@ -211,7 +215,7 @@ impl Scrubber {
     }
 }
 
-/// Visits every string with its role.
+/// Calls `visit` with every string and its role.
 fn walk(value: &mut Value, role: TextRole, visit: &mut impl FnMut(TextRole, &mut String)) {
     match value {
         Value::String(text) => visit(role, text),
@@ -229,14 +233,14 @@ fn walk(value: &mut Value, role: TextRole, visit: &mut impl FnMut(TextRole, &mut
     }
 }
 
-/// Whether two letters are of one word.
+/// Returns `true` if two neighboring letters belong to the same word.
 fn joined(left: Option<char>, right: Option<char>) -> bool {
     [left, right]
         .iter()
         .all(|letter| letter.is_some_and(char::is_alphanumeric))
 }
 
-/// The length of a color or the like, with which the text begins.
+/// Returns the length of an ANSI escape sequence at the start of the text.
 fn escape_sequence(text: &str) -> Option<usize> {
     let sequence = text.strip_prefix("\u{1b}[")?;
     let last = sequence.find(|letter: char| !(letter.is_ascii_digit() || letter == ';'))?;
@@ -245,8 +249,8 @@ fn escape_sequence(text: &str) -> Option<usize> {
         .then_some("\u{1b}[".len() + last + 1)
 }
 
-/// Returns the parts of a name: its kind, such as `GPU-`, the secret part in the form in which it
-/// is compared, and a suffix such as `.1`, for a partition of a GPU.
+/// Splits a name into its prefix, such as `GPU-`, the secret part in the form that is compared, and
+/// a suffix such as `.1` for a partition of a GPU.
 fn split_name(kind: NameKind, name: &str) -> (&str, String, &str) {
     if kind != NameKind::Id {
         return ("", name.to_owned(), "");
@@ -260,7 +264,7 @@ fn split_name(kind: NameKind, name: &str) -> (&str, String, &str) {
     (prefix, core.to_ascii_lowercase(), suffix)
 }
 
-/// The length of what in front of a UUID tells whose it is.
+/// Returns the length of the prefix of a UUID that shows its kind.
 fn uuid_prefix(text: &str) -> usize {
     text.len()
         - text
@@ -269,7 +273,7 @@ fn uuid_prefix(text: &str) -> usize {
             .len()
 }
 
-/// In which forms it may stand in a text.
+/// Returns the forms in which a name may appear in texts.
 fn list_forms(kind: NameKind, original: &str) -> Vec<String> {
     let printed: String = original
         .chars()
@@ -277,11 +281,12 @@ fn list_forms(kind: NameKind, original: &str) -> Vec<String> {
         .collect();
     let mut forms = vec![original.to_owned(), printed.clone()];
     match kind {
-        // A single word can stand anywhere: that of a command is a program, which is known as such.
+        // A single word is too ambiguous to search for. The program of a command is known as a name
+        // of its own.
         NameKind::Command | NameKind::Text => {
             forms.retain(|form| form.contains(char::is_whitespace));
         }
-        // Views shorten a path to the end that distinguishes it from others.
+        // Views shorten the path of a notebook to the last parts that make it unique.
         NameKind::Notebook => {
             let ends = printed
                 .match_indices('/')

@@ -1,27 +1,29 @@
-//! What identifies somebody by its form alone: paths, addresses, UUIDs.
+//! Names that their form reveals: paths, addresses and UUIDs.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::json_text::NameKind;
 
-/// Below these beginnings, and on the way to them, everybody has the same paths.
+/// Prefixes of paths that are the same on many machines.
 const PUBLIC_BEGINNINGS: &str = "\
     /dev/dri/ /dev/dxg /dev/kmsg /dev/nvidia /proc/ /sys/bus/ /sys/class/ /sys/devices/ /sys/module/ /usr/bin/ /usr/lib/ \
     /usr/lib64/ /lib/ /lib64/ /run/gpumon/ /run/nvidia/ /run/nvidia-persistenced/";
-/// Except where these lead elsewhere, as `/proc/PID/root` does.
+/// Parts of a path that may lead out of a public directory, such as `/proc/PID/root`.
 const AWAY: [&str; 3] = ["..", "cwd", "root"];
 
-/// Forms in which `x` is a hexadecimal digit.
+/// The forms of IDs and addresses, in which `x` is a hexadecimal digit.
 const FORMS: [(&str, NameKind); 2] = [
     ("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", NameKind::Id),
     ("xx:xx:xx:xx:xx:xx", NameKind::Address),
 ];
-/// CUDA takes the beginning of a UUID, too; less of one tells nothing.
+/// The minimum number of digits of a UUID that is replaced. CUDA also accepts the beginning of a
+/// UUID; fewer digits identify nothing.
 const SHORTEST_UUID: usize = 4;
-/// A hash or an ID rather than a number.
+/// The minimum number of hexadecimal digits for a hash or an ID, as opposed to a number.
 const LONG_HEX: usize = 32;
 
-/// What begins here, with its length; `before` is the letter in front of it.
+/// Returns a name at the start of `rest` with its length and kind. `before` is the preceding
+/// letter.
 pub(super) fn find_at(rest: &str, before: Option<char>) -> Option<(usize, NameKind, String)> {
     if before.is_some_and(char::is_alphanumeric) {
         return None;
@@ -51,8 +53,8 @@ fn path_or_url(rest: &str) -> Option<(usize, NameKind)> {
     (is_path && !is_public).then_some((found.len(), NameKind::Path))
 }
 
-/// Where a path that began before ends, unless a space is part of it; in a list of paths, where the
-/// next one begins.
+/// Returns the length of the path at the start of `rest`. The path ends before a space, or before
+/// the next path in a list.
 pub(in super::super) fn path_end(rest: &str) -> usize {
     let end = rest
         .find(|letter: char| letter.is_whitespace() || "\"'`<>|".contains(letter))
@@ -102,7 +104,7 @@ fn find_word(rest: &str) -> Option<(usize, NameKind)> {
     (!user.is_empty() && !host.is_empty()).then_some((found.len(), NameKind::Address))
 }
 
-/// Whether the text begins in this form.
+/// Returns `true` if the text starts with this form.
 fn has_form(text: &str, form: &str) -> bool {
     let fits = |(byte, place): (u8, u8)| {
         if place == b'x' {
@@ -114,7 +116,8 @@ fn has_form(text: &str, form: &str) -> bool {
     text.len() >= form.len() && text.bytes().zip(form.bytes()).all(fits)
 }
 
-/// One of a machine that is not every machine's own.
+/// Returns `true` for an IP address, with or without a port, that is neither loopback nor
+/// unspecified.
 fn is_address(text: &str) -> bool {
     let port = || text.parse::<SocketAddr>().map(|socket| socket.ip());
     let address = text.parse::<IpAddr>().or_else(|_| port());
