@@ -1,4 +1,5 @@
-//! Answers that are kept, so that what several cells or lines need costs one call to the driver.
+//! Cache of answers, so that several cells or lines that need the same answer cost one call to the
+//! driver.
 
 use std::{
     collections::HashMap,
@@ -8,9 +9,10 @@ use std::{
 
 use gpumon_probe::vendor::nvml::query::Answer;
 
-/// What was answered so far, by query.
+/// The answers so far, by query.
 pub(crate) struct Cache<Q> {
-    /// A cell for each query, so that who asks a second time waits for the answer to the first.
+    /// A cell for each query. If two threads ask the same query, the second waits for the answer to
+    /// the first.
     cells: Mutex<HashMap<Q, Arc<OnceLock<Answer>>>>,
 }
 
@@ -23,7 +25,7 @@ impl<Q> Default for Cache<Q> {
 }
 
 impl<Q: Hash + Eq> Cache<Q> {
-    /// The answer of the first time; `ask` brings it then.
+    /// Returns the cached answer, or calls `ask` and caches its answer.
     pub(crate) fn get_or_ask(&self, query: Q, ask: impl FnOnce() -> Answer) -> Answer {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         let cell = Arc::clone(cells.entry(query).or_default());

@@ -1,4 +1,4 @@
-//! What was typed, as nvidia-smi understands it, and how it refuses what it does not.
+//! Parser of nvidia-smi's command line, with nvidia-smi's error messages.
 
 use std::{iter::Peekable, path::PathBuf, time::Duration};
 
@@ -9,17 +9,17 @@ use super::{
     switches::Arity,
 };
 
-/// What is asked for, about which GPUs, where it goes and how often.
+/// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
-    /// Each `-i`, as it was typed; no form takes more than one, and none is refused before the GPUs
-    /// are known.
+    /// The values of all `-i` options. No command accepts more than one, but that is refused only
+    /// after the GPUs are known.
     pub(crate) ids: Vec<String>,
-    /// `-f`.
+    /// The output file, from `-f`.
     pub(crate) file: Option<PathBuf>,
-    /// The pause between two rounds; without it there is one.
+    /// The pause between rounds; `None` for a single round.
     pub(crate) pause: Option<Duration>,
-    /// `-eow`: whether a warning shows in the exit code.
+    /// Whether warnings affect the exit code, from `-eow`.
     pub(crate) error_on_warning: bool,
 }
 
@@ -35,10 +35,10 @@ pub(crate) enum Command {
     HelpQuery(QueryKind),
 }
 
-/// `-l` and `-lms` without a number mean this many seconds or milliseconds.
+/// The default for `-l` and `-lms`, in seconds and milliseconds.
 const DEFAULT_PAUSE: u64 = 5;
 
-/// Parses what was typed behind the program's name.
+/// Parses the arguments after the program's name.
 pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
     let typed = Typed::read(words)?;
     let command = command(&typed)?;
@@ -57,7 +57,7 @@ struct Word<'a> {
     value: Option<&'a str>,
 }
 
-/// All of them, in their order.
+/// All options in the order in which they were typed.
 struct Typed<'a>(Vec<Word<'a>>);
 
 impl<'a> Typed<'a> {
@@ -85,7 +85,7 @@ impl<'a> Typed<'a> {
                 text: word,
                 value,
             });
-            // Help is shown whatever follows.
+            // Help is shown regardless of the following options.
             if option.flag == Flag::Help {
                 break;
             }
@@ -112,7 +112,7 @@ impl<'a> Typed<'a> {
             .collect()
     }
 
-    /// The selective queries, with their fields.
+    /// Returns the selective queries with their fields.
     fn queries(&self) -> impl Iterator<Item = (QueryKind, Option<&'a str>)> {
         self.0.iter().filter_map(|word| match word.option.flag {
             Flag::SelectiveQuery(kind) => Some((kind, word.value)),
@@ -128,7 +128,7 @@ impl<'a> Typed<'a> {
         else {
             return Ok(None);
         };
-        // A number that is none counts as not given.
+        // An invalid number counts as missing.
         let number = word
             .value
             .map_or(Some(DEFAULT_PAUSE), |text| text.parse().ok())

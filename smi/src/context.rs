@@ -1,14 +1,14 @@
-//! Whom a form asks, about what.
+//! The input of an output form: the driver, the GPUs and the time.
 
 use std::thread;
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery};
 use jiff::Zoned;
 
-/// Whom to ask, about which GPUs, and when.
+/// The driver to ask, the selected GPUs, and the current time.
 pub(crate) struct Context<'a> {
     pub(crate) driver: &'a dyn QueryBackend,
-    /// The GPUs that were selected, in NVML's order, by its index.
+    /// The NVML indices of the selected GPUs, in ascending order.
     pub(crate) gpus: &'a [u32],
     pub(crate) count: u32,
     pub(crate) now: Zoned,
@@ -19,7 +19,7 @@ impl Context<'_> {
         self.driver.system(query)
     }
 
-    /// The newest CUDA that the driver runs, as `13.0`.
+    /// Returns the newest CUDA version that the driver supports, such as `13.0`.
     pub(crate) fn cuda_version(&self) -> Result<String, Code> {
         let version = self
             .system(SystemQuery::CudaVersion)?
@@ -32,8 +32,8 @@ impl Context<'_> {
         self.driver.about(Subject::gpu(gpu), query)
     }
 
-    /// Does the same for every selected GPU, each on a thread of its own, since each call takes its
-    /// time in the driver; what came of them stands in the GPUs' order.
+    /// Calls `work` for every selected GPU, and returns the results in the order of the GPUs. Each
+    /// GPU has its own thread, because driver calls are slow.
     pub(crate) fn each<T: Send>(&self, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
         if self.gpus.len() == 1 || self.driver.is_quick() {
             return self.gpus.iter().map(|gpu| work(*gpu)).collect();

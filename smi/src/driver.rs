@@ -1,4 +1,4 @@
-//! Answers of a running server, as far as its records go, and of the driver for the rest.
+//! The combined source of answers: records of a running server, and the driver for all others.
 
 use std::{
     ffi::OsString,
@@ -20,27 +20,28 @@ use gpumon_probe::{
 
 use crate::time_limit::TimeLimited;
 
-/// Simulated GPUs are looked at anew after this time, so that what loops by itself sees them move.
+/// The maximum age of simulated answers. They are renewed afterwards, so that monitors show
+/// changes.
 const SIMULATED_FOR: Duration = Duration::from_millis(300);
 
-/// Where answers come from.
+/// The sources of answers.
 #[derive(Clone)]
 pub struct AnswerSource<'a> {
-    /// NVIDIA's driver, or a simulation.
+    /// The choice between NVIDIA's driver and a simulation.
     pub choice: SourceChoice,
-    /// The driver's library, where the loader does not find it by itself.
+    /// The path of the driver's library, if the loader does not find it.
     pub library: Option<OsString>,
-    /// The server that is asked before the driver; `None` to read the driver alone.
+    /// The server to ask before the driver; `None` to read only the driver.
     pub server: Option<&'a dyn Server>,
-    /// Whether NVIDIA's own nvidia-smi does what gpumon does not. It knows nothing of simulated
-    /// GPUs.
+    /// Whether unsupported commands are passed to NVIDIA's own nvidia-smi. Simulated GPUs are never
+    /// passed on.
     pub hands_over: bool,
 }
 
 /// A running server that reads the same GPUs.
 pub trait Server: Sync {
-    /// What it was answered last; `None` where none runs, or its answers are too old to tell how
-    /// things are.
+    /// Returns the server's last answers; `None` if no server is running or its answers are too
+    /// old.
     fn recorded(&self) -> Option<Recorded>;
 }
 
@@ -53,31 +54,31 @@ impl AnswerSource<'_> {
     }
 }
 
-/// A server's records before the driver. The driver is opened at the first query that the records
-/// leave open, which takes most of the time that a look takes.
+/// The records of a server, with the driver as a fallback. The driver is opened only for the first
+/// query without a record, because opening takes most of the time of a command.
 pub(crate) struct Driver<'a> {
     source: AnswerSource<'a>,
     records: RwLock<Option<Records>>,
     direct: OnceLock<Result<TimeLimited<NvmlBackend>, SourceError>>,
-    /// GPUs of which a server has found out that the driver does not return from them.
+    /// GPUs for which the server has found that driver calls hang.
     hung: Vec<u32>,
 }
 
-/// What was read, and when.
+/// Recorded answers, with the time of reading.
 struct Records {
     recorded: Recorded,
     at: Instant,
 }
 
 impl<'a> Driver<'a> {
-    /// The server's records, or else the driver.
+    /// Reads the server's records, or opens the driver.
     pub(crate) fn open(source: &AnswerSource<'a>) -> Result<Self, SourceError> {
         let mut driver = Self::unopened(source);
         driver.refresh()?;
         Ok(driver)
     }
 
-    /// Neither is opened yet: help needs no answers.
+    /// Returns a source that has read nothing yet, for help that needs no answers.
     pub(crate) fn unopened(source: &AnswerSource<'a>) -> Self {
         Self {
             source: source.clone(),
@@ -87,7 +88,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The driver alone, for what loops by itself and wants to know how things are each time.
+    /// Opens only the driver, for monitors that need current readings in each round.
     pub(crate) fn open_directly(source: &AnswerSource<'a>) -> Result<Self, SourceError> {
         let mut driver = Self::unopened(source);
         if driver.source.is_simulated() {
@@ -115,7 +116,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// The server's records, if a server may be asked and has any.
+    /// Returns the server's records, if a server may be asked and has any.
     fn server_records(&self) -> Option<Recorded> {
         self.source.server.and_then(Server::recorded)
     }
@@ -138,18 +139,18 @@ impl<'a> Driver<'a> {
         *self.records.write().unwrap_or_else(PoisonError::into_inner) = records;
     }
 
-    /// The answer in the records. Simulated ones that are old are replaced first.
+    /// Returns the answer in the records. Old simulated records are renewed first.
     fn recorded(&self, ask: impl Fn(&Recorded) -> Option<Answer>) -> Option<Answer> {
         let is_old = |records: &Records| records.at.elapsed() > SIMULATED_FOR;
         let read = || self.records.read().unwrap_or_else(PoisonError::into_inner);
         if self.source.is_simulated() && read().as_ref().is_some_and(is_old) {
-            // A simulation that was there is still there.
+            // Opening the simulation worked before, so an error is not expected.
             let _ = self.simulate();
         }
         read().as_ref().and_then(|records| ask(&records.recorded))
     }
 
-    /// Asks the driver, where there is one behind the records.
+    /// Asks the driver, unless the GPUs are simulated.
     fn ask(&self, query: impl FnOnce(&TimeLimited<NvmlBackend>) -> Answer) -> Answer {
         if self.source.is_simulated() {
             return Err(Code::NOT_SUPPORTED);
@@ -195,7 +196,7 @@ impl QueryBackend for Driver<'_> {
     }
 }
 
-/// Makes text safe for a terminal: a process chooses its own name.
+/// Makes text safe for a terminal, because a process chooses its own name.
 fn printable_text(answer: Answer) -> Answer {
     answer.map(|value| match value {
         Value::Text(text) => Value::Text(text.chars().map(printable).collect()),

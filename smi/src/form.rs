@@ -1,5 +1,5 @@
-//! How a subcommand is typed: its switches, which its help lists, their values, and what is
-//! refused.
+//! The definition of a subcommand: its switches as listed in the help, their values, and those that
+//! are refused.
 
 use super::{
     Refusal, monitor,
@@ -9,17 +9,17 @@ use super::{
 
 pub(crate) struct Form {
     pub(crate) name: &'static str,
-    /// The text before the usage in the help of a monitor. The usage alone is shown where something
-    /// was typed wrong, which is no failure of a monitor.
+    /// The text before the usage in a monitor's help. After a usage error, a monitor prints only
+    /// the usage, with exit code 0.
     pub(crate) about: &'static str,
     pub(crate) usage: &'static str,
-    /// The switches that a value follows, those with values that a shell proposes, and those that a
-    /// value may follow.
+    /// The switches that require a value. `values` has those with completable values, and
+    /// `may_take` those with an optional value.
     pub(crate) takes: &'static [&'static str],
     pub(crate) values: &'static [(&'static str, Values)],
     pub(crate) may_take: &'static [&'static str],
     pub(crate) changing: &'static [&'static str],
-    /// The switches with what only NVIDIA's own tool shows.
+    /// Switches for output that only NVIDIA's own tool prints.
     pub(crate) handed_over: &'static [&'static str],
     pub(crate) deprecated: &'static [&'static str],
 }
@@ -59,14 +59,14 @@ impl Form {
         listed.map(switch).collect()
     }
 
-    /// Whether a switch shows nothing, so that it is not worth proposing.
+    /// Returns `true` if a switch is always refused or ignored, so that completions leave it out.
     pub(crate) fn refuses(&self, switch: &str) -> bool {
         [self.changing, self.handed_over, self.deprecated]
             .iter()
             .any(|refused| refused.contains(&switch))
     }
 
-    /// Reads what was typed. What stops it there: a fault, the help, a switch that is refused.
+    /// Parses the arguments. An error, a request for help or a refused switch stops the command.
     pub(crate) fn parse<'a>(&self, arguments: &'a [String]) -> Result<Switches<'a>, Stop> {
         let known = self.switches();
         let switches = Switches::parse(&known, arguments).map_err(|fault| {
@@ -107,7 +107,7 @@ impl Form {
         format!("{}{}", self.about, self.usage)
     }
 
-    /// The help, which is no failure.
+    /// Returns the help, with exit code 0.
     pub(crate) fn explain(&self) -> Stop {
         Refusal::new(0, self.help()).into()
     }

@@ -1,10 +1,10 @@
-//! nvidia-smi's command line: the same arguments, the same bytes, the same exit codes.
+//! nvidia-smi's command line, with the same arguments, output and exit codes.
 //!
-//! It formats what the driver answered, by itself or through a running server. How that server is
-//! reached is handed in with [`AnswerSource`].
+//! This crate formats the driver's answers, which it gets directly or through a running server. The
+//! connection to the server is part of [`AnswerSource`].
 //!
-//! Every form is a function of a [`Context`]: whom to ask, about which GPUs, and when. It gives
-//! text; where that goes, how often and how the process ends is decided here.
+//! Every output form is a function from a [`Context`] to text. This module decides where the text
+//! is written, how often, and how the process ends.
 
 #![forbid(unsafe_code)]
 
@@ -70,11 +70,12 @@ pub use self::{
     switches::Arity,
 };
 
-/// Does what nvidia-smi would do with these arguments, and gives its exit code. Where they are left
-/// to NVIDIA's own nvidia-smi, this process becomes that, if there is one.
+/// Runs nvidia-smi's command line and returns its exit code. For commands that are left to NVIDIA's
+/// own nvidia-smi, this process is replaced by that tool if it is installed.
 ///
 /// # Errors
-/// Where the output cannot be written, other than for a reader that has seen enough.
+/// Returns an error if the output cannot be written. A reader that closes the output early is no
+/// error.
 pub fn run(source: &AnswerSource<'_>, arguments: &[OsString]) -> io::Result<u8> {
     let words: Vec<_> = arguments
         .iter()
@@ -105,7 +106,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
             .form
             .parse(behind)
             .is_err_and(|stop| stop.is_left_to_nvidia_smi());
-        // A change would find the GPU in use by this process.
+        // Opening the driver would keep the GPU in use, and a change such as a reset would fail.
         let driver = if is_help || is_left {
             Ok(Driver::unopened(source))
         } else {
@@ -126,7 +127,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
         request.check(round.context().release())?;
         header = request.header();
     }
-    // What is refused leaves the file as it was.
+    // The output file is opened only now, so that a refused command does not change it.
     let mut output = Output::open(
         typed.file.as_deref(),
         matches!(typed.command, Command::Query(_)),
@@ -148,7 +149,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
     }
 }
 
-/// `-h`: nvidia-smi's options, in gpumon's own words.
+/// The text of `-h`: nvidia-smi's options in gpumon's own words.
 const HELP: &str = include_str!("help.txt");
 
 fn without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
@@ -171,7 +172,7 @@ struct Round<'a> {
     driver: Driver<'a>,
     gpus: Vec<u32>,
     count: u32,
-    /// The exit code of the last warning, which counts where warnings are errors.
+    /// The exit code of the last warning, which is used with `-eow`.
     warned: Option<u8>,
 }
 
@@ -196,7 +197,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The others are shown. Gives what is reported of those that cannot be opened.
+    /// Removes GPUs that cannot be opened from the selection, and returns the warnings about them.
     fn leave_out_lost_gpus(&mut self) -> String {
         let context = self.context();
         let failed: Vec<Option<Code>> = context.each(|gpu| {
@@ -244,7 +245,7 @@ fn render(command: &Command, context: &Context<'_>) -> String {
     }
 }
 
-/// The GPUs that are meant. A list may name several, but there may be one list only.
+/// Returns the selected GPUs. One list may name several GPUs, but only one list is allowed.
 fn selected(driver: &Driver<'_>, ids: &[String]) -> Result<Vec<u32>, Refusal> {
     match ids {
         [] => select::select(driver, None),
@@ -261,7 +262,7 @@ fn selected(driver: &Driver<'_>, ids: &[String]) -> Result<Vec<u32>, Refusal> {
     }
 }
 
-/// Whether the whole GPU cannot be asked, and not one thing about it.
+/// Returns `true` if the code means that the whole GPU cannot be read.
 fn is_lost(code: Code) -> bool {
     !matches!(
         code,

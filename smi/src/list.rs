@@ -1,4 +1,4 @@
-//! `-L` and `--version`.
+//! The output of `-L` and `--version`.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject, SystemQuery};
 
 use super::{Context, release::VERSIONS_RENAMED, return_code, select::is_divided};
 
-/// `-L`: the GPUs and, below a divided one, its MIG devices.
+/// Returns the output of `-L`: the GPUs with their MIG devices.
 pub(crate) fn gpus(context: &Context<'_>) -> String {
     context.each(|gpu| list_one(context, gpu)).concat()
 }
@@ -40,19 +40,19 @@ fn list_one(context: &Context<'_>, gpu: u32) -> String {
     out
 }
 
-/// Returns the version of the tool that comes with the library. The library puts CUDA's number
-/// before it. In WSL, the driver of Windows has another version.
+/// Returns the version of the tool that belongs to the library. NVML's version has CUDA's major
+/// version in front. Under WSL, the driver of Windows has another version.
 pub(crate) fn tool_version(context: &Context<'_>) -> Option<String> {
     let library = context.system(SystemQuery::NvmlVersion).ok()?;
     let (_, version) = library.text()?.split_once('.')?;
     Some(version.to_owned())
 }
 
-/// `--version`.
+/// Returns the output of `--version`.
 pub(crate) fn version(context: &Context<'_>) -> String {
     let driver = words(&context.system(SystemQuery::DriverVersion));
     let tool = tool_version(context).unwrap_or_else(|| driver.clone());
-    // This line has no room for the last part.
+    // This line shows only the first two parts of the version.
     let mut parts = tool.split('.');
     let nvml = match (parts.next(), parts.next()) {
         (Some(major), Some(minor)) => format!("{major}.{minor}"),

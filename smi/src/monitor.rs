@@ -1,4 +1,5 @@
-//! What `dmon` and `pmon` have in common: their switches, their faults and their rounds.
+//! Code that `dmon` and `pmon` share: their switches, their error messages and the loop that writes
+//! rounds.
 
 use std::{collections::HashMap, io::Write, time::Duration};
 
@@ -14,7 +15,7 @@ use super::{
     timestamp::TimestampColumns,
 };
 
-/// After so many rows the heading comes again.
+/// The number of rows after which the heading is repeated.
 const ROWS: usize = 44;
 
 #[derive(Debug)]
@@ -26,19 +27,19 @@ pub(super) struct Rounds<'a> {
     file: Option<&'a str>,
 }
 
-/// Text that explains how it is typed: shown where something was typed wrong, which is no failure
-/// to a monitor.
+/// A refusal that shows the usage text. The exit code is 0, because monitors do not count a
+/// mistyped switch as a failure.
 pub(super) fn explain(fault: impl std::fmt::Display, usage: &str) -> Refusal {
     Refusal::new(0, format!("{fault}\n{usage}"))
 }
 
-/// A value that can not be read, which is a failure.
+/// The refusal of an invalid value, with exit code 255.
 pub(super) fn fail(fault: &str) -> Refusal {
     Refusal::new(255, format!("{fault}Failed to process command line \n\n"))
 }
 
-/// Reads the switches `-c`, `-d`, `-o`, `-i` and `-f`. There are at most so many GPUs, and so many
-/// seconds between rounds.
+/// Reads the switches `-c`, `-d`, `-o`, `-i` and `-f`. `most` limits the number of GPUs and the
+/// seconds between two rounds.
 pub(super) fn rounds<'a>(
     switches: &Switches<'a>,
     driver: &dyn QueryBackend,
@@ -55,7 +56,7 @@ pub(super) fn rounds<'a>(
             })
         })
         .transpose()?
-        // As in nvidia-smi, a negative number sets no limit.
+        // A negative number sets no limit, as in nvidia-smi.
         .and_then(|count| u64::try_from(count).ok());
     let delay = switches
         .value("-d")
@@ -84,7 +85,8 @@ pub(super) fn rounds<'a>(
 }
 
 impl Rounds<'_> {
-    /// Writes a round of rows at each tick, until as many as were asked for are written, or SIGINT.
+    /// Writes a round of rows at each tick, until the requested number of rounds is written or
+    /// SIGINT arrives.
     pub(super) fn scroll(
         &self,
         driver: &dyn QueryBackend,
@@ -97,7 +99,7 @@ impl Rounds<'_> {
                 Some(_) => Stop::Refused(fail("")),
                 None => Stop::Output(error),
             })?;
-        // A single round needs no ticker, and no signal to end it.
+        // A single round needs neither a ticker nor a signal handler that ends it.
         let mut ticker = if self.count == Some(1) {
             None
         } else {
@@ -121,8 +123,8 @@ impl Rounds<'_> {
     }
 }
 
-/// Reads every GPU, given what was kept of it in the round before, and keeps what comes with the
-/// reading.
+/// Reads every GPU. `read` receives the state that was kept from the round before, and returns the
+/// state to keep for the next one.
 pub(super) fn read_each<K: Copy + Send + Sync, T: Send>(
     context: &Context<'_>,
     kept: &mut Vec<K>,
@@ -142,13 +144,13 @@ pub(super) fn read_each<K: Copy + Send + Sync, T: Send>(
     read
 }
 
-/// Returns the text of a cell.
+/// Returns the text of a cell, `-` if there is no number.
 pub(super) fn format_cell(number: Option<i128>) -> String {
     number.map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
 
-/// The letters of `-s`, each group once and in the order that was typed. What is no group is passed
-/// over.
+/// Returns the letters of `-s`, each group once and in the order in which they were typed. Unknown
+/// letters are ignored.
 pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
     let mut groups = Vec::new();
     for letter in letters.chars().filter(|letter| known.contains(*letter)) {

@@ -1,4 +1,4 @@
-//! NVIDIA's own nvidia-smi, which does what gpumon does not.
+//! Runs NVIDIA's own nvidia-smi for the features that gpumon does not have.
 
 use std::{
     env,
@@ -12,12 +12,12 @@ use std::{
 use gpumon_probe::{child, untrusted::escaped};
 use rustix::fs::{Access, access};
 
-/// The files that were run before in this chain of processes: copies of gpumon, and scripts that
-/// start it, would otherwise run each other for ever.
+/// The environment variable that lists the files that this chain of processes has already tried.
+/// Without it, copies of gpumon and scripts that start gpumon would run each other forever.
 const TRIED: &str = "GPUMON_SMI_TRIED";
 
-/// Becomes the first nvidia-smi in `PATH` that is neither this program nor was tried before;
-/// returns where there is none.
+/// Replaces this process by the first nvidia-smi in `PATH` that is not this program and was not
+/// tried before. Returns if there is none.
 pub(crate) fn exec(arguments: &[OsString]) {
     let Some(path) = env::var_os("PATH") else {
         return;
@@ -29,8 +29,8 @@ pub(crate) fn exec(arguments: &[OsString]) {
         .collect();
     tried.extend(identity(Path::new("/proc/self/exe")));
     for folder in env::split_paths(&path) {
-        // An empty entry is the working directory; a path without a slash would be searched in
-        // `PATH` again.
+        // An empty entry of `PATH` is the working directory. A path without a slash would be
+        // searched for in `PATH` again.
         let program = Path::new(".").join(folder).join("nvidia-smi");
         let Some(identity) = identity(&program).filter(|identity| !tried.contains(identity)) else {
             continue;
@@ -47,12 +47,13 @@ pub(crate) fn exec(arguments: &[OsString]) {
             "cannot run {}: {error}; repair it, or remove it from PATH",
             program.display()
         );
-        // Where standard error is closed, the refusal that follows still tells.
+        // If standard error is closed, the refusal that follows still shows the error.
         let _ = writeln!(io::stderr(), "gpumon: {}", escaped(&message));
     }
 }
 
-/// What tells a file from all others under whichever name; `None` where there is no file.
+/// Returns the device and inode numbers of a file, which are the same under all of its names.
+/// `None` if the file does not exist.
 fn identity(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     Some(format!("{}:{}", metadata.dev(), metadata.ino()))

@@ -1,14 +1,14 @@
-//! nvidia-smi's options: short and long form, and whether a value follows.
+//! nvidia-smi's options: their short and long forms, and whether a value follows.
 
 use super::{Refusal, query::QueryKind, switches::Arity};
 
-/// What an option means, whichever way it is spelled.
+/// The meaning of an option, independent of its spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flag {
     Help,
     Version,
     ListGpus,
-    /// `-q`.
+    /// The option `-q`, which prints the log.
     Query,
     Xml,
     Dtd,
@@ -18,10 +18,10 @@ pub(crate) enum Flag {
     Loop,
     LoopMs,
     Format,
-    /// `--query-gpu` and its siblings.
+    /// `--query-gpu` and the other queries for selected fields.
     SelectiveQuery(QueryKind),
     HelpSelectiveQuery(QueryKind),
-    /// A warning is to show in the exit code, too.
+    /// The option that makes a warning change the exit code.
     ErrorOnWarning,
 }
 
@@ -94,7 +94,7 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
 ];
 
 impl OptionDef {
-    /// How it is spelled, the short form first.
+    /// Returns the spellings of the option, the short form first.
     pub(crate) fn spellings(&self) -> Vec<&'static str> {
         [self.short, self.long]
             .into_iter()
@@ -103,7 +103,7 @@ impl OptionDef {
     }
 }
 
-/// Options that change a GPU.
+/// Options that change the settings of a GPU.
 #[rustfmt::skip]
 const CHANGING: &[&str] = &[
     "-pm", "--persistence-mode", "-e", "--ecc-config", "-p", "--reset-ecc-errors", "-c",
@@ -118,19 +118,20 @@ const CHANGING: &[&str] = &[
     "-den", "--dram-encryption", "--set-hostname", "-t", "--toggle-led",
 ];
 
-/// Options with which only NVIDIA's own tool shows something.
+/// Options that only NVIDIA's own tool can handle.
 #[rustfmt::skip]
 const HANDED_OVER: &[&str] = &[
     "-B", "--list-excluded-gpus", "-col", "--columns", "-u", "--unit", "--get-hostname",
     "--debug",
 ];
 
-/// The name in a word, which may carry a value behind a `=`.
+/// Returns the option's name from a word that may contain a value after `=`.
 fn name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-/// Why a word is left to NVIDIA's own tool; `None` if it is no such option.
+/// Returns the reason why a word is left to NVIDIA's own tool; `None` if the word is not such an
+/// option.
 pub(crate) fn find_refusal(word: &str) -> Option<Refusal> {
     let name = name(word);
     if CHANGING.contains(&name) {
@@ -147,7 +148,7 @@ pub(crate) fn is_option(word: &str) -> bool {
     find(word).is_some() || find_refusal(word).is_some()
 }
 
-/// The option that a word names; the word may carry its value behind a `=`.
+/// Returns the option that a word names. The word may contain a value after `=`.
 pub(crate) fn find(word: &str) -> Option<&'static OptionDef> {
     let name = name(word);
     let is_named = |own: &str| !own.is_empty() && own == name;

@@ -1,4 +1,4 @@
-//! Where a round's text goes.
+//! The destination of the text of a round.
 
 use std::{
     io::{self, Write},
@@ -17,8 +17,8 @@ impl Output {
         Self(Box::new(io::stdout()))
     }
 
-    /// Opens and empties the named file; standard output if none is named. nvidia-smi words the
-    /// error differently for the file of a query.
+    /// Opens and empties the named file, or uses standard output if no file is named. nvidia-smi
+    /// words the error differently for the file of a query.
     pub(crate) fn open(path: Option<&Path>, is_query: bool) -> Result<Self, Refusal> {
         let Some(path) = path else {
             return Ok(Self::standard());
@@ -35,7 +35,7 @@ impl Output {
         )))
     }
 
-    /// Writes a round whole, so that a reader never waits for the rest of one.
+    /// Writes a whole round at once, so that a reader never has to wait for the rest of it.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
         self.0.write_all(text.as_bytes())?;
         self.0.flush()

@@ -1,17 +1,18 @@
-//! nvidia-smi's own options and subcommands, typed behind plain `gpumon`.
+//! Recognizes nvidia-smi's own options and subcommands among the arguments of `gpumon`.
 
 use super::{
     options::{self, Flag},
     subcommands::{is_handed_over, subcommand},
 };
 
-/// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of
-/// them is an option that it alone has, or the first is one of its commands that gpumon has not
-/// itself. `is_own` knows gpumon's own commands, behind which the options are gpumon's.
+/// Returns whether the arguments of `gpumon` are meant for nvidia-smi. This is so if the first word
+/// is `smi` or one of nvidia-smi's subcommands that gpumon does not have, or if an option belongs
+/// to nvidia-smi only. `is_own` returns whether a word is a gpumon command; options after such a
+/// command belong to gpumon.
 pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
     let is_nvidias = |word: &String| match options::find(word) {
         Some(option) => !is_shared(option.flag),
-        // `gpumon --columns` selects columns.
+        // `--columns` belongs to gpumon, where it selects columns.
         None => options::is_option(word) && !word.starts_with("--columns"),
     };
     let is_subcommand = |name: &str| subcommand(name).is_some() || is_handed_over(name);
@@ -24,7 +25,7 @@ pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
             .any(is_nvidias)
 }
 
-/// Options that mean something to plain `gpumon`, too.
+/// Returns whether an option has a meaning in plain `gpumon`, too.
 pub(super) fn is_shared(flag: Flag) -> bool {
     matches!(flag, Flag::Help | Flag::Version | Flag::Id)
 }

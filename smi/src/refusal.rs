@@ -1,16 +1,17 @@
-//! Why nothing is shown, in nvidia-smi's words.
+//! Errors that end the process without output, in nvidia-smi's words.
 
 use std::fmt;
 
 use super::switches::UsageError;
 
-/// A message for standard output, where nvidia-smi writes its errors, and how the process ends.
+/// A message and an exit code. The message goes to standard output, where nvidia-smi writes its
+/// errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// All of it, ends of lines included.
+    /// The complete message, including its line endings.
     pub(crate) text: String,
     pub(crate) code: u8,
-    /// Whether NVIDIA's own nvidia-smi may do what gpumon does not.
+    /// Whether NVIDIA's own nvidia-smi, which may have the feature, is run instead.
     pub(crate) is_left_to_nvidia_smi: bool,
 }
 
@@ -30,12 +31,13 @@ impl Refusal {
         }
     }
 
-    /// What only NVIDIA's own nvidia-smi does.
+    /// Creates the refusal of a feature that only NVIDIA's own nvidia-smi has.
     fn not_done(text: impl Into<String>) -> Self {
         Self::new(3, text).left_to_nvidia_smi()
     }
 
-    /// As most of nvidia-smi's refusals begin and end.
+    /// Creates a refusal in the usual form of nvidia-smi: `ERROR: ` before the text and an ending
+    /// after it.
     pub(crate) fn error(code: u8, text: &str, ending: &str) -> Self {
         Self::new(code, format!("ERROR: {text}{ending}"))
     }
@@ -44,15 +46,16 @@ impl Refusal {
         Self::new(6, "No devices were found\n")
     }
 
-    /// What was asked for changes the GPU, and is not even begun: half of it done would be worse.
-    /// `form` is the switch, with its subcommand.
+    /// Creates the refusal of a request that changes the GPU. gpumon does not start such a change,
+    /// because half of it would be worse than none. `form` is the switch, with its subcommand.
     pub(crate) fn changes_the_gpu(form: &str) -> Self {
         Self::not_done(format!(
             "gpumon: '{form}' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n"
         ))
     }
 
-    /// A form that only NVIDIA's own tool has. `form` is the switch, with its subcommand.
+    /// Creates the refusal of a feature that only NVIDIA's own tool has. `form` is the switch, with
+    /// its subcommand.
     pub(crate) fn handed_over(form: &str) -> Self {
         Self::not_done(format!(
             "gpumon: '{form}' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n"

@@ -1,4 +1,4 @@
-//! The driver's release, which decides what nvidia-smi's forms look like.
+//! The driver's release, which decides the format of the output.
 
 use std::num::ParseIntError;
 use std::ops::Range;
@@ -8,24 +8,25 @@ use gpumon_probe::vendor::nvml::query::{QueryBackend, SystemQuery};
 
 use crate::Context;
 
-/// The first two numbers of the driver's version: `580.159.04` is of release 580.159.
+/// The first two numbers of a driver's version, such as 580.159 for `580.159.04`.
 ///
-/// A form that changed says from which release on, or before which. Where the driver is newer than
-/// [`NEWEST_KNOWN`], it therefore looks as there.
+/// nvidia-smi's output changes between releases, and the code names the first or the last release
+/// with a format. Drivers newer than [`NEWEST_KNOWN`] therefore get the format of that release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Release(pub(crate) u32, pub(crate) u32);
 
-/// Releases that lack what both older and newer ones have.
+/// The range of releases that lack some features that older and newer releases have.
 pub(crate) const BRANCH_590: Range<Release> = Release(590, 0)..Release(595, 0);
 pub(crate) const BRANCH_595: Range<Release> = Release(595, 0)..Release(610, 0);
 
-/// The first release that calls the driver's and CUDA's version KMD and CUDA UMD version.
+/// The first release that writes “KMD version” and “CUDA UMD version” for the driver's and CUDA's
+/// versions.
 pub(crate) const VERSIONS_RENAMED: Release = Release(610, 0);
 
 /// The oldest driver branch that gpumon was tested with. Older branches are printed in its format.
 pub const OLDEST_KNOWN: u32 = 580;
 
-/// The newest branch of the driver whose nvidia-smi the forms were compared with.
+/// The newest driver branch whose nvidia-smi was compared with gpumon's output.
 pub const NEWEST_KNOWN: u32 = 610;
 
 impl FromStr for Release {
@@ -41,7 +42,8 @@ impl FromStr for Release {
 impl Release {
     pub(crate) const NEWEST_KNOWN: Self = Self(NEWEST_KNOWN, 0);
 
-    /// The running driver's; the newest known one where it does not tell.
+    /// Returns the release of the running driver, or the newest known release if the driver does
+    /// not report its version.
     pub(crate) fn running(driver: &dyn QueryBackend) -> Self {
         let version = driver.system(SystemQuery::DriverVersion).ok();
         let release = version

@@ -1,8 +1,9 @@
-//! What stands where a value should: nvidia-smi's words for NVML's return codes.
+//! nvidia-smi's words for NVML's return codes, which are printed instead of a value.
 
 use gpumon_probe::vendor::nvml::query::Code;
 
-/// As `-q` and its XML write it: `N/A`, `Insufficient Permissions`, `Unknown Error`.
+/// Returns the word that `-q` and its XML print, such as `N/A`, `Insufficient Permissions` or
+/// `Unknown Error`.
 pub(crate) fn plain(code: Code) -> &'static str {
     match code {
         Code::NOT_SUPPORTED => "N/A",
@@ -16,7 +17,7 @@ pub(crate) fn plain(code: Code) -> &'static str {
     }
 }
 
-/// As a query's cells write it: the same in brackets.
+/// Returns the word that the cells of a query print, which has brackets around it.
 pub(crate) fn bracketed(code: Code) -> String {
     format!("[{}]", plain(code))
 }

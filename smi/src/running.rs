@@ -1,4 +1,4 @@
-//! The three lists of processes on a GPU as one.
+//! Merges a GPU's three lists of processes into one.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,16 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query};
 
 pub(crate) const COMPUTE: i128 = 1;
 pub(crate) const GRAPHICS: i128 = 2;
-/// It computes through the multi-process service, and is in the list of those that compute, too.
+/// The process computes through the Multi-Process Service (MPS). It is also in the list of compute
+/// processes.
 pub(crate) const SHARED: i128 = 4;
 
-/// GPU instance, compute instance, PID, [kinds](kind) and bytes of each, by instance and PID as
-/// nvidia-smi lists them; -1 for what there is not. A process that is in several lists is one row.
+/// Returns GPU instance, compute instance, PID, [kinds](kind) and bytes of each process. The rows
+/// are sorted by instance and PID as in nvidia-smi, and missing numbers are -1. A process in
+/// several lists has one row.
 ///
 /// # Errors
-/// The code of the first list where none of them is answered.
+/// Returns the error code of the first list if none of the lists is available.
 pub(crate) fn running(ask: impl Fn(Query) -> Answer) -> Result<Vec<[i128; 5]>, Code> {
     let lists = [
         (COMPUTE, Query::ComputeProcesses),
@@ -38,7 +40,7 @@ pub(crate) fn running(ask: impl Fn(Query) -> Answer) -> Result<Vec<[i128; 5]>, C
         .collect())
 }
 
-/// What a process does, in nvidia-smi's letters.
+/// Returns nvidia-smi's letters for the kinds of a process.
 pub(crate) fn kind(kinds: i128) -> &'static str {
     match (
         kinds & SHARED != 0,

@@ -1,4 +1,4 @@
-//! Lines that scroll, with their heading again every so often.
+//! Scrolling output that repeats its heading.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -7,7 +7,7 @@ use std::{
 
 use gpumon_probe::safe_file;
 
-/// Writes rounds of rows, and the heading before the first and again once so many rows have passed.
+/// Writes rounds of rows, and the heading before the first row and again after every `every` rows.
 pub(crate) struct Scroll<'a> {
     output: Box<dyn Write + 'a>,
     heading: String,
@@ -16,7 +16,7 @@ pub(crate) struct Scroll<'a> {
 }
 
 impl<'a> Scroll<'a> {
-    /// Scrolls in an output, or in a file that is made anew.
+    /// Writes to the given output, or to a new file if `file` is set.
     pub(crate) fn new(
         output: &'a mut dyn Write,
         file: Option<&str>,
@@ -35,7 +35,7 @@ impl<'a> Scroll<'a> {
         })
     }
 
-    /// Writes one round at once, so that a reader sees whole rounds.
+    /// Writes all rows of a round at once, so that a reader sees whole rounds.
     pub(crate) fn round(&mut self, rows: &[String]) -> io::Result<()> {
         let mut text = String::new();
         if self.rows.is_none_or(|rows| rows >= self.every) {

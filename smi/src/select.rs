@@ -1,4 +1,4 @@
-//! Which GPUs `-i` means.
+//! Parses the GPUs that `-i` selects.
 
 use gpumon_probe::{
     model::normal_bus_id,
@@ -7,10 +7,11 @@ use gpumon_probe::{
 
 use super::Refusal;
 
-/// The GPUs that a list names, in NVML's order and each once; all of them where there is no list.
+/// Returns the GPUs in a comma-separated list, in NVML's order and without repetition. Without a
+/// list, returns all GPUs.
 ///
-/// A GPU is named by its index, UUID, serial number or bus id, which may lack its domain or the
-/// leading zeros of it. What names no GPU is passed over, as nvidia-smi does.
+/// A GPU can be given by its index, UUID, serial number or bus ID. The bus ID may lack the domain
+/// or its leading zeros. Words that match no GPU are ignored, as in nvidia-smi.
 pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Vec<u32>, Refusal> {
     if text.is_some_and(str::is_empty) {
         return Err(Refusal::new(
@@ -38,7 +39,7 @@ pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Ve
     }
 }
 
-/// 0 where the driver does not tell.
+/// Returns the number of GPUs; 0 if the driver does not report the number.
 pub(crate) fn device_count(driver: &dyn QueryBackend) -> u32 {
     let count = driver
         .system(SystemQuery::DeviceCount)
@@ -49,15 +50,15 @@ pub(crate) fn device_count(driver: &dyn QueryBackend) -> u32 {
         .unwrap_or(0)
 }
 
-/// Whether it consists of MIG devices.
+/// Returns whether a GPU is divided into MIG devices.
 pub(crate) fn is_divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
     driver
         .about(Subject::gpu(gpu), Query::MigMode)
         .is_ok_and(|mode| mode.at(0) == Some(1))
 }
 
-/// The GPU that a word names. An index costs no query; nothing else is an integer below the number
-/// of GPUs.
+/// Returns the GPU that a word identifies. An index needs no query, because no other identifier is
+/// an integer below the number of GPUs.
 fn find(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
     if let Some(index) = word.parse().ok().filter(|index| *index < count) {
         return Some(index);

@@ -1,4 +1,4 @@
-//! A subcommand: a function, and how it is typed.
+//! The type of a subcommand: its function and its syntax.
 
 use std::io::{self, Write};
 
@@ -6,16 +6,16 @@ use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use super::{Refusal, form::Form, switches::UsageError};
 
-/// How a subcommand is typed, and what it does.
+/// The syntax and the function of a subcommand.
 pub(crate) struct Subcommand {
     pub(super) form: &'static Form,
     run: Run,
 }
 
-/// Runs a subcommand with its arguments, and gives the exit code.
+/// Runs a subcommand with its arguments and returns the exit code.
 pub(super) type Run = fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, Stop>;
 
-/// Why a subcommand did not come to its end.
+/// The reason why a subcommand ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
     Refused(Refusal),
@@ -28,9 +28,9 @@ impl Subcommand {
         Self { form, run }
     }
 
-    /// Runs it to its end, or until SIGINT ends the process. A refusal is written to the output, as
-    /// nvidia-smi does, unless it is left to NVIDIA's own; a reader that has gone away has seen
-    /// enough.
+    /// Runs the subcommand to its end, or until SIGINT ends the process. A refusal is written to
+    /// the output, as in nvidia-smi, unless it is left to NVIDIA's own tool. A closed pipe is no
+    /// error.
     pub(crate) fn run(
         &self,
         arguments: &[String],
@@ -88,7 +88,7 @@ pub(super) mod tests {
         tests::scripted::ScriptedBackend,
     };
 
-    /// What a subcommand writes when it is typed so, and its exit code.
+    /// Returns the output and the exit code of a subcommand line.
     pub(in super::super) fn typed(line: &str, driver: &dyn QueryBackend) -> (String, u8) {
         let mut words = line.split_whitespace().map(str::to_owned);
         let subcommand = subcommand(&words.next().unwrap()).unwrap();

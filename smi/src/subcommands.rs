@@ -1,4 +1,5 @@
-//! nvidia-smi's subcommands: those of gpumon, and the names of those that NVIDIA's tool runs.
+//! nvidia-smi's subcommands: those that gpumon has, and the names of those that only NVIDIA's tool
+//! has.
 
 use super::{dmon, nvlink, pmon, subcommand::Subcommand, topo};
 
@@ -9,7 +10,7 @@ pub(super) static SUBCOMMANDS: [Subcommand; 4] = [
     Subcommand::new(&nvlink::FORM, nvlink::run),
 ];
 
-/// The other subcommands of nvidia-smi 580.
+/// The subcommands of nvidia-smi 580 that gpumon does not have.
 const HANDED_OVER: [&str; 19] = [
     "base-clocks",
     "boost-slider",

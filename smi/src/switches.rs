@@ -1,9 +1,9 @@
-//! What was typed after a subcommand, as nvidia-smi's subcommands read it.
+//! Parses the switches after a subcommand as nvidia-smi does.
 
 use std::fmt;
 
-/// A switch: how it is spelled, its own spelling first, whether a value follows, and which ones
-/// there are.
+/// A switch: its spellings, the main one first, whether a value follows, and which values are
+/// allowed.
 #[derive(Clone)]
 pub(crate) struct Switch {
     pub(crate) spellings: Vec<&'static str>,
@@ -13,11 +13,11 @@ pub(crate) struct Switch {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Values {
-    /// None in particular.
+    /// Any value is allowed.
     Any,
     File,
     One(&'static [&'static str]),
-    /// Any of these, separated by commas.
+    /// A comma-separated list of these values.
     Commas(fn() -> Vec<String>),
     /// Any of these letters.
     Letters(&'static str),
@@ -26,15 +26,15 @@ pub(crate) enum Values {
 /// Whether a value follows a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arity {
-    /// None.
+    /// The switch takes no value.
     None,
-    /// One.
+    /// The next word is the value.
     Required,
-    /// The next word, unless it looks like another switch.
+    /// The next word is the value, unless it looks like another switch.
     Optional,
 }
 
-/// The switches that were typed, by their own spelling, with their values.
+/// The typed switches, by their main spelling, with their values.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Switches<'a>(Vec<(&'static str, Option<&'a str>)>);
 
@@ -45,8 +45,8 @@ pub(crate) enum UsageError<'a> {
     BadValue { switch: &'a str, value: &'a str },
 }
 
-/// The spellings that a line of a help is about: `[-i | --id]: GPUs by index`. What has no short
-/// form has `N/A` or nothing in its place.
+/// Returns the two spellings and the description in a line of the help, such as `[-i | --id]: GPUs
+/// by index`. A missing short form is written as `N/A` or left empty.
 pub(crate) fn spellings(line: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
     let (names, about) = line.trim().strip_prefix('[')?.split_once("]:")?;
     Some((
@@ -59,7 +59,7 @@ pub(crate) fn spellings(line: &str) -> Option<(impl Iterator<Item = &str>, &str)
 }
 
 impl<'a> Switches<'a> {
-    /// Reads what was typed. A value stands in the next word, or behind an equals sign.
+    /// Parses the typed words. The value of a switch is the next word, or follows an equals sign.
     pub(crate) fn parse(known: &[Switch], arguments: &'a [String]) -> Result<Self, UsageError<'a>> {
         let find = |word: &str| known.iter().find(|switch| switch.spellings.contains(&word));
         let mut typed = Vec::new();
@@ -72,7 +72,7 @@ impl<'a> Switches<'a> {
             let value = match switch.arity {
                 Arity::None if attached.is_some() => return Err(UsageError::Unknown(word)),
                 Arity::None => None,
-                // A number below zero is a value, another switch is not.
+                // A negative number is a value, but another switch is not.
                 Arity::Required | Arity::Optional => {
                     attached.or_else(|| words.next_if(|next| find(next).is_none()))
                 }
@@ -93,7 +93,7 @@ impl<'a> Switches<'a> {
         self.0.iter().any(|(name, _)| *name == spelling)
     }
 
-    /// The value that was typed last for a switch.
+    /// Returns the last typed value of a switch.
     pub(crate) fn value(&self, spelling: &str) -> Option<&'a str> {
         self.0
             .iter()
@@ -102,7 +102,7 @@ impl<'a> Switches<'a> {
             .and_then(|(_, value)| *value)
     }
 
-    /// The number that was typed last for a switch.
+    /// Returns the last typed value of a switch as a number.
     pub(crate) fn number(&self, switch: &'static str) -> Result<Option<i64>, UsageError<'a>> {
         self.value(switch)
             .map(|value| {
@@ -113,7 +113,7 @@ impl<'a> Switches<'a> {
             .transpose()
     }
 
-    /// The first of these switches that was typed.
+    /// Returns the first typed switch among those given.
     pub(crate) fn first_of(&self, spellings: &[&'static str]) -> Option<&'static str> {
         self.0
             .iter()

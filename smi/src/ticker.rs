@@ -1,4 +1,4 @@
-//! The ticks of a loop, until Ctrl-C.
+//! A ticker for loops that run until Ctrl-C.
 
 use std::{
     io, process,
@@ -9,10 +9,11 @@ use std::{
 
 use signal_hook::{consts::SIGINT, iterator::Signals};
 
-/// How long a round may go on after SIGINT. A driver that hangs does not keep the process.
+/// The maximum time that a round may continue after SIGINT, so that a driver that hangs cannot keep
+/// the process alive.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Waits between rounds, until SIGINT.
+/// Waits for the next round until SIGINT arrives.
 pub(crate) struct Ticker {
     interval: Duration,
     next: Instant,
@@ -20,10 +21,10 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the first round. From here on SIGINT ends the loop between two rounds, and the
-    /// process with exit code 0 where a round does not end, as nvidia-smi does.
+    /// Starts the first round. From now on, SIGINT ends the loop between two rounds. If a round
+    /// does not end in time, SIGINT ends the process with exit code 0, as in nvidia-smi.
     pub(crate) fn start(interval: Duration) -> io::Result<Self> {
-        // Registered before the thread starts, so that no signal comes too early.
+        // The signal handler is registered before the thread starts, so that no signal is missed.
         let mut signals = Signals::new([SIGINT])?;
         let (sender, interrupted) = mpsc::channel();
         thread::Builder::new()
@@ -31,7 +32,7 @@ impl Ticker {
             .spawn(move || {
                 if signals.forever().next().is_some() && sender.send(()).is_ok() {
                     thread::sleep(GRACE);
-                    // Nobody listens where the loop has come to its end.
+                    // Sending fails if the loop has already ended.
                     if sender.send(()).is_ok() {
                         process::exit(0);
                     }
@@ -44,8 +45,9 @@ impl Ticker {
         })
     }
 
-    /// Waits for the next round. Rounds keep their distance from the first one, however long each
-    /// takes; one that was missed is left out. `false` after SIGINT.
+    /// Waits for the next round and returns whether there is one: `false` after SIGINT. Rounds
+    /// start at fixed intervals from the first one, independent of their duration, and missed
+    /// rounds are skipped.
     pub(crate) fn next(&mut self) -> bool {
         let now = Instant::now();
         while self.next < now {

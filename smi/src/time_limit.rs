@@ -1,5 +1,4 @@
-//! The driver behind a limit of time: a GPU from which it does not return holds up nothing but the
-//! answers about itself.
+//! A time limit for driver calls, so that a GPU whose calls hang delays no other GPU.
 
 use std::{
     sync::{
@@ -15,20 +14,21 @@ use gpumon_probe::{
     vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery},
 };
 
-/// A driver of which each call about a GPU is made by a thread that may stay behind in it. Such a
-/// GPU answers [`Code::TIMEOUT`], at once, until the call has returned.
+/// A driver whose calls for each GPU are made by threads that may hang. A GPU with a hanging call
+/// answers [`Code::TIMEOUT`] immediately until that call returns.
 pub(crate) struct TimeLimited<D> {
     driver: Arc<D>,
     gpus: Mutex<Vec<Arc<Gpu>>>,
-    /// When a GPU answered for the first time. Others are opened as slowly as it was, unless they
-    /// hang.
+    /// The last time at which a GPU answered its first call. Opening takes time, so the deadlines
+    /// of other waiting GPUs are counted from then.
     last_opened: Mutex<Option<Instant>>,
 }
 
-/// How often somebody who waits looks whether another GPU has been opened meanwhile.
+/// The interval at which a waiting thread checks whether another GPU has been opened in the
+/// meantime.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Who makes the calls about a GPU.
+/// The threads that make the calls of a GPU.
 #[derive(Default)]
 struct Gpu {
     has_answered: Mutex<bool>,
@@ -122,7 +122,7 @@ impl<D: QueryBackend + Send + 'static> QueryBackend for TimeLimited<D> {
 }
 
 impl Gpu {
-    /// Whether a call has not returned that was given up.
+    /// Returns whether a call that timed out is still running.
     fn is_stuck(&self) -> bool {
         let mut stuck = lock(&self.stuck);
         stuck.retain(|thread| !thread.is_finished());
@@ -131,7 +131,7 @@ impl Gpu {
 }
 
 impl Caller {
-    /// Starts a thread that ends with this.
+    /// Starts a thread that ends when the `Caller` is dropped.
     fn start() -> std::io::Result<Self> {
         let (calls, to_make) = channel::<Call>();
         let (made, answers) = channel();
@@ -160,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// GPU 0 answers, and GPU 1 does so once it may.
+    /// A test driver in which GPU 0 answers at once, and GPU 1 waits for the lock.
     struct Holding(Arc<Mutex<()>>);
 
     impl QueryBackend for Holding {

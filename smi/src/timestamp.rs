@@ -1,8 +1,8 @@
-//! The date and time in front of a row of `dmon` and `pmon`, and the index behind them.
+//! The date, time and index columns at the start of the rows of `dmon` and `pmon`.
 
 use jiff::Zoned;
 
-/// The letters that `-o` knows.
+/// The letters that `-o` accepts.
 pub(crate) const LETTERS: &str = "DT";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) struct TimestampColumns {
 }
 
 impl TimestampColumns {
-    /// Reads `D`, `T` or both; `None` where there is another letter.
+    /// Parses `D`, `T` or both; returns `None` if the text contains another letter.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_known = text.chars().all(|letter| LETTERS.contains(letter));
         is_known.then(|| Self {
@@ -21,7 +21,7 @@ impl TimestampColumns {
         })
     }
 
-    /// The names above them, and above the index.
+    /// Returns the names of the columns, including the index.
     pub(crate) fn names(self) -> Vec<&'static str> {
         self.of("Date", "Time", "gpu")
     }
@@ -43,7 +43,8 @@ impl TimestampColumns {
     }
 }
 
-/// The words as columns: date and time 12 wide, the index right-aligned.
+/// Formats the words as columns. Date and time are 12 characters wide, and the index is
+/// right-aligned.
 pub(crate) fn columns<T: AsRef<str>>(words: &[T]) -> String {
     let (index, times) = words.split_last().expect("an index stands there always");
     let times: Vec<String> = times

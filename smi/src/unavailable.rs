@@ -1,4 +1,4 @@
-//! nvidia-smi's messages where there is no driver, or no GPU behind its number.
+//! nvidia-smi's messages for a missing driver and for unreachable GPUs.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use gpumon_probe::{vendor::SourceError, vendor::nvml::query::Code};
 
 use super::{Refusal, return_code};
 
-/// The message and exit code for a driver that cannot be opened.
+/// Returns the message and the exit code for a driver that cannot be opened.
 pub(crate) fn refusal(error: &SourceError) -> Refusal {
     let failed = |what: &str| format!("Failed to initialize NVML: {what}\n");
     match error {
@@ -33,7 +33,7 @@ pub(crate) fn refusal(error: &SourceError) -> Refusal {
     }
 }
 
-/// The warning about a GPU that cannot be opened, while the others are shown.
+/// Returns the warning about a GPU that cannot be opened while other GPUs are shown.
 pub(crate) fn lost(gpu: u32, count: u32, code: Code) -> String {
     let bus_id = bus_id(gpu, count)
         .map(|id| format!(" {id}:"))
@@ -46,8 +46,8 @@ pub(crate) fn lost(gpu: u32, count: u32, code: Code) -> String {
     format!("Unable to determine the device handle for GPU{gpu}:{bus_id} {what}\n")
 }
 
-/// The kernel module lists its GPUs also when the library cannot reach one. NVML numbers them by
-/// their bus id.
+/// Returns the bus ID of an unreachable GPU. The kernel module lists its GPUs even if the library
+/// cannot reach them, and NVML numbers them by bus ID.
 fn bus_id(gpu: u32, count: u32) -> Option<String> {
     let listed = fs::read_dir("/proc/driver/nvidia/gpus").ok()?;
     let mut ids: Vec<String> = listed

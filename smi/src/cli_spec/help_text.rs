@@ -1,8 +1,8 @@
-//! The sentence about an option, out of a help text.
+//! Extraction of an option's description from a help text.
 
 use crate::switches;
 
-/// A command's sentence: its first line, behind the name, up to the end of the sentence.
+/// Returns a command's description: the first sentence of its help, without the name.
 pub(super) fn headline(help: &str) -> String {
     let first = help
         .lines()
@@ -18,7 +18,7 @@ pub(super) fn headline(help: &str) -> String {
         .to_owned()
 }
 
-/// A switch's sentence in a command's help: `[-m | --matrix]: Matrix of ...`.
+/// Returns a switch's description from a command's help, such as `[-m | --matrix]: Matrix of ...`.
 pub(super) fn of_switch(help: &str, spellings: &[&str]) -> Option<String> {
     find(help, |line| {
         let (mut names, text) = switches::spellings(line)?;
@@ -26,7 +26,8 @@ pub(super) fn of_switch(help: &str, spellings: &[&str]) -> Option<String> {
     })
 }
 
-/// An option's sentence in nvidia-smi's own help: `-L,   --list-gpus           Every GPU ...`.
+/// Returns an option's description from nvidia-smi's own help, such as `-L,   --list-gpus
+/// Every GPU ...`.
 pub(super) fn of_option(help: &str, spellings: &[&str]) -> Option<String> {
     find(help, |line| {
         let (names, text) = line.split_at(line.rfind("  ").filter(|_| line.starts_with('-'))?);
@@ -37,7 +38,8 @@ pub(super) fn of_option(help: &str, spellings: &[&str]) -> Option<String> {
     })
 }
 
-/// The text that a line has for an option, and what follows of its sentence, without a stop.
+/// Returns the text that `text_of` finds in a line, with its continuation lines and without the
+/// period.
 fn find<'a>(help: &'a str, text_of: impl Fn(&'a str) -> Option<&'a str>) -> Option<String> {
     let mut lines = help.lines().map(str::trim);
     let mut text = lines.by_ref().find_map(text_of)?.trim().to_owned();

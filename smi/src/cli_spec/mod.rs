@@ -1,7 +1,7 @@
-//! What can be typed in the command of nvidia-smi, for shells that complete it and for the manual.
+//! Description of nvidia-smi's command line, for shell completions and the manual.
 //!
-//! Made of the tables that parse the command line and of the help texts, so that nothing is written
-//! twice. What NVIDIA's own tool does is left out.
+//! The description is built from the tables that parse the command line and from the help texts.
+//! Options that only NVIDIA's own tool supports are left out.
 
 mod help_text;
 
@@ -16,44 +16,43 @@ use super::{
 
 /// nvidia-smi itself, or one of its commands.
 pub struct CommandSpec {
-    /// `smi` for nvidia-smi itself.
+    /// The name of the command; `smi` for nvidia-smi itself.
     pub name: &'static str,
-    /// What a command shows, as a sentence without its stop.
+    /// The description as a sentence without a period.
     pub about: String,
-    /// What can be typed behind it.
+    /// The options of the command.
     pub options: Vec<OptionSpec>,
 }
 
-/// An option.
 pub struct OptionSpec {
-    /// How it is typed, the short form first.
+    /// The spellings of the option, short form first.
     pub spellings: Vec<&'static str>,
-    /// What it does, as a sentence without its stop.
+    /// The description as a sentence without a period.
     pub about: String,
-    /// Whether a value follows.
+    /// Whether the option takes a value.
     pub arity: Arity,
-    /// The values that a shell proposes.
+    /// The values for completion.
     pub values: ValueHint,
-    /// The spellings that mean this behind plain `gpumon`, too.
+    /// The spellings that plain `gpumon` also accepts for this option.
     pub passthrough: Vec<&'static str>,
 }
 
-/// The values that there are.
+/// The possible values of an option.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ValueHint {
-    /// Any.
+    /// The option accepts any value.
     Any,
     /// The path of a file.
     File,
-    /// One of these.
+    /// One of these words.
     One(Vec<String>),
-    /// Any of these, separated by commas.
+    /// A comma-separated list of these words.
     Commas(Vec<String>),
-    /// Any of these letters.
+    /// A combination of these letters.
     Letters(Vec<String>),
 }
 
-/// nvidia-smi itself, and then its commands.
+/// Returns nvidia-smi itself, followed by its commands.
 pub fn commands() -> Vec<CommandSpec> {
     let itself = CommandSpec {
         name: "smi",
@@ -127,7 +126,7 @@ fn own(option: &OptionDef) -> OptionSpec {
     }
 }
 
-/// The fields that an option asks for; none where it asks for none.
+/// Returns the fields of a query option; none for other options.
 pub fn fields(spellings: &[&'static str]) -> Vec<query::FieldHelp> {
     let query = QueryKind::ALL
         .into_iter()

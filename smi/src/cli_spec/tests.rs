@@ -1,4 +1,4 @@
-//! What is proposed can be typed, and is explained.
+//! Tests that all suggested values are valid and all options have a description.
 
 use super::*;
 use crate::{command_line, switches::Switches};

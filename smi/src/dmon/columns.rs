@@ -1,4 +1,4 @@
-//! The columns of a GPU's own readings, group by group.
+//! The columns of GPU readings, by group.
 
 use gpumon_probe::vendor::nvml::query::{Query, Value};
 
@@ -8,23 +8,23 @@ use crate::Context;
 /// The letters of all groups.
 pub(super) const GROUPS: &str = "pucvmet";
 
-/// The memory's temperature, `NVML_FI_DEV_MEMORY_TEMP`.
+/// The field for the memory temperature, `NVML_FI_DEV_MEMORY_TEMP`.
 const MEMORY_TEMPERATURE: u32 = 82;
 
 const BYTES_PER_MIB: i128 = 1 << 20;
 
-/// A column: its heading, and what stands in it for a GPU; `None` where that is not to be had.
+/// A column: its headings, and a function that returns its value for a GPU; `None` if unavailable.
 pub(super) struct Column {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
     pub(super) read: fn(&Reader<'_>) -> Option<i128>,
 }
 
-/// Whom a column asks, about which GPU.
+/// The source of a column's values for one GPU.
 pub(super) struct Reader<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) gpu: u32,
-    /// What was counted in this round, where a column needs it.
+    /// The counters of this round, if a column needs them.
     pub(super) violations: Option<Violations>,
     pub(super) before: Option<Violations>,
 }
@@ -38,17 +38,18 @@ impl Reader<'_> {
         self.ask(query)?.at(0)
     }
 
-    /// Whole ones.
+    /// Returns bytes in whole MiB, rounded down.
     fn mib(&self, query: Query, place: usize) -> Option<i128> {
         Some(self.ask(query)?.at(place)? / BYTES_PER_MIB)
     }
 
-    /// The same, where the part of a MiB counts as one.
+    /// Returns bytes in whole MiB, rounded up.
     fn mib_rounded_up(&self, query: Query, place: usize) -> Option<i128> {
         Some((self.ask(query)?.at(place)? + BYTES_PER_MIB - 1) / BYTES_PER_MIB)
     }
 
-    /// Errors of this `nvmlMemoryErrorType_t` since the driver was loaded, where ECC is on.
+    /// Returns the errors of this `nvmlMemoryErrorType_t` since the driver was loaded; `None` if
+    /// ECC is off.
     fn ecc_errors(&self, error_type: u32) -> Option<i128> {
         let on = self.number(Query::EccMode)? != 0;
         if on {
@@ -58,7 +59,7 @@ impl Reader<'_> {
         }
     }
 
-    /// MiB/s: `nvmlDeviceGetPcieThroughput` gives KiB/s.
+    /// Returns the rate in MiB/s. `nvmlDeviceGetPcieThroughput` returns KiB/s.
     fn pcie(&self, direction: u32) -> Option<i128> {
         Some(self.number(Query::PcieThroughput(direction))? / 1024)
     }

@@ -1,10 +1,10 @@
-//! The columns of GPM's metrics, by `nvmlGpmMetricId_t`.
+//! The columns of GPM metrics, by `nvmlGpmMetricId_t`.
 
 use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, Value};
 
 use crate::{Refusal, monitor};
 
-/// The last metric that driver 580 knows.
+/// The highest metric ID of driver 580.
 const LAST: u32 = 209;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +23,10 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// What [`Levels::parse`] reads.
+    /// The values that [`Levels::parse`] accepts.
     pub(super) const WORDS: &[&str] = &["d", "m", "dm", "md"];
 
-    /// Reads one of [`Levels::WORDS`].
+    /// Parses one of [`Levels::WORDS`].
     pub(super) fn parse(text: &str) -> Option<Self> {
         Self::WORDS.contains(&text).then(|| Self {
             gpu: text.contains('d'),
@@ -35,7 +35,7 @@ impl Levels {
     }
 }
 
-/// Reads a list of metrics.
+/// Parses a comma-separated list of metrics.
 pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
     let fault = |what: String| monitor::fail(&format!("{what}Could not parse GPM metrics\n"));
     if let Some(other) = text
@@ -66,7 +66,7 @@ pub(super) fn metrics() -> Vec<String> {
         .collect()
 }
 
-/// What GPM counted since the round before; `None` for what is not to be had.
+/// Returns GPM's metrics since the previous round; `None` for an unavailable metric.
 pub(super) fn read(
     driver: &dyn QueryBackend,
     subject: Subject,
@@ -81,7 +81,7 @@ pub(super) fn read(
     metrics.iter().map(|_| values.next().flatten()).collect()
 }
 
-/// The column of a metric: name, unit and width.
+/// Returns the name, the unit and the width of a metric's column.
 pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
     const PERCENT: &str = "GPM:%";
     const RATE: &str = "GPM:MiB/s";
@@ -136,19 +136,20 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
     }
 }
 
-/// Whether it counts the cycles that passed; NVIDIA's tool puts no space behind their number.
+/// Returns `true` if the metric counts elapsed cycles. NVIDIA's tool prints no space after that
+/// number.
 pub(super) fn is_elapsed(metric: u32) -> bool {
     metric >= SWITCHES_BEGIN && metric.is_multiple_of(5)
 }
 
-/// Chip to chip: all traffic out and in, data out and in.
+/// Suffixes of chip-to-chip metrics: total sent, total received, data sent, data received.
 const DIRECTIONS: [&str; 4] = ["ttx", "trx", "dtx", "drx"];
 
 /// The first metric of context switches.
 const SWITCHES_BEGIN: u32 = 170;
 
-/// Context switches: cycles that passed, active cycles, requests, cycles per request, share of
-/// active cycles.
+/// The columns of context switches: elapsed cycles, active cycles, requests, cycles per request,
+/// share of active cycles.
 const SWITCHES: [(&str, &str, usize); 5] = [
     ("elp", "GPM:#", 16),
     ("act", "GPM:#", 10),

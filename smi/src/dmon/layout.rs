@@ -1,4 +1,4 @@
-//! How headings and rows are written: in columns, or separated by commas.
+//! The layout of headings and rows, either in columns or as CSV.
 
 use super::{
     columns::Column,
@@ -9,7 +9,7 @@ use crate::{
     timestamp::{self, TimestampColumns},
 };
 
-/// What `--format` asks for.
+/// The layout that `--format` selects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     csv: bool,
@@ -17,19 +17,19 @@ pub(super) struct Layout {
     no_names: bool,
 }
 
-/// A row's numbers; `None` stands for what is not to be had.
+/// The numbers of a row; `None` for an unavailable number.
 pub(super) struct Cells {
     pub(super) columns: Vec<Option<i128>>,
-    /// MIG device, GPU instance, compute instance.
+    /// The MIG device, the GPU instance and the compute instance.
     pub(super) instance: [Option<i128>; 3],
     pub(super) metrics: Vec<Option<i128>>,
 }
 
-/// How wide the columns of a GPU's own readings are, and those of a MIG device's ids.
+/// The column widths of GPU readings and of a MIG device's IDs.
 const OWN: usize = 6;
 const INSTANCE: usize = 10;
 
-/// A text with its width, and what follows it.
+/// A text with its width and the gap after it.
 struct Cell {
     text: String,
     width: usize,
@@ -46,23 +46,23 @@ impl Cell {
     }
 }
 
-/// What a word of `--format` sets.
+/// A function that applies a word of `--format`.
 type Set = fn(&mut Layout);
 
-/// The words of `--format`.
+/// The words of `--format` with their effects.
 const WORDS: [(&str, Set); 3] = [
     ("csv", |layout| layout.csv = true),
     ("nounit", |layout| layout.no_units = true),
     ("noheader", |layout| layout.no_names = true),
 ];
 
-/// The words of `--format`.
+/// Returns the words of `--format`.
 pub(super) fn words() -> Vec<String> {
     WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
 }
 
 impl Layout {
-    /// Reads a list of words.
+    /// Parses a comma-separated list of words.
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
         let mut layout = Self::default();
         for typed in text.split(',').filter(|word| !word.is_empty()) {
@@ -79,7 +79,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The lines above the rows: names, then units.
+    /// Returns the heading lines: names, followed by units.
     pub(super) fn heading(
         self,
         timestamp: TimestampColumns,
@@ -151,7 +151,7 @@ impl Layout {
         )
     }
 
-    /// A line with its first character, the words in front, and the cells.
+    /// Returns a line: the first character, the leading words, and the cells.
     fn line<T: AsRef<str>>(self, first: char, front: &[T], cells: &[Cell]) -> String {
         if self.csv {
             let words = front

@@ -1,4 +1,4 @@
-//! `dmon`: a row per GPU and round.
+//! `dmon`: prints a row per GPU in each round.
 
 mod columns;
 mod gpm;
@@ -36,7 +36,7 @@ pub(super) static FORM: Form = Form {
     ..Form::EMPTY
 };
 
-/// The most GPUs, and the most seconds between two rounds.
+/// The maximum number of GPUs, and the maximum seconds between two rounds.
 const MOST: (usize, u64) = (16, 600);
 
 pub(super) fn run(
@@ -68,7 +68,7 @@ pub(super) fn run(
 
 struct Shown {
     columns: Vec<&'static Column>,
-    /// Whether the columns need the counters of violations.
+    /// Whether a column needs the violation counters.
     violations: bool,
     metrics: Vec<u32>,
     levels: Levels,
@@ -88,7 +88,7 @@ impl Shown {
             None => Levels::default(),
         };
         let layout = Layout::parse(switches.value("--format").unwrap_or(""))?;
-        // The MIG level alone leaves the GPU's own columns out.
+        // The MIG level alone hides the columns of the whole GPU.
         let levels = if metrics.is_empty() {
             Levels::default()
         } else {
@@ -108,7 +108,8 @@ impl Shown {
         })
     }
 
-    /// The rows of a round; what each GPU had violated before it is kept for the next.
+    /// Returns the rows of a round. `before` has each GPU's counters of the previous round, and
+    /// receives those of this round.
     fn rows(
         &self,
         context: &Context<'_>,
@@ -137,7 +138,7 @@ impl Shown {
         rows
     }
 
-    /// The cells of each row of a GPU: its own, and those of its MIG devices.
+    /// Returns the cells of a GPU's rows: one for the GPU itself, and one for each MIG device.
     fn cells(&self, reader: &columns::Reader<'_>) -> Vec<layout::Cells> {
         let (context, gpu) = (reader.context, reader.gpu);
         let devices = if self.levels.mig {

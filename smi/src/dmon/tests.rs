@@ -1,10 +1,10 @@
-//! `dmon` against what nvidia-smi 580 printed for two H200.
+//! Tests of `dmon` against the output of nvidia-smi 580 for two H200.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
 use crate::{subcommand::tests::typed, tests::scripted::ScriptedBackend};
 
-/// Two H200: the first under load, the second with memory in use alone.
+/// Returns two H200: the first under load, the second idle with memory in use.
 fn two() -> ScriptedBackend {
     let readings: [(u32, [i128; 9]); 2] = [
         (0, [690_999, 53, 42, 99, 23, 3201, 1485, 7477, 7478]),

@@ -1,21 +1,21 @@
-//! How much of the time a limit held the clocks down.
+//! Measurement of the share of time in which a limit reduced the clocks.
 
 use gpumon_probe::vendor::nvml::query::Query;
 
 use crate::Context;
 
-/// `NVML_PERF_POLICY_POWER` and `NVML_PERF_POLICY_THERMAL`.
+/// The policies `NVML_PERF_POLICY_POWER` and `NVML_PERF_POLICY_THERMAL`.
 const POWER: u32 = 0;
 const THERMAL: u32 = 1;
 
-/// The driver's counters for both limits; `None` where it does not count.
+/// The driver's counters of both limits; `None` if the driver does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Violations {
     power: Option<Counter>,
     thermal: Option<Counter>,
 }
 
-/// Time that passed, in us, and time in violation within it, in ns.
+/// The elapsed time in microseconds, and the time in violation in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counter {
     reference_us: i128,
@@ -37,8 +37,8 @@ impl Violations {
         }
     }
 
-    /// Percent of the time since an earlier count in which power was the limit; 0 where there is no
-    /// earlier count.
+    /// Returns the percentage of time since an earlier count in which power was the limit; 0
+    /// without an earlier count.
     pub(super) fn power_percent(self, before: Option<Self>) -> Option<i128> {
         let now = self.power?;
         let Some(before) = before.and_then(|before| before.power) else {
@@ -51,7 +51,7 @@ impl Violations {
         Some(((now.violation_ns - before.violation_ns) / (passed_us * 10)).clamp(0, 100))
     }
 
-    /// 1 where heat was the limit at any time since an earlier count, else 0.
+    /// Returns 1 if temperature was the limit at any time since an earlier count, else 0.
     pub(super) fn thermal(self, before: Option<Self>) -> Option<i128> {
         let now = self.thermal?;
         let before = before.and_then(|before| before.thermal).unwrap_or(now);

@@ -1,4 +1,4 @@
-//! What the board is: name, modes that are set for good, numbers and versions.
+//! The board's name, modes, numbers and versions.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::release::Release;
 
-/// Name, display and driver modes.
+/// The name, and the modes of display and driver.
 pub(super) static NAMES: &[Item] = &[
     text("Product Name", SAME, Q::Name),
     number("Product Brand", SAME, Q::Brand, 0, brand),
@@ -97,7 +97,7 @@ pub(super) static NUMBERS: &[Item] = &[
             format_or_reason(flush(at, 1), microseconds)
         }),
     ]),
-    // The elements' names are a guess.
+    // The names of the elements are guessed.
     group("Inforom Time Data", SAME)
         .holds(&[number("Time Run", SAME, Q::TimeRun, 0, |seconds| {
             format!("{seconds} seconds")
@@ -161,9 +161,9 @@ pub(super) static NUMBERS: &[Item] = &[
     group("IBMNPU", SAME).holds(&[value("Relaxed Ordering Mode", SAME, not_in_nvml)]),
 ];
 
-/// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
+/// The ID of the NVML field `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
 const RECOVERY_ACTION: u32 = 230;
-/// `NVML_DEVICE_ARCH_HOPPER`.
+/// The value of NVML's `NVML_DEVICE_ARCH_HOPPER`.
 pub(super) const HOPPER: i128 = 9;
 
 fn brand(number: i128) -> String {
@@ -218,7 +218,7 @@ fn operation_mode(number: i128) -> String {
     named(number, &["All On", "Compute", "Low Double Precision"])
 }
 
-/// The GPU's own part number, which not every library tells.
+/// Returns the GPU's own part number; `N/A` if the library has no such query.
 fn part_number(at: &Cursor<'_>) -> String {
     match at.ask(Q::GpuPartNumber) {
         Err(Code::FUNCTION_NOT_FOUND) => ABSENT.to_owned(),
@@ -226,8 +226,8 @@ fn part_number(at: &Cursor<'_>) -> String {
     }
 }
 
-/// A number of the platform information, which boards before Blackwell do not have and are not
-/// asked for.
+/// Returns a number of the platform information. Boards before Blackwell have none and are not
+/// asked.
 fn platform(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.number(Q::Architecture, 0) {
         Ok(architecture) if architecture <= HOPPER => Err(ABSENT.to_owned()),
@@ -235,7 +235,8 @@ fn platform(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     }
 }
 
-/// The chassis' serial number: ASCII in both halves, up to the first zero.
+/// Returns the serial number of the chassis, which is ASCII in two halves and ends at the first
+/// zero.
 fn chassis(at: &Cursor<'_>) -> String {
     (2..4)
         .filter_map(|half| platform(at, half).ok())
@@ -245,7 +246,7 @@ fn chassis(at: &Cursor<'_>) -> String {
         .collect()
 }
 
-/// A place in a chassis; a board that is in none says 255.
+/// Defines a position in a chassis. A board outside a chassis reports 255.
 const fn place(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
     value(title, tag, |at| match platform(at, at.nth(0) as usize) {
         Ok(255) => ABSENT.to_owned(),
@@ -254,8 +255,8 @@ const fn place(title: &'static str, tag: &'static str, number: &'static [i128]) 
     .about(number)
 }
 
-/// A number of the last flush. Before the first one since the driver was loaded there is nothing to
-/// tell.
+/// Returns a number of the last flush. If there was none since the driver was loaded, the value is
+/// absent.
 fn flush(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.ask(Q::LastBbxFlush) {
         Err(Code::NOT_READY) => Err(ABSENT.to_owned()),
@@ -263,7 +264,7 @@ fn flush(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     }
 }
 
-/// A time in microseconds since the epoch, as the clock on the wall showed it.
+/// Formats a time in microseconds since 1970 as local time.
 fn moment(at: &Cursor<'_>, microseconds: i128) -> String {
     let Some(time) = i64::try_from(microseconds)
         .ok()

@@ -1,4 +1,4 @@
-//! Clocks: as they are, as they may be, and as they can be asked for.
+//! Clocks: current, allowed and selectable ones.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -58,11 +58,11 @@ pub(super) static ITEMS: &[Item] = &[
     ]),
 ];
 
-/// Which clocks can be asked for; the text shows them by `-d` alone.
+/// The selectable clocks, which the text shows only with `-d`.
 pub(super) static SUPPORTED: &[Item] =
     &[list("Supported Clocks", SAME, &MEMORY_CLOCKS).only_of(Section::SUPPORTED_CLOCKS)];
 
-/// A row is a memory clock; in it, a row is a graphics clock.
+/// The rows of memory clocks. Each row contains rows of graphics clocks.
 static MEMORY_CLOCKS: List = List {
     rows: |at| rows(at, Q::SupportedMemoryClocks),
     tag: "supported_mem_clock",
@@ -83,7 +83,7 @@ const fn clock_in_mhz(title: &'static str, tag: &'static str, query: Q) -> Item 
     number(title, tag, query, 0, mhz)
 }
 
-/// The `nvmlClockType_t`s.
+/// The values of `nvmlClockType_t`.
 const GRAPHICS: u32 = 0;
 const SM: u32 = 1;
 const MEMORY: u32 = 2;

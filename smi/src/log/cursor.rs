@@ -1,4 +1,4 @@
-//! Where a value is asked for: which GPU, in which form, and in which row.
+//! The position in the log for which a value is read: GPU, output format and row.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
 
@@ -28,8 +28,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A place below this one, with the numbers of a group or a row behind those of the places
-    /// above it.
+    /// Returns a position below this one, with more numbers from a group or a row.
     pub(super) fn below(&self, numbers: &[i128]) -> Cursor<'a> {
         Cursor {
             device: self.device,
@@ -38,7 +37,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The number at a place, counted from the outermost; 0 where there is none.
+    /// Returns a number by its position, starting with the outermost group; 0 if there is none.
     pub(super) fn nth(&self, place: usize) -> i128 {
         self.numbers.get(place).copied().unwrap_or(0)
     }
@@ -47,7 +46,7 @@ impl<'a> Cursor<'a> {
         place < self.numbers.len()
     }
 
-    /// [`Cursor::nth`], where it is an argument of a query.
+    /// Returns [`Cursor::nth`] as an argument of a query.
     pub(super) fn argument(&self, place: usize) -> u32 {
         u32::try_from(self.nth(place)).unwrap_or_default()
     }
@@ -56,17 +55,18 @@ impl<'a> Cursor<'a> {
         self.device.ask(Subject::gpu(self.device.gpu), query)
     }
 
-    /// A number of the answer, or the words that stand for it.
+    /// Returns a number of the answer. The error is the text to show instead.
     pub(super) fn number(&self, query: Query, place: usize) -> Result<i128, String> {
         number(&self.ask(query), place)
     }
 
-    /// A number of the answer in words, or the words that stand for it.
+    /// Returns a formatted number of the answer, or the text to show instead.
     pub(super) fn format(&self, query: Query, place: usize, format: fn(i128) -> String) -> String {
         format_or_reason(self.number(query, place), format)
     }
 
-    /// The same of the MIG device whose index is the first number here.
+    /// Returns a formatted number for the MIG device whose index is the first number of this
+    /// position.
     pub(super) fn format_of_part(
         &self,
         query: Query,
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         format_or_reason(number(&self.device.ask(part, query), place), format)
     }
 
-    /// The answer's text, or the words that stand for it.
+    /// Returns the answer's text, or the text to show instead.
     pub(super) fn text(&self, query: Query) -> String {
         match self.ask(query) {
             Ok(value) => value.text().unwrap_or(ABSENT).to_owned(),
@@ -89,7 +89,8 @@ impl<'a> Cursor<'a> {
         number(&self.field_answer(id, scope), 0)
     }
 
-    /// The same of a field that may have a fraction.
+    /// Returns the value of a field that may have a fraction. The error is the text to show
+    /// instead.
     pub(super) fn real_field(&self, id: u32, scope: u32) -> Result<f64, String> {
         self.field_answer(id, scope)
             .map_err(word)?
@@ -97,7 +98,8 @@ impl<'a> Cursor<'a> {
             .ok_or_else(|| ABSENT.to_owned())
     }
 
-    /// A driver that does not know the field calls it an invalid argument; so it is not supported.
+    /// Asks for a field. A driver that does not know the field answers “invalid argument”, which
+    /// here becomes “not supported”.
     fn field_answer(&self, id: u32, scope: u32) -> Answer {
         let id = self.device.field(id).ok_or(Code::NOT_SUPPORTED)?;
         self.ask(Query::Field(id, scope)).map_err(|code| {

@@ -1,4 +1,4 @@
-//! One GPU while its block is written: each query about it is asked once.
+//! A GPU whose block is being written. Each query is asked only once.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use crate::{Context, cache::Cache, release::Release};
 
 pub(super) struct Device<'a> {
     pub(super) context: &'a Context<'a>,
-    /// NVML's index.
+    /// The NVML index of the GPU.
     pub(super) gpu: u32,
     answers: Cache<(Subject, Query)>,
     release: OnceLock<Release>,
@@ -31,7 +31,7 @@ impl<'a> Device<'a> {
         })
     }
 
-    /// The number under which the driver has a field; `None` where it does not have it.
+    /// Returns the number of a field in this driver; `None` if the driver does not have the field.
     pub(super) fn field(&self, id: u32) -> Option<u32> {
         if self.release() < fields::RENUMBERED {
             fields::old(id)

@@ -1,17 +1,17 @@
-//! The DTD, which says what the XML can consist of: made of the same definitions.
+//! The DTD of the XML, generated from the same definitions.
 
 use std::fmt::Write as _;
 
 use super::item::{Content, Item, List};
 use crate::release::Release;
 
-/// Elements and what they hold, each once.
+/// The declared elements with their content models, without duplicates.
 pub(crate) struct Dtd {
     release: Release,
     elements: Vec<(String, String)>,
 }
 
-/// Where a declaration is continued on the next line.
+/// The maximum line width. Longer declarations are wrapped.
 const WIDTH: usize = 100;
 
 impl Dtd {
@@ -22,7 +22,7 @@ impl Dtd {
         }
     }
 
-    /// Declares an element that holds these, in this order, and all below them.
+    /// Declares an element with these children in this order.
     pub(super) fn add_sequence(&mut self, tag: &str, children: &[String]) {
         self.add_element(tag, format!("({})", children.join(", ")));
     }
@@ -65,7 +65,8 @@ impl Dtd {
         }
     }
 
-    /// The declarations, and behind that of one element the attribute that it must have.
+    /// Returns all declarations. The element `with_id` is followed by the declaration of its `id`
+    /// attribute.
     pub(super) fn text(&self, name: &str, with_id: &str) -> String {
         let mut out = format!("<!-- {name} -->\n");
         for (tag, model) in &self.elements {
@@ -78,13 +79,13 @@ impl Dtd {
         out
     }
 
-    /// The elements and their content, for tests.
+    /// Returns the elements with their content models.
     #[cfg(test)]
     pub(super) fn elements(&self) -> &[(String, String)] {
         &self.elements
     }
 
-    /// What items are called in the content of the element above them.
+    /// Returns the items as they appear in the content model of their parent element.
     pub(super) fn children(&self, items: &[Item]) -> Vec<String> {
         items
             .iter()
@@ -121,7 +122,7 @@ impl Dtd {
     }
 }
 
-/// Without the sign for how often it may stand there.
+/// Returns a name without the sign for its number of occurrences.
 fn bare(child: &str) -> &str {
     child.trim_end_matches(['?', '*'])
 }

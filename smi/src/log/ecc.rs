@@ -1,4 +1,4 @@
-//! Memory errors: what is counted depends on how old the board is.
+//! Memory errors. The counters depend on the generation of the board.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -9,7 +9,7 @@ use super::{
     sections::Section,
 };
 
-/// Encryption, mode and counters.
+/// The encryption mode, the ECC mode and the error counters.
 pub(super) static ITEMS: &[Item] = &[
     group("DRAM Encryption Mode", SAME).holds(&[
         number(
@@ -56,7 +56,8 @@ pub(super) static ITEMS: &[Item] = &[
     ]),
 ];
 
-/// `about` is the `nvmlEccCounterType_t`. The headings of the old form are padded.
+/// The counters of an `nvmlEccCounterType_t` in `about`. nvidia-smi pads the headings of older
+/// boards with spaces.
 static COUNTERS: &[Item] = &[
     group("Single Bit            ", SAME)
         .about(&[CORRECTED])
@@ -94,7 +95,7 @@ static COUNTERS: &[Item] = &[
     .when(|at| tells_sources(at) && at.nth(0) == AGGREGATE),
 ];
 
-/// `about` is the counter and the `nvmlMemoryErrorType_t`.
+/// The counters by location, for the counter type and the `nvmlMemoryErrorType_t` in `about`.
 static LOCATIONS: &[Item] = &[
     errors_at("Device Memory", SAME, &[2]),
     errors_at("Register File", SAME, &[3]),
@@ -112,15 +113,15 @@ const VOLATILE: i128 = 0;
 const AGGREGATE: i128 = 1;
 const CORRECTED: i128 = 0;
 const UNCORRECTED: i128 = 1;
-/// `NVML_MEMORY_LOCATION_DRAM`.
+/// The value of NVML's `NVML_MEMORY_LOCATION_DRAM`.
 const DRAM: i128 = 2;
-/// `NVML_MEMORY_LOCATION_SRAM`.
+/// The value of NVML's `NVML_MEMORY_LOCATION_SRAM`.
 const SRAM: i128 = 7;
-/// `NVML_DEVICE_ARCH_TURING`.
+/// The value of NVML's `NVML_DEVICE_ARCH_TURING`.
 const TURING: i128 = 6;
 
-/// The errors at an `nvmlMemoryLocation_t`, the last number, of the type before it, from the
-/// counter of the group.
+/// Defines a line with the errors at an `nvmlMemoryLocation_t`. `about` has the error type and the
+/// location; the group has the counter type.
 const fn errors_at(title: &'static str, tag: &'static str, about: &'static [i128]) -> Item {
     value(title, tag, |at| {
         count_errors(at, at.argument(1), at.argument(2))
@@ -134,7 +135,7 @@ fn count_errors(at: &Cursor<'_>, kind: u32, location: u32) -> String {
     })
 }
 
-/// The number of [`Q::SramEccErrors`] at a place.
+/// Defines a line with a number of [`Q::SramEccErrors`].
 const fn sram_errors(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
     value(title, tag, |at| {
         format_sram_errors(at, at.nth(0) as usize, count)
@@ -146,9 +147,9 @@ fn format_sram_errors(at: &Cursor<'_>, place: usize, format: fn(i128) -> String)
     if_enabled(at, |at| at.format(Q::SramEccErrors, place, format))
 }
 
-/// Returns the text while errors are corrected. Otherwise, nvidia-smi prints no counter, whatever
-/// the driver answers: the driver answers zeros for a `GeForce` RTX 4080 SUPER, which has no ECC.
-/// Compared with nvidia-smi 580 on an H100, with replaced answers of the driver.
+/// Returns the text if ECC is enabled. Otherwise nvidia-smi prints no counters, even if the driver
+/// answers zeros, as for a `GeForce` RTX 4080 SUPER, which has no ECC. This was verified with
+/// nvidia-smi 580 on an H100, with modified answers of the driver.
 fn if_enabled(at: &Cursor<'_>, text: impl Fn(&Cursor<'_>) -> String) -> String {
     match at.number(Q::EccMode, 0) {
         Ok(1) => text(at),
@@ -157,13 +158,13 @@ fn if_enabled(at: &Cursor<'_>, text: impl Fn(&Cursor<'_>) -> String) -> String {
     }
 }
 
-/// Boards before Turing count by cache.
+/// Returns `true` for boards before Turing, which count errors by cache.
 fn tells_locations(at: &Cursor<'_>) -> bool {
     at.number(Q::Architecture, 0)
         .is_ok_and(|architecture| architecture < TURING)
 }
 
-/// Boards after Turing tell errors of SRAM apart.
+/// Returns `true` for boards after Turing, which distinguish the sources of SRAM errors.
 fn tells_sources(at: &Cursor<'_>) -> bool {
     at.number(Q::Architecture, 0)
         .map_or(true, |architecture| architecture > TURING)

@@ -1,4 +1,4 @@
-//! The NVLink fabric, and what the GPU can do beyond it.
+//! The NVLink fabric, and further capabilities of the GPU.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::release::BRANCH_590;
 
-/// State, membership and health.
+/// The state, the membership and the health of the fabric.
 pub(super) static FABRIC: &[Item] = &[group("Fabric", SAME).holds(&[
     number("State", SAME, Q::FabricInfo, 0, |state| {
         named(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
@@ -40,7 +40,7 @@ pub(super) static FABRIC: &[Item] = &[group("Fabric", SAME).holds(&[
     ]),
 ])];
 
-/// Extended GPU memory.
+/// Further capabilities: extended GPU memory (EGM).
 pub(super) static CAPABILITIES: &[Item] =
     &[
         group("Capabilities", SAME).holds(&[number("EGM", SAME, Q::Capabilities, 0, |mask| {
@@ -48,9 +48,9 @@ pub(super) static CAPABILITIES: &[Item] =
         })]),
     ];
 
-/// `NVML_GPU_FABRIC_STATE_COMPLETED`.
+/// The value of NVML's `NVML_GPU_FABRIC_STATE_COMPLETED`.
 const COMPLETED: i128 = 3;
-/// `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`.
+/// The texts for `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`.
 const CONFIGURATIONS: &[&str] = &[
     ABSENT,
     "None",
@@ -62,7 +62,7 @@ const CONFIGURATIONS: &[&str] = &[
     "Invalid Location",
 ];
 
-/// A number that means something only once the GPU has joined.
+/// Returns a number that is valid only if the GPU has joined the fabric.
 fn joined(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     match at.number(Q::FabricInfo, 0)? {
         COMPLETED => at.number(Q::FabricInfo, place),
@@ -70,7 +70,7 @@ fn joined(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     }
 }
 
-/// How joining ended, an `nvmlReturn_t`.
+/// Returns the result of joining, an `nvmlReturn_t`, as text.
 fn status(code: i128) -> String {
     match u32::try_from(code) {
         Ok(0) => "Success".to_owned(),
@@ -79,7 +79,8 @@ fn status(code: i128) -> String {
     }
 }
 
-/// Two bits of the health mask from this one on: 0 is unknown.
+/// Defines a line for two bits of the health mask. `bit` is the lower of the two bits, and the
+/// value 0 means unknown.
 const fn condition(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
     value(title, tag, |at| {
         health(at, at.argument(0), 0x3, &[ABSENT, "True", "False"])
@@ -91,7 +92,7 @@ fn health(at: &Cursor<'_>, shift: u32, width: i128, names: &[&str]) -> String {
     format_or_reason(joined(at, 3), |mask| named(mask >> shift & width, names))
 }
 
-/// Two halves of a UUID, its first byte the highest of the first.
+/// Formats a UUID from two halves in big-endian order.
 fn uuid(high: u64, low: u64) -> String {
     format!(
         "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",

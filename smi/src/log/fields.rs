@@ -1,21 +1,21 @@
-//! Fields that drivers have had under two numbers: those from 251 on were given new ones by driver
-//! 580.82.
+//! Fields with different numbers in different drivers: driver 580.82 changed the numbers from 251
+//! on.
 //!
-//! The tables have the new numbers. An older driver has other fields under them, so that it must
-//! not be asked by these.
+//! The tables use the new numbers. In an older driver the same numbers mean other fields, so the
+//! old numbers must be used.
 
 use crate::release::Release;
 
-/// The first driver with the new numbers.
+/// The first release with the new numbers.
 pub(super) const RENUMBERED: Release = Release(580, 82);
 
-/// The old number of a field; `None` where there was none.
+/// Returns the old number of a field; `None` if the field did not exist.
 pub(super) fn old(id: u32) -> Option<u32> {
     match id {
         ..251 => Some(id),
-        // Power smoothing.
+        // These are the fields of power smoothing.
         251..=268 => Some(id + 5),
-        // How long reasons have held the clocks back.
+        // These fields count the time for which a reason reduced the clocks.
         269..=271 => Some(id - 18),
         _ => None,
     }

@@ -1,18 +1,18 @@
-//! Values as `-q` writes them.
+//! Formats of values in the output of `-q`.
 
 use gpumon_probe::vendor::nvml::query::Code;
 
 use super::cursor::Cursor;
 use crate::return_code;
 
-/// What stands where there is nothing.
+/// The text for an absent value.
 pub(super) const ABSENT: &str = "N/A";
 
 pub(super) fn word(code: Code) -> String {
     return_code::plain(code).to_owned()
 }
 
-/// A value as text, or the reason that stands in its place.
+/// Returns the formatted value, or the reason for its absence.
 pub(super) fn format_or_reason<T>(
     value: Result<T, String>,
     format: impl FnOnce(T) -> String,
@@ -20,7 +20,7 @@ pub(super) fn format_or_reason<T>(
     value.map_or_else(|word| word, format)
 }
 
-/// What NVML's public interface does not tell: there is nothing to ask, and nothing to show.
+/// Returns `N/A` for a value that NVML's public interface does not provide.
 pub(super) fn not_in_nvml(_: &Cursor<'_>) -> String {
     ABSENT.to_owned()
 }
@@ -29,7 +29,7 @@ pub(super) fn count(number: i128) -> String {
     number.to_string()
 }
 
-/// A number, where -1 or all bits of 32 stand for none.
+/// Formats a number; `N/A` if it is negative or has all 32 bits set.
 pub(super) fn known(number: i128) -> String {
     if number < 0 || number == i128::from(u32::MAX) {
         ABSENT.to_owned()
@@ -46,7 +46,7 @@ pub(super) fn celsius(number: i128) -> String {
     format!("{number} C")
 }
 
-/// MHz.
+/// Formats a clock in MHz.
 pub(super) fn mhz(number: i128) -> String {
     format!("{number} MHz")
 }
@@ -55,7 +55,7 @@ pub(super) fn microseconds(number: i128) -> String {
     format!("{number} us")
 }
 
-/// Nanoseconds, in microseconds.
+/// Formats nanoseconds as microseconds.
 pub(super) fn nanoseconds(number: i128) -> String {
     microseconds(number / 1_000)
 }
@@ -64,17 +64,17 @@ pub(super) fn milliseconds(number: i128) -> String {
     format!("{number} ms")
 }
 
-/// KB a second.
+/// Formats a rate in KB/s.
 pub(super) fn kilobytes_a_second(number: i128) -> String {
     format!("{number} KB/s")
 }
 
-/// Milliwatts, in watts.
+/// Formats milliwatts as watts.
 pub(super) fn watts(number: i128) -> String {
     format!("{:.2} W", number as f64 / 1_000.0)
 }
 
-/// Bytes, in MiB that have begun; `N/A` where the driver does not know them (-1).
+/// Formats bytes as MiB, rounded up; `N/A` for the unknown value -1.
 pub(super) fn mib(bytes: i128) -> String {
     if bytes < 0 {
         ABSENT.to_owned()
@@ -83,27 +83,27 @@ pub(super) fn mib(bytes: i128) -> String {
     }
 }
 
-/// Bytes, in MiB that are full: the used part of BAR1.
+/// Formats bytes as MiB, rounded down, as for the used part of BAR1.
 pub(super) fn full_mib(bytes: i128) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// 0 or 1.
+/// Formats a flag as `Enabled` or `Disabled`.
 pub(super) fn enabled(number: i128) -> String {
     if number == 0 { "Disabled" } else { "Enabled" }.to_owned()
 }
 
-/// 0 or 1.
+/// Formats a flag as `Yes` or `No`.
 pub(super) fn yes_no(number: i128) -> String {
     if number == 0 { "No" } else { "Yes" }.to_owned()
 }
 
-/// 0 or 1.
+/// Formats a flag as `On` or `Off`.
 pub(super) fn on_off(number: i128) -> String {
     if number == 0 { "Off" } else { "On" }.to_owned()
 }
 
-/// 0 or 1.
+/// Formats a flag as `Supported` or `Not Supported`.
 pub(super) fn supported(number: i128) -> String {
     if number == 0 {
         "Not Supported"

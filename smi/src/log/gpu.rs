@@ -1,4 +1,4 @@
-//! A GPU's block: all definitions in their order.
+//! The block of a GPU, with all items in their order.
 
 use std::thread;
 
@@ -40,15 +40,14 @@ pub(super) static ITEMS: &[&[Item]] = &[
 ];
 
 pub(super) struct Block {
-    /// Its place on the bus, or the words that stand for it.
+    /// The PCI bus ID, or the text to show instead.
     pub(super) bus_id: String,
-    /// The items, one after another.
+    /// The text of all items.
     pub(super) items: String,
 }
 
-/// Writes those items of a GPU that are wanted. Queries that wait are asked from the start on
-/// threads of their own, and the items that need them are written last, so that a block takes
-/// little longer than the longest of them.
+/// Writes the selected items of a GPU. Slow queries start first, on another thread, and items that
+/// need them are written last, so that a block takes little longer than its slowest query.
 pub(super) fn block(
     context: &Context<'_>,
     gpu: u32,
@@ -66,9 +65,9 @@ pub(super) fn block(
         .collect();
     let mut written = vec![String::new(); items.len()];
     thread::scope(|scope| {
-        // One after the other: what one of them does would be counted by the other.
+        // Slow queries run one after another, because each would measure the traffic of the others.
         let ahead: Vec<_> = items.iter().flat_map(|item| item.ahead).collect();
-        // An answer from memory takes less time than a thread.
+        // If answers are in memory, a thread would be slower than asking.
         if !context.driver.is_quick() {
             scope.spawn(move || {
                 for query in ahead {

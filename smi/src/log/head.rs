@@ -1,4 +1,4 @@
-//! The lines above the GPUs.
+//! The lines above the first GPU.
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 
@@ -15,14 +15,14 @@ use crate::{
 
 pub(super) const ROOT: &str = "nvidia_smi_log";
 
-/// A line above the GPUs.
+/// A line above the first GPU.
 pub(super) struct Line {
     title: &'static str,
     pub(super) tag: &'static str,
     value: fn(&Context<'_>) -> String,
-    /// The first release of the driver whose log has it.
+    /// The first release whose log has the line.
     since: Release,
-    /// What the text has behind the value from [`VERSIONS_RENAMED`] on.
+    /// The note after the value in the text, from [`VERSIONS_RENAMED`] on.
     deprecated: &'static str,
 }
 
@@ -40,7 +40,7 @@ const fn line_of(
     }
 }
 
-/// When, and with which driver.
+/// The lines with the time and the versions of the driver.
 static LINES: &[Line] = &[
     line_of("Timestamp", "timestamp", |context| {
         context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()
@@ -63,7 +63,7 @@ static LINES: &[Line] = &[
     },
 ];
 
-/// Those of a release.
+/// Returns the lines of a release.
 pub(super) fn lines(release: Release) -> impl Iterator<Item = &'static Line> {
     LINES.iter().filter(move |line| line.since <= release)
 }
@@ -79,7 +79,7 @@ fn cuda_version(context: &Context<'_>) -> String {
     context.cuda_version().unwrap_or_else(word)
 }
 
-/// Title and element of what a host of virtual GPUs says of its driver, and of the line in it.
+/// The titles and elements of a vGPU host's driver capabilities: the group and its line.
 pub(super) const HOST: [(&str, &str); 2] = [
     ("vGPU Driver Capability", "vgpu_driver_capability"),
     ("Heterogenous Multi-vGPU", "heterogenous_multivGPU"),
@@ -89,7 +89,7 @@ pub(super) static ATTACHED: Line = line_of("Attached GPUs", "attached_gpus", |co
     context.count.to_string()
 });
 
-/// The text, down to the first GPU.
+/// Returns the text before the first GPU.
 pub(super) fn text(context: &Context<'_>) -> String {
     let mut out = "\n==============NVSMI LOG==============\n\n".to_owned();
     let release = context.release();
@@ -115,7 +115,7 @@ pub(super) fn text(context: &Context<'_>) -> String {
     out
 }
 
-/// The elements before the first GPU.
+/// Writes the elements before the first GPU.
 pub(super) fn elements(out: &mut String, context: &Context<'_>) {
     for own in lines(context.release()) {
         leaf(out, 1, own.tag, &(own.value)(context));
@@ -128,7 +128,7 @@ pub(super) fn elements(out: &mut String, context: &Context<'_>) {
     leaf(out, 1, ATTACHED.tag, &(ATTACHED.value)(context));
 }
 
-/// What the driver can do for virtual GPUs; `None` where it hosts none.
+/// Returns the driver's capability for virtual GPUs; `None` if the machine is no vGPU host.
 fn host_capability(context: &Context<'_>) -> Option<String> {
     let first = *context.gpus.first()?;
     is_host(&context.ask(first, Query::VirtualizationMode)).then(|| {

@@ -1,7 +1,7 @@
-//! The definitions: what stands in the log, under which title and in which element.
+//! Definitions of the log's items: their titles, elements and values.
 //!
-//! A definition does not depend on the output format. The text, the XML and the DTD are three
-//! readings of the same tables, so that a new line is one entry in one of them.
+//! A definition does not depend on the output format. The text, the XML and the DTD are generated
+//! from the same tables, so that a new line needs only one entry.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -10,59 +10,58 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{cursor::Cursor, format::format_or_reason, sections::Section};
 use crate::release::Release;
 
-/// In place of an element: it is named as the title, in small letters with underscores.
+/// A placeholder for an element whose name is the title in lower case, with underscores.
 pub(super) const SAME: &str = "=";
 
-/// One line, group or list.
+/// A line, a group or a list.
 pub(super) struct Item {
-    /// What the text calls it; empty where the text leaves it out.
+    /// The title in the text; empty if only the XML has the item.
     pub(super) title: &'static str,
     tag: &'static str,
     pub(super) content: Content,
-    /// The first release of the driver whose log has it, and the first one that has it no longer.
+    /// The first release whose log has the item, and the first release whose log no longer has it.
     releases: (Release, Release),
-    /// Releases in between whose log lacks it.
+    /// Releases in between whose log lacks the item.
     except: Range<Release>,
-    /// Whether it is there; `None` where it always is.
+    /// The condition for showing the item; `None` if it is always shown.
     pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
-    /// The text sets it one step to the right of its neighbors. The XML does not.
+    /// Whether the text indents the item one step more than its neighbors. The XML does not.
     pub(super) deeper: bool,
-    /// Numbers that its values are about, added to [`Cursor::nth`]: the definitions of two groups
-    /// that differ in a number are the same table.
+    /// Numbers that are added to [`Cursor::nth`] for the item's values. Groups that differ only in
+    /// a number can share a table.
     pub(super) about: &'static [i128],
-    /// The section of `-d` that shows it.
+    /// The section of `-d` that shows the item.
     pub(super) section: Option<Section>,
-    /// Whether the text shows it without `-d`.
+    /// Whether the text shows the item without `-d`.
     pub(super) full: bool,
-    /// Queries that wait for something, which are asked while the other items are written.
+    /// Slow queries, which are asked while other items are written.
     pub(super) ahead: &'static [Q],
 }
 
 pub(super) enum Content {
     Value(Source),
     Group(&'static [Item]),
-    /// Items below it, or one word in their place.
+    /// A group of items, or a single word instead.
     GroupOr(fn(&Cursor<'_>) -> Option<String>, &'static [Item]),
-    /// Items for each of its rows.
+    /// A list with items for each row.
     List(&'static List),
-    /// For each row these items, without a heading or an element of their own.
+    /// Items for each row, without a heading or an element of their own.
     Each(Rows, &'static [Item]),
-    /// Nothing that is ever written, yet known to the DTD.
+    /// An element that is declared in the DTD but never written.
     Declared(&'static [Item]),
 }
 
 pub(super) enum Source {
-    /// Whatever it takes.
     Computed(fn(&Cursor<'_>) -> String),
-    /// A number of an answer, in words.
+    /// A formatted number of an answer.
     Number(Q, usize, fn(i128) -> String),
-    /// The same of the MIG device whose index is the first number of the row.
+    /// A formatted number of an answer about the MIG device whose index is the row's first number.
     PartNumber(Q, usize, fn(i128) -> String),
-    /// A field of this number and scope, in words.
+    /// A formatted field, by its number and scope.
     Field(u32, u32, fn(i128) -> String),
-    /// The same of a field that may have a fraction.
+    /// A formatted field that may have a fraction.
     RealField(u32, u32, fn(f64) -> String),
-    /// An answer that is a text.
+    /// The text of an answer.
     Text(Q),
 }
 
@@ -81,10 +80,10 @@ impl Source {
     }
 }
 
-/// The numbers of each row, or why there are none.
+/// A function that returns the numbers of each row, or the reason why there are no rows.
 pub(super) type Rows = fn(&Cursor<'_>) -> Result<Vec<Vec<i128>>, String>;
 
-/// Something of which there are none, one or many.
+/// A list with any number of rows.
 pub(super) struct List {
     pub(super) rows: Rows,
     pub(super) tag: &'static str,
@@ -93,11 +92,11 @@ pub(super) struct List {
 }
 
 pub(super) enum Layout {
-    /// A heading, and all rows below it. The text sets the values into this column, and writes
-    /// `None` where there is no row; the XML leaves the element empty.
+    /// A single heading above all rows. The text aligns values in this column, and shows `None` if
+    /// there are no rows; the XML leaves the element empty.
     Under(usize),
-    /// A heading for each row, and none without. The XML writes the rows at the depth of their
-    /// list, and `None` where there is none.
+    /// A heading for each row, and no heading without rows. The XML writes rows at the depth of
+    /// their list, and `None` if there are no rows.
     Headed,
 }
 
@@ -119,7 +118,7 @@ impl Item {
         }
     }
 
-    /// Its element; empty where the XML leaves it out.
+    /// Returns the name of the element; empty if the XML leaves the item out.
     pub(super) fn tag(&self) -> Cow<'static, str> {
         if self.tag == SAME {
             Cow::Owned(self.title.trim().to_lowercase().replace([' ', '-'], "_"))
@@ -128,59 +127,59 @@ impl Item {
         }
     }
 
-    /// Whether the log of this release can have it.
+    /// Returns `true` if the log of this release has the item.
     pub(super) fn is_of(&self, release: Release) -> bool {
         self.releases.0 <= release && release < self.releases.1 && !self.except.contains(&release)
     }
 
-    /// Whether it stands here.
+    /// Returns `true` if the item is shown at this position.
     pub(super) fn is_shown(&self, at: &Cursor<'_>) -> bool {
         self.is_of(at.device.release()) && self.when.is_none_or(|holds| holds(at))
     }
 
-    /// Shown from this release on.
+    /// Returns the item, shown from this release on.
     pub(super) const fn since(mut self, release: Release) -> Self {
         self.releases.0 = release;
         self
     }
 
-    /// Shown before this release.
+    /// Returns the item, shown only before this release.
     pub(super) const fn until(mut self, release: Release) -> Self {
         self.releases.1 = release;
         self
     }
 
-    /// Not shown in these releases.
+    /// Returns the item, not shown in these releases.
     pub(super) const fn except(mut self, except: Range<Release>) -> Self {
         self.except = except;
         self
     }
 
-    /// Shown where this holds.
+    /// Returns the item, shown only if the condition is met.
     pub(super) const fn when(mut self, when: fn(&Cursor<'_>) -> bool) -> Self {
         self.when = Some(when);
         self
     }
 
-    /// Set one step to the right in the text.
+    /// Returns the item, indented one step more in the text.
     pub(super) const fn deeper(mut self) -> Self {
         self.deeper = true;
         self
     }
 
-    /// The same about these numbers.
+    /// Returns the item with numbers for its values.
     pub(super) const fn about(mut self, about: &'static [i128]) -> Self {
         self.about = about;
         self
     }
 
-    /// Shown by this section, too.
+    /// Returns the item, also shown by this section.
     pub(super) const fn of(mut self, section: Section) -> Self {
         self.section = Some(section);
         self
     }
 
-    /// Shown in the text by this section alone.
+    /// Returns the item, which the text shows only with this section.
     pub(super) const fn only_of(mut self, section: Section) -> Self {
         self.section = Some(section);
         self.full = false;
@@ -195,7 +194,7 @@ impl Item {
         self
     }
 
-    /// Waits for these.
+    /// Returns the item with its slow queries.
     pub(super) const fn ahead(mut self, ahead: &'static [Q]) -> Self {
         self.ahead = ahead;
         self
@@ -224,7 +223,7 @@ pub(super) const fn number(
     )
 }
 
-/// The same of a MIG device.
+/// Defines a line with a number of an answer about a MIG device.
 pub(super) const fn of_part(
     title: &'static str,
     tag: &'static str,
@@ -274,12 +273,13 @@ pub(super) const fn text(title: &'static str, tag: &'static str, query: Q) -> It
     Item::new(title, tag, Content::Value(Source::Text(query)))
 }
 
-/// A heading, and what it [holds](Item::holds).
+/// Defines a group. [`Item::holds`] adds its items.
 pub(super) const fn group(title: &'static str, tag: &'static str) -> Item {
     Item::new(title, tag, Content::Group(&[]))
 }
 
-/// A heading and what it [holds](Item::holds), or a line with what the function gives.
+/// Defines a group that is replaced by a line if `word` returns a text. [`Item::holds`] adds its
+/// items.
 pub(super) const fn unless(
     title: &'static str,
     tag: &'static str,
@@ -296,7 +296,7 @@ pub(super) const fn each(rows: Rows, items: &'static [Item]) -> Item {
     Item::new("", "", Content::Each(rows, items))
 }
 
-/// An element that the DTD knows and nobody writes.
+/// Defines an element that is declared in the DTD but never written.
 pub(super) const fn declared(tag: &'static str, items: &'static [Item]) -> Item {
     Item::new("", tag, Content::Declared(items))
 }

@@ -1,4 +1,4 @@
-//! Memory, in MiB.
+//! Memory usage in MiB.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -8,7 +8,7 @@ use super::{
     sections::Section,
 };
 
-/// The GPU's own, the window to it, and the protected part.
+/// The memory of the GPU, the BAR1 window, and the protected memory.
 pub(super) static ITEMS: &[Item] = &[
     group("FB Memory Usage", SAME).of(Section::MEMORY).holds(&[
         number("Total", SAME, Q::MemoryInfo, 0, mib),

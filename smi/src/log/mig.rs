@@ -1,4 +1,4 @@
-//! The parts of a GPU in MIG mode.
+//! The MIG mode and the MIG devices of a GPU.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, Value};
 
@@ -8,7 +8,7 @@ use super::{
     item::{Item, Layout, List, SAME, group, list, number, of_part, value},
 };
 
-/// The mode, and a block for each part.
+/// The MIG mode, and a block for each MIG device.
 pub(super) static ITEMS: &[Item] = &[
     group("MIG Mode", SAME).holds(&[
         number("Current", "current_mig", Q::MigMode, 0, enabled),
@@ -17,7 +17,7 @@ pub(super) static ITEMS: &[Item] = &[
     list("MIG Device", "mig_devices", &DEVICES),
 ];
 
-/// A row is the part's index.
+/// The list of MIG devices. A row has the index of the device.
 static DEVICES: List = List {
     rows: |at| Ok(indices(at)),
     tag: "mig_device",
@@ -59,10 +59,10 @@ static DEVICE: &[Item] = &[
     ]),
 ];
 
-/// Uncorrected, since the driver was loaded, in SRAM.
+/// The query for uncorrected SRAM errors since the driver was loaded.
 const SRAM_ERRORS: Q = Q::MemoryErrors(1, 0, 7);
 
-/// A GPU that is not in MIG mode is not asked, and has none; nor has one that does not answer.
+/// Returns the indices of the MIG devices; none if the GPU is not in MIG mode or does not answer.
 fn indices(at: &Cursor<'_>) -> Vec<Vec<i128>> {
     if at.number(Q::MigMode, 0) != Ok(1) {
         return Vec::new();
@@ -78,7 +78,8 @@ const fn attribute(title: &'static str, tag: &'static str, place: usize) -> Item
     of_part(title, tag, Q::MigAttributes, place, count)
 }
 
-/// The text leaves the errors out where the board counts none; the XML always has them.
+/// Returns `true` if error counters are shown. The text leaves them out if the board has none; the
+/// XML always has them.
 fn counts_errors(at: &Cursor<'_>) -> bool {
     let part = Subject::mig(at.device.gpu, at.argument(0));
     at.form == Form::Xml || at.device.ask(part, SRAM_ERRORS) != Err(Code::NOT_SUPPORTED)

@@ -1,9 +1,10 @@
 //! `-q`: all readings of a GPU, as text and as XML.
 //!
-//! The readings stand in tables, a file for each subject ([`item`] says what a table can hold,
-//! [`gpu`] puts them in order). [`text`](mod@text), [`xml`](mod@xml) and [`dtd`](mod@dtd) read the
-//! same tables, so that a new line is one entry. Each GPU's block is made on a thread of its own,
-//! and asks each query once, and none whose answer it does not show.
+//! The readings are defined in tables, one file per subject. [`item`] defines the entries of a
+//! table, and [`gpu`] the order of the tables. [`text`](mod@text), [`xml`](mod@xml) and
+//! [`dtd`](mod@dtd) use the same tables, so that a new line needs only one entry. The block of each
+//! GPU is written on its own thread, and asks each query at most once, and only if its answer is
+//! shown.
 
 mod board;
 mod clocks;
@@ -41,7 +42,7 @@ use super::{Context, release::Release};
 
 const NAME: &str = "nvsmi_device_v13.dtd";
 
-/// What `-q` writes; with sections, what `-q -d` writes.
+/// Returns the output of `-q`, or with sections, of `-q -d`.
 pub(crate) fn text(context: &Context<'_>, sections: Option<&[Section]>) -> String {
     let blocks = context.each(|gpu| {
         let shown = |item: &item::Item| {
@@ -55,7 +56,7 @@ pub(crate) fn text(context: &Context<'_>, sections: Option<&[Section]>) -> Strin
     head::text(context) + &blocks.concat()
 }
 
-/// What `-q -x` writes; with the DTD in it, what `-q -x --dtd` writes.
+/// Returns the output of `-q -x`, or with the DTD, of `-q -x --dtd`.
 pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
     let blocks = context.each(|gpu| {
         let Block { bus_id, items } = gpu::block(
@@ -76,7 +77,8 @@ pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
         format!("SYSTEM \"{NAME}\"")
     };
     let mut out = format!("<?xml version=\"1.0\" ?>\n<!DOCTYPE {ROOT} {dtd}>\n");
-    // A reader of `-l` finds the end of a document by the root's lines, which have nothing else.
+    // The root's tags are on lines of their own, so that a reader of `-l` can find the end of a
+    // document.
     xml::branch(&mut out, 0, ROOT, |out| {
         head::elements(out, context);
         out.push_str(&blocks.concat());
@@ -120,7 +122,7 @@ fn of_gpus(release: Release) -> Dtd {
     dtd
 }
 
-/// Elements that the vendor's DTD declares and that stand nowhere.
+/// Elements that NVIDIA's DTD declares but that are never written.
 const UNUSED: &[&str] = &[
     "error_string",
     "reset_required",

@@ -1,4 +1,4 @@
-//! The GPU's place on the bus, and its link.
+//! The PCI bus ID and link of the GPU.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -89,15 +89,15 @@ pub(super) static ITEMS: &[Item] = &[group("PCI", SAME)
         field("Atomic Caps Inbound", SAME, ATOMICS_INBOUND, atomics),
     ])];
 
-/// `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.
+/// The ID of the NVML field `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.
 const REPLAY_ROLLOVERS: u32 = 95;
-/// `NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK`.
+/// The ID of the NVML field `NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK`.
 const ATOMICS_OUTBOUND: u32 = 228;
-/// `NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK`.
+/// The ID of the NVML field `NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK`.
 const ATOMICS_INBOUND: u32 = 229;
 
-/// A number of the PCI information: its place, and how many digits it has. The text puts `0x`
-/// before it, the XML does not.
+/// Defines a line with a number of the PCI information, by its position and its number of digits.
+/// Only the text has the prefix `0x`.
 const fn hexadecimal(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
     value(title, tag, |at| {
         let prefix = if at.form == Form::Text { "0x" } else { "" };
@@ -113,7 +113,7 @@ fn lanes(number: i128) -> String {
     format!("{number}x")
 }
 
-/// The names of a mask's bits, with a space behind each.
+/// Returns the names of the bits in a mask, each followed by a space.
 fn atomics(mask: i128) -> String {
     let names = [
         "FETCHADD_32",

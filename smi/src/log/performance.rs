@@ -1,4 +1,4 @@
-//! Fan, performance state, and what holds the clocks back.
+//! The fan, the performance state, and the reasons for reduced clocks.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -97,12 +97,12 @@ pub(super) fn state(at: &Cursor<'_>) -> String {
     })
 }
 
-/// A line about the reason of a bit: whether it holds the clocks back.
+/// Defines a line that shows whether a reason, given by its bit, reduces the clocks.
 const fn event_reason(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
     value(title, tag, is_active).about(bit)
 }
 
-/// `N/A` where the board does not know the reason.
+/// Returns `Active` or `Not Active`; `N/A` if the board does not support the reason.
 fn is_active(at: &Cursor<'_>) -> String {
     let bit = at.nth(0);
     if at
@@ -121,12 +121,14 @@ fn is_active(at: &Cursor<'_>) -> String {
     })
 }
 
-/// How long a reason has held, by the field that counts its nanoseconds.
+/// Defines a line with the time for which a reason was active, from a field that counts
+/// nanoseconds.
 const fn reason_counter(title: &'static str, tag: &'static str, id: u32) -> Item {
     field(title, tag, id, nanoseconds)
 }
 
-/// NVML has no call for it. Hopper boards show it as disabled, and no other board has it.
+/// Returns the sparse operation mode, for which NVML has no query. nvidia-smi shows it as disabled
+/// on Hopper boards and as absent on others.
 fn sparse(at: &Cursor<'_>) -> String {
     match at.number(Q::Architecture, 0) {
         Ok(HOPPER) => enabled(0),

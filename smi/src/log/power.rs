@@ -1,4 +1,4 @@
-//! Power of the GPU, its memory and the module that it sits on.
+//! The power of the GPU, its memory and its module.
 
 use super::{
     format::watts,
@@ -9,8 +9,7 @@ use super::{
 };
 use crate::release::Release;
 
-/// For each scope the readings that it has, and the GPU's samples. `about` is the
-/// `nvmlPowerScopeType_t`.
+/// The readings of each scope, and the GPU's power samples. `about` has the `nvmlPowerScopeType_t`.
 pub(super) static ITEMS: &[Item] = &[
     group("GPU Power Readings", SAME)
         .about(&[GPU])
@@ -23,7 +22,7 @@ pub(super) static ITEMS: &[Item] = &[
         .holds(DIVIDED_READINGS)
         .since(DIVIDED),
     samples("Power Samples", &[0]).only_of(Section::POWER),
-    // With the space behind it.
+    // nvidia-smi prints this title with a trailing space.
     group("GPU Memory Power Readings ", SAME)
         .about(&[MEMORY])
         .of(Section::POWER)
@@ -39,7 +38,7 @@ const MODULE: i128 = 1;
 const MEMORY: i128 = 2;
 const GPU_BASE: i128 = 3;
 
-/// The release that tells the limit of a GPU and its base power apart.
+/// The first release that distinguishes the power limit of a GPU from its base power.
 const DIVIDED: Release = Release(610, 0);
 
 static READINGS: &[Item] = &[
@@ -51,7 +50,7 @@ static DIVIDED_READINGS: &[Item] = &[
     AVERAGE,
     INSTANT,
     group("GPU Ceiling Power Limit", SAME).holds(&[CURRENT, REQUESTED, DEFAULT]),
-    // The elements are named as those of the limit are, which is a guess.
+    // The names of the elements are guessed from those of the limit.
     group("GPU Base Power", SAME).holds(&[
         power_reading("Current Base Power", SAME, &[190, GPU_BASE]),
         power_reading("Requested Base Power", SAME, &[192, GPU_BASE]),
@@ -61,7 +60,7 @@ static DIVIDED_READINGS: &[Item] = &[
     MOST,
 ];
 
-/// The XML repeats the performance state here.
+/// The performance state, which the XML repeats here.
 const STATE: Item = value("", "power_state", state);
 const AVERAGE: Item = power_reading("Average Power Draw", SAME, &[185]);
 const INSTANT: Item = power_reading("Instantaneous Power Draw", "instant_power_draw", &[186]);
@@ -71,8 +70,8 @@ const DEFAULT: Item = power_reading("Default Power Limit", SAME, &[189]);
 const LEAST: Item = power_reading("Min Power Limit", SAME, &[187]);
 const MOST: Item = power_reading("Max Power Limit", SAME, &[188]);
 
-/// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbors; of the scope behind it, or else of the
-/// group's.
+/// Defines a line with one of the fields from `NVML_FI_DEV_POWER_AVERAGE` on. The scope is the
+/// second number of `field`, or else that of the group.
 const fn power_reading(title: &'static str, tag: &'static str, field: &'static [i128]) -> Item {
     value(title, tag, |at| {
         let scope = at.argument(if at.has_number(2) { 2 } else { 0 });

@@ -1,4 +1,4 @@
-//! Who uses the GPU, and who did.
+//! The processes that use the GPU, and those that accounting has recorded.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
@@ -16,11 +16,11 @@ use crate::{
 
 pub(super) static RUNNING: &[Item] = &[list("Processes", SAME, &PROCESSES).of(Section::PIDS)];
 
-/// Processes that the accounting remembers; the text shows them by `-d` alone.
+/// The processes that accounting has recorded, which the text shows only with `-d`.
 pub(super) static ACCOUNTED: &[Item] =
     &[list("Accounted Processes", SAME, &ACCOUNTS).only_of(Section::ACCOUNTING)];
 
-/// A row is one of [`running`].
+/// The list of running processes. A row has the numbers that [`running`] returns.
 static PROCESSES: List = List {
     rows: processes,
     tag: "process_info",
@@ -35,7 +35,8 @@ static PROCESSES: List = List {
     layout: Layout::Under(PROCESS_COLUMN),
 };
 
-/// A row is PID, GPU and memory utilization, most bytes, milliseconds, start, whether it runs.
+/// The list of accounted processes. A row has the PID, the GPU and memory utilization, the maximum
+/// bytes, the milliseconds, the start, and whether the process is running.
 static ACCOUNTS: List = List {
     rows: accounts,
     tag: "accounted_process_info",
@@ -58,7 +59,8 @@ fn processes(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
         .collect())
 }
 
-/// One that has been forgotten since its PID was read is left out.
+/// Returns the accounted processes. A process that was forgotten after its PID was read is left
+/// out.
 fn accounts(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
     let pids = at.ask(Query::AccountingPids).map_err(word)?;
     let mut rows = Vec::new();
@@ -83,7 +85,7 @@ fn name(at: &Cursor<'_>) -> String {
     }
 }
 
-/// Utilization that the driver may not know.
+/// Formats a utilization; `N/A` if the driver does not know it.
 fn share(number: i128) -> String {
     if known(number) == ABSENT {
         ABSENT.to_owned()

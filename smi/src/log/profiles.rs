@@ -1,5 +1,5 @@
-//! Power smoothing and workload power profiles: what data centers set so that many GPUs do not step
-//! together.
+//! Power smoothing and workload power profiles, which data centers use to avoid sudden load changes
+//! of many GPUs.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -37,15 +37,15 @@ pub(super) static ITEMS: &[Item] = &[
                     })],
                 )]),
         ]),
-    // The element's name is a guess.
+    // The name of the element is guessed.
     real_field("EDPp Multiplier", SAME, (274, 0), |percent| {
         format!("{percent:.2}%")
     })
     .since(Release(590, 0)),
 ];
 
-/// The settings of a profile: the beginning of their elements, the end of the last one, the first
-/// field, and the first field of smoothing with a delay.
+/// Defines the settings of a profile, given by the prefix of their elements, the suffix of the last
+/// element, the first field, and the first field of delayed smoothing.
 macro_rules! profile {
     ($tag:literal, $offset:literal, $first:literal, $delayed:literal) => {
         &[
@@ -177,7 +177,7 @@ static SMOOTHING: &[Item] = &[
         259,
         count,
     ),
-    // The last element lacks a letter in the vendor's DTD too.
+    // The misspelling in the last element is that of NVIDIA's DTD.
     group("Current Profile", "power_smoothing_current_profile").holds(profile!(
         "power_smoothing_curr_profile_",
         "primary_floor_activatin_offset",
@@ -198,13 +198,13 @@ static SMOOTHING: &[Item] = &[
     )),
 ];
 
-/// `NVML_FI_PWR_SMOOTHING_ENABLED`.
+/// The ID of the NVML field `NVML_FI_PWR_SMOOTHING_ENABLED`.
 const ENABLED: u32 = 251;
-/// The profile that is active, among the five that can be preset.
+/// The field scope that selects the active profile. Lower scopes are the five preset profiles.
 const SCOPE: u32 = 5;
-/// The mask of the profiles that were asked for, in [`Q::WorkloadPowerProfiles`].
+/// The index of the mask of requested profiles in [`Q::WorkloadPowerProfiles`].
 const REQUESTED: i128 = 1;
-/// The mask of those that hold.
+/// The index of the mask of enforced profiles.
 const ENFORCED: i128 = 2;
 
 const fn flag(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
@@ -220,7 +220,8 @@ const fn smoothing(
     real_field(title, tag, (id, SCOPE), format)
 }
 
-/// Nothing where an administrator has set nothing (`NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`).
+/// Returns the text; `N/A` if the administrator has set no value
+/// (`NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`).
 fn if_set(quantity: f64, text: String) -> String {
     if quantity >= f64::from(u32::MAX) {
         ABSENT.to_owned()
@@ -249,7 +250,7 @@ fn milliseconds(milliseconds: f64) -> String {
     if_set(milliseconds, format!("{milliseconds} ms"))
 }
 
-/// The profiles of the mask in `about`: the places of its bits.
+/// Returns the profiles in the mask that `about` selects, which are the indices of its bits.
 fn set(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
     let first = at.nth(0) as usize * 8;
     let words = (first..first + 8).map(|place| at.number(Q::WorkloadPowerProfiles, place));
@@ -258,7 +259,7 @@ fn set(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
     Ok(bits.map(|bit| vec![bit as i128]).collect())
 }
 
-/// What stands there where no profile is set.
+/// Returns the text to show if no profile is set; `None` if any is set.
 fn none(at: &Cursor<'_>) -> Option<String> {
     match set(at) {
         Ok(profiles) if profiles.is_empty() => Some(ABSENT.to_owned()),
@@ -278,7 +279,7 @@ fn names(at: &Cursor<'_>) -> String {
     })
 }
 
-/// The name of an `nvmlPowerProfileType_t`; its number where it is newer than these.
+/// Returns the name of an `nvmlPowerProfileType_t`, or its number if it is newer than this list.
 fn name(profile: i128) -> String {
     let names = [
         "Max-P",

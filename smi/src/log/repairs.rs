@@ -29,13 +29,13 @@ pub(super) static ITEMS: &[Item] = &[
         .holds(ROWS),
 ];
 
-/// `about` is the `nvmlPageRetirementCause_t`.
+/// The retired pages of the `nvmlPageRetirementCause_t` in `about`.
 static RETIREMENT: &[Item] = &[
     value("", "retired_count", retired),
     list("", "retired_pagelist", &PAGES),
 ];
 
-/// A row is the cause, from the group above, and the page's address.
+/// The list of retired pages. A row has the address, after the cause from the group.
 static PAGES: List = List {
     rows: |at| {
         let pages = at.ask(Q::RetiredPages(at.argument(0))).map_err(word)?;
@@ -92,9 +92,9 @@ static ROWS: &[Item] = &[
     ]),
 ];
 
-/// `NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS`.
+/// The value of NVML's `NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS`.
 const SINGLE_BIT: i128 = 0;
-/// `NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR`.
+/// The value of NVML's `NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR`.
 const DOUBLE_BIT: i128 = 1;
 
 fn retired(at: &Cursor<'_>) -> String {
@@ -108,12 +108,13 @@ fn pending(at: &Cursor<'_>) -> String {
     at.format(Q::RetiredPagesPending, 0, yes_no)
 }
 
-/// The older query does not tell inactive rows.
+/// Returns `true` if the driver has the newer query, which reports inactive rows.
 fn tells_inactive(at: &Cursor<'_>) -> bool {
     at.ask(Q::RemappedRowsV2) != Err(Code::FUNCTION_NOT_FOUND)
 }
 
-/// A number of [`Q::RemappedRowsV2`]; of the older query where the driver does not have that.
+/// Returns a number of [`Q::RemappedRowsV2`], or of the older query if the driver lacks the newer
+/// one.
 fn remapped(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     if tells_inactive(at) {
         return at.number(Q::RemappedRowsV2, place);
@@ -126,7 +127,7 @@ fn remapped(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
     }
 }
 
-/// A count at a place of [`remapped`].
+/// Defines a line with a count at an index of [`remapped`].
 const fn rows(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
     value(title, tag, |at| {
         format_or_reason(remapped(at, at.nth(0) as usize), count)

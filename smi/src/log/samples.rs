@@ -1,5 +1,5 @@
-//! What the driver keeps of the last seconds, summed up. The text alone has it, and only where `-d`
-//! asks for it.
+//! Summaries of the samples that the driver keeps for several seconds. Only the text shows them,
+//! and only with `-d`.
 
 use gpumon_probe::{
     stat::{Stat, Window},
@@ -12,14 +12,14 @@ use super::{
     item::{Item, group, value},
 };
 
-/// The samples of the `nvmlSamplingType_t` in `about`.
+/// Defines the summary of the samples of an `nvmlSamplingType_t`.
 pub(super) const fn samples(title: &'static str, kind: &'static [i128]) -> Item {
     group(title, "").about(kind).holds(ITEMS)
 }
 
-/// `NVML_TOTAL_POWER_SAMPLES`, in milliwatts.
+/// The samples `NVML_TOTAL_POWER_SAMPLES`, in milliwatts.
 const POWER: i128 = 0;
-/// `NVML_PROCESSOR_CLK_SAMPLES` and `NVML_MEMORY_CLK_SAMPLES`, in MHz.
+/// The samples `NVML_PROCESSOR_CLK_SAMPLES` and `NVML_MEMORY_CLK_SAMPLES`, in MHz.
 const CLOCKS: [i128; 2] = [5, 6];
 
 static ITEMS: &[Item] = &[
@@ -42,14 +42,14 @@ static ITEMS: &[Item] = &[
     }),
 ];
 
-/// Times in microseconds, and what was measured at them.
+/// The times of samples in microseconds, and their values.
 struct Kept {
     count: usize,
     times: Stat,
     values: Stat,
 }
 
-/// The function of the samples, if there are any.
+/// Formats the summary of the samples, if there are any.
 fn sum(at: &Cursor<'_>, format: fn(&Cursor<'_>, &Kept) -> String) -> String {
     let flat: Vec<f64> = match at.ask(Q::Samples(at.argument(0), 0)) {
         Ok(Value::Numbers(numbers)) => numbers.into_iter().map(|number| number as f64).collect(),
@@ -78,7 +78,7 @@ fn sum(at: &Cursor<'_>, format: fn(&Cursor<'_>, &Kept) -> String) -> String {
     }
 }
 
-/// In the unit of the samples; what is not power is cut to whole numbers.
+/// Formats a value in the unit of its samples. The value is truncated to an integer.
 fn unit(at: &Cursor<'_>, value: f64) -> String {
     let whole = value as i128;
     match at.nth(0) {

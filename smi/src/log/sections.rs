@@ -1,8 +1,8 @@
-//! Which parts of the text `-d` asks for.
+//! The sections of the text that `-d` selects.
 
 use crate::Refusal;
 
-/// A word that `-d` knows. `VOLTAGE` is accepted, and nothing stands in it.
+/// A section of `-d`. `VOLTAGE` is accepted, but has no items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section(&'static str);
 
@@ -21,13 +21,13 @@ sections! {
     POWER_SMOOTHING, POWER_PROFILES,
 }
 
-/// The words that `-d` knows, in the order of nvidia-smi's help.
+/// Returns the words for `-d`, in the order of nvidia-smi's help.
 pub(crate) fn section_words() -> impl Iterator<Item = &'static str> {
     Section::ALL.iter().map(|section| section.0)
 }
 
-/// Reads what stands behind `-d`: words in either case, with commas and nothing else between them.
-/// Nothing at all is an empty set, of which only the GPUs' headings are shown.
+/// Parses the value of `-d`: words in upper or lower case, separated only by commas. For an empty
+/// set, only the headings of GPUs are shown.
 pub(crate) fn parse_sections(text: &str) -> Result<Vec<Section>, Refusal> {
     let find = |typed: &str| {
         let section = Section::ALL

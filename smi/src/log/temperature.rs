@@ -1,5 +1,5 @@
-//! Temperatures and their limits. Newer boards give limits as degrees that are left, older ones as
-//! degrees.
+//! Temperatures and their limits. Newer boards report limits as margins in degrees, older boards as
+//! temperatures.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::release::Release;
 
-/// Readings and limits, and the range of what can be aimed at.
+/// The temperatures, their limits, and the range of target temperatures.
 pub(super) static ITEMS: &[Item] = &[
     group("Temperature", SAME).of(Section::TEMPERATURE).holds(&[
         number("GPU Current Temp", "gpu_temp", Q::Temperature, 0, celsius),
@@ -76,36 +76,36 @@ pub(super) static ITEMS: &[Item] = &[
         ]),
 ];
 
-/// The release that calls readings otherwise. That their elements kept their names is a guess.
+/// The release that renamed the titles. That their elements kept their names is a guess.
 const RELABELED: Release = Release(610, 0);
 
-/// `NVML_FI_DEV_MEMORY_TEMP`.
+/// The ID of the NVML field `NVML_FI_DEV_MEMORY_TEMP`.
 const MEMORY: u32 = 82;
-/// `NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT`.
+/// The ID of the NVML field `NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT`.
 const SHUTDOWN: u32 = 193;
-/// `NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT`.
+/// The ID of the NVML field `NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT`.
 const SLOWDOWN: u32 = 194;
-/// `NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT`.
+/// The ID of the NVML field `NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT`.
 const MEMORY_MAX: u32 = 195;
-/// `NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT`.
+/// The ID of the NVML field `NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT`.
 const GPU_MAX: u32 = 196;
 
-/// The limit of an `nvmlTemperatureThresholds_t`.
+/// Defines a line with the limit of an `nvmlTemperatureThresholds_t`.
 const fn limit(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
     value(title, tag, |at| threshold(at, at.argument(0))).about(kind)
 }
 
-/// A limit of boards that give it as degrees.
+/// Defines a line with a limit of boards that report temperatures.
 const fn limit_in_degrees(title: &'static str, tag: &'static str, kind: &'static [i128]) -> Item {
     limit(title, tag, kind).when(|at| !by_margin(at))
 }
 
-/// A limit of boards that give it as degrees that are left.
+/// Defines a line with a limit of boards that report margins.
 const fn limit_as_margin(title: &'static str, tag: &'static str, id: u32) -> Item {
     field(title, tag, id, celsius).when(by_margin)
 }
 
-/// Whether the board gives its limits as degrees that are left.
+/// Returns `true` if the board reports its limits as margins.
 fn by_margin(at: &Cursor<'_>) -> bool {
     at.field(SHUTDOWN, 0).is_ok()
 }
@@ -114,7 +114,7 @@ fn threshold(at: &Cursor<'_>, kind: u32) -> String {
     at.format(Q::TemperatureThreshold(kind), 0, celsius)
 }
 
-/// What the board aims at, by its noise or else by what was asked for.
+/// Returns the board's target temperature: that for acoustics, or else the one that was requested.
 fn target(at: &Cursor<'_>) -> String {
     at.number(Q::TemperatureThreshold(5), 0)
         .map_or_else(|_| threshold(at, 7), celsius)

@@ -1,4 +1,4 @@
-//! The text: titles to the left, values in a column, four spaces for each step.
+//! The text output: titles on the left, values in a column, and four spaces per level.
 
 use std::fmt::Write as _;
 
@@ -94,7 +94,7 @@ impl Writer<'_> {
     }
 }
 
-/// Without control characters: a process chooses its own name.
+/// Removes control characters, because a process chooses its own name.
 pub(super) fn plain(value: &str) -> String {
     value
         .chars()

@@ -1,4 +1,4 @@
-//! How busy the GPU and its engines are.
+//! The utilization of the GPU and its engines.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -9,7 +9,7 @@ use super::{
     sections::Section,
 };
 
-/// Compute mode, utilization and its samples, encoder and frame buffer sessions.
+/// The compute mode, utilization with samples, and encoder and frame buffer sessions.
 pub(super) static ITEMS: &[Item] = &[
     number("Compute Mode", SAME, Q::ComputeMode, 0, |mode| {
         named(

@@ -1,4 +1,4 @@
-//! What a host of virtual GPUs can do.
+//! The capabilities of a host of virtual GPUs.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 
@@ -7,7 +7,7 @@ use super::{
     item::{Item, SAME, group, number},
 };
 
-/// The board's capabilities; hosts alone show them.
+/// The board's capabilities, which are shown only on vGPU hosts.
 pub(super) static CAPABILITIES: &[Item] = &[group("vGPU Device Capability", SAME)
     .when(|at| is_host(&at.ask(Q::VirtualizationMode)))
     .holds(&[
@@ -55,7 +55,7 @@ pub(super) static CAPABILITIES: &[Item] = &[group("vGPU Device Capability", SAME
         ),
     ])];
 
-/// Whether the answer to [`Q::VirtualizationMode`] is that of a host of virtual GPUs.
+/// Returns `true` if an answer to [`Q::VirtualizationMode`] is that of a vGPU host.
 pub(super) fn is_host(mode: &Answer) -> bool {
     matches!(mode.as_ref().ok().and_then(|mode| mode.at(0)), Some(3 | 4))
 }

@@ -1,4 +1,4 @@
-//! The XML: an element for each item, a tab for each step.
+//! The XML output: an element for each item, and a tab per level.
 
 use std::fmt::Write as _;
 
@@ -64,7 +64,7 @@ pub(super) fn branch(out: &mut String, depth: usize, tag: &str, inside: impl FnO
     let _ = writeln!(out, "{}</{tag}>", tabs(depth));
 }
 
-/// As it may stand in an element or in the quotes of an attribute.
+/// Escapes a text for an element or a quoted attribute.
 pub(super) fn escape(value: &str) -> String {
     plain(value)
         .replace('&', "&amp;")

@@ -1,10 +1,10 @@
-//! The line with which a form begins to tell of a GPU: its index, name and UUID.
+//! The line that introduces a GPU in the output: its index, name and UUID.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject};
 
 use crate::{Refusal, return_code};
 
-/// The line, without its end.
+/// Returns the line without its line ending.
 pub(crate) fn headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusal> {
     let text = |query| {
         let answer = driver.about(Subject::gpu(gpu), query)?;

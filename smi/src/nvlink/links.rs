@@ -1,20 +1,21 @@
-//! The links of a GPU: how many there are, and which of them a form tells of.
+//! The NVLinks of a GPU: their number, and the links that were selected.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, Value};
 
-/// `NVML_FI_DEV_NVLINK_LINK_COUNT` and `NVML_FI_DEV_NVLINK_GET_STATE`.
+/// The field IDs `NVML_FI_DEV_NVLINK_LINK_COUNT` and `NVML_FI_DEV_NVLINK_GET_STATE`.
 const COUNT: u32 = 91;
 const STATE: u32 = 165;
 
 pub(super) struct Links<'a> {
     driver: &'a dyn QueryBackend,
     subject: Subject,
-    /// Those that were asked for; `None` where there is none of that number.
+    /// The selected links; `None` if the requested link does not exist.
     chosen: Option<Vec<u32>>,
 }
 
 impl<'a> Links<'a> {
-    /// How many links a GPU has; `None` where it knows no NVLink. A GPU that is lost may have some.
+    /// Returns the number of links of a GPU. `None` if the GPU has no NVLink; 0 for a lost GPU,
+    /// which may have links.
     pub(super) fn count(driver: &dyn QueryBackend, gpu: u32) -> Option<u32> {
         match driver.about(Subject::gpu(gpu), Query::Field(COUNT, 0)) {
             Ok(answer) => answer
@@ -26,7 +27,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// All links, or the one that was asked for. A number below zero asks for none in particular.
+    /// Selects all links, or the requested one. A negative number selects all links.
     pub(super) fn new(
         driver: &'a dyn QueryBackend,
         subject: Subject,
@@ -45,7 +46,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The links to tell of; `None` where there is no such link.
+    /// The selected links; `None` if the requested link does not exist.
     pub(super) fn chosen(&self) -> Option<&[u32]> {
         self.chosen.as_deref()
     }

@@ -1,4 +1,4 @@
-//! `nvlink`: the links of each GPU.
+//! The `nvlink` subcommand, which shows the NVLinks of each GPU.
 
 mod headline;
 mod links;
@@ -33,7 +33,7 @@ pub(super) static FORM: Form = Form {
         "-sLWidth",
     ],
     changing: &["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"],
-    // None of NVML's counters is per lane.
+    // NVML has no counters per lane.
     handed_over: &["-ec"],
     deprecated: &[
         DEPRECATED[0].0,
@@ -44,7 +44,8 @@ pub(super) static FORM: Form = Form {
     ..Form::EMPTY
 };
 
-/// What nvidia-smi no longer does, and its message. Each ends the process with code 3.
+/// The options that nvidia-smi no longer supports, each with its message. They end the process with
+/// exit code 3.
 const DEPRECATED: [(&str, &str); 4] = [
     ("-sc", "Warning: Setting counter control is deprecated!\n\n"),
     ("-gc", "Warning: Getting counter control is deprecated!\n\n"),
@@ -55,8 +56,8 @@ const DEPRECATED: [(&str, &str); 4] = [
     ("-r", "Warning: Resetting counters is deprecated!\n\n"),
 ];
 
-/// The first release that tells why a GPU has no links, where an older one leaves the GPU out, and
-/// that writes Nvlink.
+/// The first release that reports why a GPU has no links and that writes “Nvlink”. Older releases
+/// leave such a GPU out.
 const REWORDED: Release = Release(590, 0);
 
 pub(super) fn run(
@@ -111,7 +112,7 @@ pub(super) fn run(
     Ok(code)
 }
 
-/// The words of `nvmlSystemGetNvlinkBwMode`.
+/// Returns nvidia-smi's words for the value of `nvmlSystemGetNvlinkBwMode`.
 fn bandwidth_mode(driver: &dyn QueryBackend) -> &'static str {
     match driver
         .system(SystemQuery::NvlinkBandwidthMode)

@@ -1,28 +1,29 @@
-//! The low-power state of links.
+//! The low-power state of NVLinks.
 
 use super::links::Links;
 
-/// `NVML_FI_DEV_NVLINK_GET_POWER_STATE`: 0 fast, 1 low power;
-/// `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD` in its unit.
+/// The field IDs `NVML_FI_DEV_NVLINK_GET_POWER_STATE` (0 is fast, 1 is low power) and
+/// `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD`, which counts in the unit that the GPU reports.
 const STATE: u32 = 167;
 const THRESHOLD: u32 = 168;
 
-/// `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX`, `_MIN` and `_UNITS`.
+/// The field IDs `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX`, `_MIN` and `_UNITS`.
 const MOST: u32 = 200;
 const LEAST: u32 = 223;
 const UNITS: u32 = 224;
 
-/// `NVML_NVLINK_LOW_POWER_THRESHOLD_MIN` and `_MAX`, where a GPU does not tell its own.
+/// `NVML_NVLINK_LOW_POWER_THRESHOLD_MIN` and `_MAX`, the limits for a GPU that does not report its
+/// own.
 const DEFAULT_RANGE: (i128, i128) = (1, 0x1FFF);
 
-/// The state of each link, and how long it has to be idle for that; `None` where the GPU has no
-/// such state.
+/// Returns the power state of each link and the idle time after which a link enters low power.
+/// `None` if the GPU has no low-power state.
 pub(super) fn low_power(links: &Links<'_>) -> Option<String> {
     let chosen = links.chosen()?;
     links.field(STATE, *chosen.first()?)?;
     let least = links.field(LEAST, 0).unwrap_or(DEFAULT_RANGE.0);
     let most = links.field(MOST, 0).unwrap_or(DEFAULT_RANGE.1);
-    // `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US` and `..._50US`.
+    // The two known units are `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US` and `..._50US`.
     let unit_us = match links.field(UNITS, 0) {
         Some(1) => 50,
         _ => 100,

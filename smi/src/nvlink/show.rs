@@ -1,26 +1,27 @@
-//! What each switch shows of a GPU's links.
+//! The texts that the switches of `nvlink` print about a GPU's links.
 
 use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{DEPRECATED, REWORDED, links::Links, power};
 use crate::{Refusal, release::Release, switches::Switches};
 
-/// `NVML_FI_DEV_NVLINK_GET_SPEED` in MB/s, and `NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID`.
+/// The field IDs `NVML_FI_DEV_NVLINK_GET_SPEED` (in MB/s) and
+/// `NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID`.
 const SPEED: u32 = 164;
 const REMOTE_LINK: u32 = 146;
 
-/// `NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY` and those behind it.
+/// `NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY` and the two field IDs after it.
 const ERRORS: [(u32, &str); 3] = [
     (161, "Replay Errors"),
     (162, "Recovery Errors"),
     (163, "CRC Errors"),
 ];
 
-/// `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` and those behind it.
+/// The field IDs `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` and `_RX`.
 const DATA: [(u32, &str); 2] = [(138, "Data Tx"), (139, "Data Rx")];
 const RAW: [(u32, &str); 2] = [(140, "Raw Tx"), (141, "Raw Rx")];
 
-/// In the order of `nvmlNvLinkCapability_t`.
+/// The names of the capabilities, in the order of `nvmlNvLinkCapability_t`.
 const CAPABILITIES: [&str; 6] = [
     "P2P is supported",
     "Access to system memory supported",
@@ -30,13 +31,13 @@ const CAPABILITIES: [&str; 6] = [
     "Link is supported",
 ];
 
-/// `NVML_DEVICE_ARCH_BLACKWELL`.
+/// The value of `NVML_DEVICE_ARCH_BLACKWELL`.
 const BLACKWELL: i128 = 10;
 
 const NOT_AVAILABLE: &str = "N/A";
 const INVALID: &str = "\t Invalid Link\n";
 
-/// All that was asked for, one after the other in nvidia-smi's order.
+/// Returns the texts of all given switches, in nvidia-smi's order.
 pub(super) fn all(
     links: &Links<'_>,
     switches: &Switches<'_>,
@@ -91,8 +92,8 @@ pub(super) fn all(
         );
     }
     if switches.has("-gLWidth") {
-        // Blackwell and what followed have links of several widths; which one is set, NVML does not
-        // tell.
+        // From Blackwell on, links can have several widths, and NVML does not report which one is
+        // set.
         let architecture = links
             .ask(Query::Architecture)
             .and_then(|answer| answer.at(0));
@@ -179,9 +180,9 @@ fn counters(links: &Links<'_>, link: u32, fields: &[(u32, &str)], unit: &str) ->
     text.collect()
 }
 
-/// Whether links are encrypted, and the versions of their firmware.
+/// Returns whether links are encrypted, and the firmware versions of the links.
 fn info(links: &Links<'_>) -> String {
-    /// `NVML_NVLINK_FIRMWARE_UCODE_TYPE_MSE` and those behind it.
+    /// The firmware components, from `NVML_NVLINK_FIRMWARE_UCODE_TYPE_MSE` on.
     const FIRMWARE: [&str; 5] = ["MSE", "NETIR", "NETIR UPHY", "NETIR CLN", "NETIR DLN"];
     let answer = links.ask(Query::NvLinkInfo);
     let numbers = answer.as_ref().map_or(&[][..], |answer| answer.numbers());

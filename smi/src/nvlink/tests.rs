@@ -1,4 +1,4 @@
-//! `nvlink` against what nvidia-smi 580 printed for two H200.
+//! Compares `nvlink` with the output of nvidia-smi 580 for two H200 GPUs.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
@@ -7,8 +7,8 @@ use crate::{subcommand::tests::typed, tests::scripted::ScriptedBackend};
 const FIRST: &str = "GPU 0: NVIDIA H200 (UUID: GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee)\n";
 const SECOND: &str = "GPU 1: NVIDIA H200 (UUID: GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24)\n";
 
-/// Two GPUs with two links each; the second link of the second GPU is down. A third GPU knows no
-/// NVLink.
+/// Returns a machine with two GPUs of two links each, where the second link of the second GPU is
+/// down, and a third GPU without NVLink.
 fn three() -> ScriptedBackend {
     let mut driver = ScriptedBackend::default()
         .system(

@@ -1,4 +1,4 @@
-//! `pmon`: a row per process, GPU and round.
+//! The `pmon` subcommand, which prints a row for each process and GPU in each round.
 
 mod processes;
 
@@ -15,7 +15,7 @@ use super::{
     timestamp::{self, TimestampColumns},
 };
 
-/// The letters of all groups.
+/// The letters of all groups of columns.
 const GROUPS: &str = "um";
 
 pub(super) static FORM: Form = Form {
@@ -31,7 +31,7 @@ pub(super) static FORM: Form = Form {
     ..Form::EMPTY
 };
 
-/// The most GPUs, and the most seconds between two rounds.
+/// The maximum number of GPUs, and the maximum number of seconds between two rounds.
 const MOST: (usize, u64) = (4, 10);
 
 pub(super) fn run(
@@ -60,7 +60,8 @@ pub(super) fn run(
     })
 }
 
-/// A column of a process: its heading, and what stands in it; `None` where that is not to be had.
+/// A column about a process: its heading, and the function that reads its value, `None` if
+/// unavailable.
 struct Column {
     name: &'static str,
     unit: &'static str,
@@ -93,7 +94,7 @@ fn share_of(process: &Process, place: usize) -> Option<i128> {
     process.shares.map(|shares| shares[place])
 }
 
-/// An engine that a process leaves alone is one that it has no share in.
+/// Returns a process's share of an engine, or `None` if the process does not use the engine.
 fn share_of_engine(process: &Process, place: usize) -> Option<i128> {
     share_of(process, place).filter(|share| *share > 0)
 }
@@ -112,7 +113,7 @@ fn heading(timestamp: TimestampColumns, columns: &[&Column]) -> String {
     )
 }
 
-/// The rows of a GPU.
+/// Returns the rows of a GPU, one for each process.
 fn rows(processes: &[Process], front: &[String], columns: &[&Column]) -> Vec<String> {
     let row = |pid: &str, kind: &str, cells: Vec<String>, command: &str| {
         let line = line(' ', front, ROW, pid, kind, cells.iter().map(String::as_str));
@@ -134,13 +135,13 @@ fn rows(processes: &[Process], front: &[String], columns: &[&Column]) -> Vec<Str
     processes.iter().map(of_process).collect()
 }
 
-/// How wide PID and type are: a heading's columns are wider than those below it.
+/// The widths of the PID and type columns, which are wider in the heading than in the rows.
 type Widths = (usize, usize);
 
 const HEADING: Widths = (11, 6);
 const ROW: Widths = (10, 5);
 
-/// A line without its command.
+/// Formats a line without the command at its end.
 fn line<'a, T: AsRef<str>>(
     first: char,
     front: &[T],

@@ -1,4 +1,4 @@
-//! The processes of a GPU, and what each uses.
+//! The processes of a GPU and the resources that each of them uses.
 
 use std::collections::BTreeMap;
 
@@ -23,20 +23,20 @@ pub(super) struct Wants {
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) kind: &'static str,
-    /// `None` where the driver has no new sample.
+    /// `None` if the driver has no new sample.
     pub(super) shares: Option<Shares>,
-    /// `None` where the driver does not know.
+    /// `None` if the driver does not report the memory.
     pub(super) memory_mib: Option<i128>,
     pub(super) protected_mib: Option<i128>,
     pub(super) command: String,
 }
 
-/// Percent of SM, memory, encoder, decoder, JPEG decoder and OFA; -1 where the driver does not
-/// count.
+/// Percentages of SM, memory, encoder, decoder, JPEG decoder and OFA; -1 if the driver does not
+/// measure the engine.
 pub(super) type Shares = [i128; 6];
 
-/// The processes of a GPU in the order of their PIDs, and the time stamp of the newest sample.
-/// Samples that were seen before `since` are not asked for again.
+/// Returns the processes of a GPU by PID, and the time stamp of the newest sample. Only samples
+/// after the time stamp `since` are requested.
 pub(super) fn of(context: &Context<'_>, gpu: u32, wants: Wants, since: u64) -> (Vec<Process>, u64) {
     let mut found: BTreeMap<u32, (i128, i128)> = BTreeMap::new();
     let running = running(|query| context.ask(gpu, query)).unwrap_or_default();
@@ -71,7 +71,8 @@ pub(super) fn of(context: &Context<'_>, gpu: u32, wants: Wants, since: u64) -> (
     (processes, newest)
 }
 
-/// `C` computes, `G` draws, `M` computes for clients of MPS, `C+G` and `M+C` do both.
+/// Returns nvidia-smi's letters for the kinds of a process: `C` computes, `G` draws, `M` computes
+/// for clients of MPS, `C+G` and `M+C` do both.
 fn kind(kinds: i128) -> &'static str {
     match (
         kinds & SHARED != 0,
@@ -86,7 +87,8 @@ fn kind(kinds: i128) -> &'static str {
     }
 }
 
-/// The newest sample of each process with its time stamp, and the newest time stamp.
+/// Returns each process's newest sample with its time stamp, and the newest time stamp of all
+/// samples.
 fn utilization(
     context: &Context<'_>,
     gpu: u32,
@@ -106,14 +108,14 @@ fn utilization(
     (newest_of, newest)
 }
 
-/// 0 where no memory of the GPU is protected, and so none of any process. How much each has is not
-/// told one by one.
+/// Returns 0 if no protected memory of the GPU is in use, because then no process uses any.
+/// Otherwise `None`, because the driver does not report protected memory per process.
 fn nothing_protected(context: &Context<'_>, gpu: u32) -> Option<i128> {
     let used = context.ask(gpu, Query::ProtectedMemory).ok()?.at(2)?;
     (used == 0).then_some(0)
 }
 
-/// The name of a process's program: the last part of its path, as long as the column.
+/// Returns the file name of a process's program, cut to the width of the column.
 fn command(context: &Context<'_>, pid: u32) -> String {
     let Ok(answer) = context.system(SystemQuery::ProcessName(pid)) else {
         return "-".to_owned();

@@ -1,4 +1,4 @@
-//! `pmon` against what nvidia-smi 580 printed for two H200.
+//! Compares `pmon` with the output of nvidia-smi 580 for two H200 GPUs.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery, Value};
 

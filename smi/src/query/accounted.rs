@@ -1,5 +1,5 @@
-//! `--query-accounted-apps`: what processes have used up since accounting was turned on. Without it
-//! there is no row.
+//! `--query-accounted-apps`: the resources that processes have used since accounting was enabled.
+//! There are no rows if accounting is disabled.
 
 use gpumon_probe::vendor::nvml::query::Query;
 
@@ -27,8 +27,8 @@ These are the fields:",
         )],
         common::SECTIONS,
         &[fields(&[
-            // The accounts of a virtual GPU's guest are kept apart, and no other process has such a
-            // number.
+            // Only guests of virtual GPUs have a number here, and the driver accounts for their
+            // processes separately.
             row_field(
                 "vgpu_instance",
                 |_| Err(Absent::not_available()),
@@ -60,7 +60,7 @@ These are the fields:",
     items: |gpu| items::<1>(&[], gpu.ask(Query::AccountingPids)),
 };
 
-/// One of the numbers of [`Query::AccountingStats`].
+/// Returns one of the numbers of [`Query::AccountingStats`].
 fn known_stat(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
     match number_at(&row.ask(Query::AccountingStats(row.pid()?)), place)? {
         -1 => Err(Absent::not_available()),

@@ -1,4 +1,4 @@
-//! What stands in a cell: a value without its unit, or why there is none.
+//! The content of a cell: a value without its unit, or a word that explains why there is no value.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use gpumon_probe::{
 
 use crate::return_code;
 
-/// A value, or a word instead of it.
+/// A value, or the word that replaces it.
 pub(super) type Cell = Result<String, Absent>;
 
-/// The word instead of a value. It never carries a unit.
+/// The word that is shown instead of a value. It is printed without a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Absent(String);
 
@@ -21,7 +21,7 @@ impl Absent {
         Self(word.to_owned())
     }
 
-    /// What is not there on this board.
+    /// The word for a value that this board does not have.
     pub(super) fn not_available() -> Self {
         Self::from(Code::NOT_SUPPORTED)
     }
@@ -43,34 +43,35 @@ fn value_of(answer: &Answer) -> Result<&Value, Code> {
     answer.as_ref().map_err(|code| *code)
 }
 
-/// One of an answer's numbers. An answer without it came from a library that we do not understand.
+/// Returns one of an answer's numbers. If the number is missing, the library uses a format that is
+/// unknown to gpumon.
 pub(super) fn number_at(answer: &Answer, place: usize) -> Result<i128, Absent> {
     Ok(value_of(answer)?.at(place).ok_or(Code::UNKNOWN)?)
 }
 
-/// The number at a place. The following forms are of a number at a place, too.
+/// Formats the number at an index of the answer. The following functions format such a number, too.
 pub(super) fn as_number<const PLACE: usize>(answer: &Answer) -> Cell {
     Ok(number_at(answer, PLACE)?.to_string())
 }
 
-/// In capital hexadecimal digits, at least so many.
+/// Formats a number as uppercase hexadecimal with at least `DIGITS` digits.
 pub(super) fn hexadecimal<const PLACE: usize, const DIGITS: usize>(answer: &Answer) -> Cell {
     let number = number_at(answer, PLACE)?;
     Ok(format!("0x{number:0DIGITS$X}"))
 }
 
-/// Bytes in MiB, every one that was begun counted.
+/// Converts bytes to MiB, rounded up.
 pub(super) fn mebibytes<const PLACE: usize>(answer: &Answer) -> Cell {
     Ok(whole_mebibytes(number_at(answer, PLACE)?))
 }
 
-/// The same of a number of bytes.
+/// Converts bytes to MiB, rounded up.
 pub(super) fn whole_mebibytes(bytes: i128) -> String {
     const MEBIBYTE: i128 = 1 << 20;
     ((bytes + MEBIBYTE - 1) / MEBIBYTE).to_string()
 }
 
-/// In watts.
+/// Converts milliwatts to watts.
 pub(super) fn milliwatts<const PLACE: usize>(answer: &Answer) -> Cell {
     Ok(format!("{:.2}", number_at(answer, PLACE)? as f64 / 1000.0))
 }
@@ -87,7 +88,7 @@ pub(super) fn supported<const PLACE: usize>(answer: &Answer) -> Cell {
     as_word(answer, PLACE, &["Not Supported", "Supported"])
 }
 
-/// The word for a number; a number without a word comes from a newer driver.
+/// Returns the word for a number. Numbers without a word come from a newer driver.
 pub(super) fn as_word(answer: &Answer, place: usize, words: &[&str]) -> Cell {
     let number = number_at(answer, place)?;
     let word = usize::try_from(number)
@@ -97,7 +98,7 @@ pub(super) fn as_word(answer: &Answer, place: usize, words: &[&str]) -> Cell {
     Ok((*word).to_owned())
 }
 
-/// A quantity that may be an integer or not, with two places behind the point.
+/// Formats an integer or a floating-point number with two decimal places.
 pub(super) fn two_places(answer: &Answer) -> Cell {
     Ok(format!(
         "{:.2}",
@@ -105,8 +106,8 @@ pub(super) fn two_places(answer: &Answer) -> Cell {
     ))
 }
 
-/// Text. Other programs choose some of it, and it goes to a terminal: control characters become
-/// spaces.
+/// Formats a text. Control characters become spaces, because other programs can choose parts of the
+/// text and it is printed to a terminal.
 pub(super) fn text(answer: &Answer) -> Cell {
     let text = value_of(answer)?.text().ok_or(Code::UNKNOWN)?;
     Ok(text.chars().map(printable).collect())

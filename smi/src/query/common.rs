@@ -1,4 +1,4 @@
-//! The fields by which the rows of every query but `--query-gpu` have the time and the GPU.
+//! The fields for the time and the GPU that all queries except `--query-gpu` share.
 
 use gpumon_probe::vendor::nvml::query::Query;
 
@@ -24,7 +24,7 @@ pub(super) const SERIAL: &str = "The serial number that is printed on the board,
 pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and \
                                digits. It is printed on no label of the board.";
 
-// It is a cell like any other.
+// All functions for cells return a `Result`, even if they cannot fail.
 #[allow(clippy::unnecessary_wraps)]
 pub(super) fn timestamp(row: &Row<'_>) -> Cell {
     Ok(row

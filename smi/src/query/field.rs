@@ -1,4 +1,4 @@
-//! A field that can be asked for, and the sections of the help in which fields stand.
+//! A field that can be queried, and the sections of the help that group the fields.
 
 use std::ops::Range;
 
@@ -10,10 +10,11 @@ use crate::release::Release;
 
 /// A field of a query.
 pub(super) struct Field {
-    /// `name`, `name or alias`, and behind that the unit in brackets, in which values are counted.
+    /// The names and the unit of the values: `name [unit]` or `name or alias [unit]`; the unit is
+    /// optional.
     spec: &'static str,
-    /// What it means, for the help. It has no empty line: programs that read the help take what
-    /// stands in quotation marks below an empty line for a name.
+    /// The description in the help. It must not contain an empty line, because programs that read
+    /// the help take quoted text after an empty line for a field's name.
     pub(super) about: &'static str,
     value: Source,
     since: Release,
@@ -21,13 +22,13 @@ pub(super) struct Field {
 }
 
 enum Source {
-    /// The answer to a query, in a form.
+    /// The answer to one query, and the function that formats it.
     Answer(Query, fn(&Answer) -> Cell),
-    /// A function of a row, which asks for the answers that it needs.
+    /// A function of the row, which can make several queries.
     Computed(fn(&Row<'_>) -> Cell),
 }
 
-/// A field that shows the answer to a query.
+/// Creates a field that shows the answer to one query.
 pub(super) const fn field(
     spec: &'static str,
     query: Query,
@@ -37,7 +38,7 @@ pub(super) const fn field(
     Field::new(spec, Source::Answer(query, format), about)
 }
 
-/// A field that takes more than one answer.
+/// Creates a field that needs more than one answer.
 pub(super) const fn row_field(
     spec: &'static str,
     cell: fn(&Row<'_>) -> Cell,
@@ -57,12 +58,12 @@ impl Field {
         }
     }
 
-    /// The first release that has it.
+    /// Sets the first release that has the field.
     pub(super) const fn since(self, since: Release) -> Self {
         Self { since, ..self }
     }
 
-    /// Releases in between that lack it.
+    /// Sets the range of releases that lack the field.
     pub(super) const fn except(self, except: Range<Release>) -> Self {
         Self { except, ..self }
     }
@@ -75,7 +76,7 @@ impl Field {
         self.spec.split_once(" [")?.1.strip_suffix(']')
     }
 
-    /// What it can be asked for by, its own name first. Case matters.
+    /// Returns the names that can be queried, the main name first. Names are case-sensitive.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.spec
             .split_once(" [")
@@ -83,7 +84,7 @@ impl Field {
             .split(" or ")
     }
 
-    /// Its name in the header.
+    /// Returns the text of the column's header: the name and the unit.
     pub(super) fn heading(&self) -> String {
         let unit = self.unit().map(|unit| format!(" [{unit}]"));
         self.names()
@@ -106,10 +107,10 @@ impl Field {
     }
 }
 
-/// Fields that follow each other in the help; `None` for the title where they stand for themselves.
+/// Consecutive fields of the help. `title` is `None` for fields without a title.
 pub(super) struct Section {
     pub(super) title: Option<(&'static str, &'static str)>,
-    /// The first release that has the title.
+    /// The first release that prints the title.
     pub(super) since: Release,
     pub(super) fields: &'static [Field],
 }
@@ -120,7 +121,7 @@ impl Section {
     }
 }
 
-/// What the fields are about, and a few sentences on it.
+/// Creates a section with a title and a short description.
 pub(super) const fn with_title(
     title: &'static str,
     about: &'static str,

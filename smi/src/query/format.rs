@@ -1,18 +1,18 @@
-//! What `--format=` asks for.
+//! The options of `--format=`.
 
 use crate::Refusal;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Format {
-    /// Whether a line of names comes first.
+    /// Whether a line with the field names comes first.
     pub(super) header: bool,
-    /// Whether values carry their units. The header's units stay either way.
+    /// Whether values have units. The header always shows the units.
     pub(super) units: bool,
 }
 
 type Set = fn(&mut Format);
 
-/// The modifiers. CSV is there without being asked for.
+/// The modifiers of the format. `csv` has no effect, because it is the default.
 const MODIFIERS: [(&str, Set); 3] = [
     ("csv", |_| {}),
     ("noheader", |format| format.header = false),
@@ -24,8 +24,8 @@ pub(crate) fn modifiers() -> impl Iterator<Item = &'static str> {
 }
 
 impl Format {
-    /// Modifiers in any order. CSV is all that there is, so that it need not be named; empty ones
-    /// are passed over.
+    /// Parses modifiers in any order and ignores empty ones. `csv` is optional, because it is the
+    /// only format.
     pub(super) fn parse(modifiers: &str) -> Result<Self, Refusal> {
         let mut format = Self {
             header: true,

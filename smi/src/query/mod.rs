@@ -1,7 +1,8 @@
-//! The selective queries, `--query-gpu` and its siblings: chosen fields as comma-separated values.
+//! The queries for selected fields, such as `--query-gpu`, which print comma-separated values.
 //!
-//! A field is one entry in the table of its subject: its names, its unit, what it means and how its
-//! cell is read. What can be asked, the header, the rows and the help all come from these tables.
+//! Each field is one entry in the table of its query: names, unit, description and the function
+//! that reads its cell. The accepted names, the header, the rows and the help are all made from
+//! these tables.
 
 mod accounted;
 mod cell;
@@ -26,18 +27,18 @@ use crate::{Context, Refusal, release::Release};
 pub(crate) enum QueryKind {
     Gpu,
     ComputeApps,
-    /// Processes of which the driver kept accounts.
+    /// Processes recorded by the driver's accounting.
     AccountedApps,
-    /// Pages that were taken out of use.
+    /// Retired pages of the memory.
     RetiredPages,
-    /// Rows that were replaced by spare ones.
+    /// Rows that were replaced by spare rows.
     RemappedRows,
-    /// Pairs of clocks that can be set.
+    /// Supported pairs of memory and graphics clocks.
     SupportedClocks,
 }
 
 impl QueryKind {
-    /// Every one, in the order of nvidia-smi's help.
+    /// All queries, in the order of nvidia-smi's help.
     pub(crate) const ALL: [Self; 6] = [
         Self::Gpu,
         Self::SupportedClocks,
@@ -47,7 +48,7 @@ impl QueryKind {
         Self::RemappedRows,
     ];
 
-    /// The switch that asks it.
+    /// Returns the switch that makes this query.
     pub(crate) const fn switch(self) -> &'static str {
         match self {
             Self::Gpu => "--query-gpu",
@@ -59,7 +60,7 @@ impl QueryKind {
         }
     }
 
-    /// The switch for its help.
+    /// Returns the switch that prints the help of this query.
     pub(crate) const fn help_switch(self) -> &'static str {
         match self {
             Self::Gpu => "--help-query-gpu",
@@ -83,16 +84,16 @@ impl QueryKind {
     }
 }
 
-/// A query that can be answered as often as one likes.
+/// A parsed query, which can be answered any number of times.
 pub(crate) struct Request {
     table: &'static Table,
     chosen: Vec<usize>,
     format: Format,
 }
 
-/// Reads what stands behind `--query-...=` and `--format=`. Without a format it is CSV, with
-/// everything. Fields of all releases are known here: which one runs is told by the driver, which
-/// is not opened for what is wrong anyway.
+/// Parses the values of `--query-...=` and `--format=`. Without a format, the output is CSV with
+/// header and units. Fields of all releases are accepted here, because the release is only known
+/// once the driver is open, and errors are to be found before that.
 pub(crate) fn parse(
     query: QueryKind,
     fields: &str,
@@ -112,34 +113,35 @@ pub(crate) fn help(query: QueryKind, release: Release) -> String {
     query.table().render_help(query.switch(), release)
 }
 
-/// A field of a query as it can be asked for: its names, its own first, and what it means.
+/// A field's names and description, for the help.
 pub struct FieldHelp {
-    /// Its names, its own first.
+    /// The names of the field, the main name first.
     pub names: Vec<&'static str>,
-    /// What it means.
+    /// The description of the field.
     pub about: &'static str,
 }
 
-/// Every field of a query in any release, in the order of its help.
+/// Returns all fields of a query in any release, in the order of the help.
 pub(crate) fn fields(query: QueryKind) -> Vec<FieldHelp> {
     query.table().field_help()
 }
 
 impl Request {
-    /// Fails with the first field that this release does not have.
+    /// Returns an error for the first field that this release does not have.
     pub(crate) fn check(&self, release: Release) -> Result<(), Refusal> {
         self.table.check(&self.chosen, release)
     }
 
-    /// The line above the rows, to be printed once, with its end of line; `None` where `noheader`
-    /// was asked for.
+    /// Returns the header line with its line ending, which is printed once. `None` if `noheader` is
+    /// set.
     pub(crate) fn header(&self) -> Option<String> {
         self.format
             .header
             .then(|| self.table.format_header(&self.chosen))
     }
 
-    /// The rows of all selected GPUs as they are now, each with its end of line. There may be none.
+    /// Returns the current rows of all selected GPUs, each with its line ending. There may be no
+    /// rows.
     pub(crate) fn rows(&self, context: &Context<'_>) -> String {
         self.table.rows(&self.chosen, context, self.format.units)
     }

@@ -1,4 +1,4 @@
-//! `--query-compute-apps`: the processes that compute on a GPU, in the driver's order.
+//! `--query-compute-apps`: the compute processes of a GPU, in the driver's order.
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 
@@ -31,7 +31,7 @@ pub(super) static TABLE: Table = Table {
             ),
         ])],
     ],
-    // PID, memory, GPU instance, compute instance.
+    // Each process has four numbers: PID, memory, GPU instance and compute instance.
     items: |gpu| items::<4>(&[], gpu.ask(Query::ComputeProcesses)),
 };
 

@@ -1,5 +1,5 @@
-//! `--query-retired-pages`: pages of memory that were taken out of use, single-bit errors first. A
-//! board that has no such pages says so in one row for each cause.
+//! `--query-retired-pages`: the retired pages of the memory, those with single-bit errors first. A
+//! board without retired pages has one row for each cause.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Timestamp;
@@ -36,8 +36,8 @@ pub(super) static TABLE: Table = Table {
     items: list_pages,
 };
 
-/// Returns the `nvmlPageRetirementCause_t`, the time in us, which is 0 where it is unknown, and the
-/// address of each page.
+/// Returns three numbers for each page: the `nvmlPageRetirementCause_t`, the time in µs (0 if
+/// unknown) and the address.
 fn list_pages(gpu: &Gpu<'_>) -> Vec<Item> {
     let of_cause = |cause: u32| items::<2>(&[cause.into()], gpu.ask(Query::RetiredPages(cause)));
     [0, 1].into_iter().flat_map(of_cause).collect()

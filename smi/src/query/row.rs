@@ -1,12 +1,12 @@
-//! What a row is about, and whom its cells ask.
+//! The subject of a row, and the answers that its cells need.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, SystemQuery};
 
 use super::cell::Cell;
 use crate::{Context, cache::Cache};
 
-/// A GPU while its rows are written: whatever was asked about it is remembered, so that cells and
-/// rows that need the same answer cost one call.
+/// A GPU while its rows are written. Answers are cached, so that cells and rows that need the same
+/// answer make one call.
 pub(super) struct Gpu<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) index: u32,
@@ -30,13 +30,14 @@ impl<'a> Gpu<'a> {
     }
 }
 
-/// The numbers that make a row differ from others of its GPU, and why there are no more of them.
+/// The numbers that distinguish a row from the other rows of its GPU, and the reason if further
+/// numbers are missing.
 pub(super) struct Item {
     numbers: Vec<i128>,
     missing: Code,
 }
 
-/// The only row of a table about GPUs.
+/// Returns the only item of a table about whole GPUs.
 pub(super) fn whole_gpu(_: &Gpu<'_>) -> Vec<Item> {
     vec![Item {
         numbers: Vec::new(),
@@ -44,8 +45,8 @@ pub(super) fn whole_gpu(_: &Gpu<'_>) -> Vec<Item> {
     }]
 }
 
-/// Returns an item for each `COUNT` numbers of a list, behind the same first numbers. Without a
-/// list, there is one, with the reason.
+/// Returns an item for each `COUNT` numbers of a list, each preceded by the numbers in `first`. If
+/// the list is missing, returns one item with the reason.
 pub(super) fn items<const COUNT: usize>(first: &[i128], list: Answer) -> Vec<Item> {
     let item = |numbers: &[i128], missing| Item {
         numbers: [first, numbers].concat(),
@@ -76,19 +77,19 @@ impl Row<'_> {
             .get_or_ask(query, || self.gpu.context.system(query))
     }
 
-    /// A number of its item.
+    /// Returns the number at an index of the row's item.
     pub(super) fn number_at(&self, place: usize) -> Result<i128, Code> {
         let number = self.item.numbers.get(place).copied();
         number.ok_or(self.item.missing)
     }
 
-    /// The process whose PID is the first number of its item.
+    /// Returns the process ID, which is the first number of the row's item.
     pub(super) fn pid(&self) -> Result<u32, Code> {
         u32::try_from(self.number_at(0)?).map_err(|_| Code::UNKNOWN)
     }
 }
 
-/// The cell of a number of the row's item.
+/// Formats a number of the row's item.
 pub(super) fn nth_number<const PLACE: usize>(row: &Row<'_>) -> Cell {
     Ok(row.number_at(PLACE)?.to_string())
 }

@@ -1,5 +1,5 @@
-//! `--query-supported-clocks`: every pair of a memory and a graphics clock that a GPU can be set
-//! to, the fastest memory first.
+//! `--query-supported-clocks`: all pairs of a memory clock and a graphics clock that a GPU
+//! supports, the highest memory clock first.
 
 use gpumon_probe::vendor::nvml::query::Query;
 
@@ -34,7 +34,7 @@ pub(super) static TABLE: Table = Table {
     items: list_pairs,
 };
 
-/// Both clocks of each pair, in MHz.
+/// Returns the two clocks of each pair in MHz.
 fn list_pairs(gpu: &Gpu<'_>) -> Vec<Item> {
     let with = |memory: &i128| {
         let graphics = gpu.ask(Query::SupportedGraphicsClocks(*memory as u32));

@@ -1,4 +1,4 @@
-//! All that one query can be asked.
+//! The table of the fields of a query.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -10,11 +10,11 @@ use crate::{Context, Refusal, release::Release};
 /// The fields of a query, in the order of its help.
 pub(super) struct Table {
     pub(super) subjects: &'static [&'static [Section]],
-    /// What of a GPU there is a row for.
+    /// Returns the items of a GPU; there is a row for each of them.
     pub(super) items: fn(&Gpu<'_>) -> Vec<Item>,
 }
 
-/// Fields that were chosen are their places in the table.
+/// Chosen fields are given as indices into the table.
 impl Table {
     fn sections(&self) -> impl Iterator<Item = &'static Section> {
         self.subjects.iter().copied().flatten()
@@ -24,8 +24,8 @@ impl Table {
         self.sections().flat_map(|section| section.fields).collect()
     }
 
-    /// Finds fields by their names, which commas part. Empty ones are passed over, others may come
-    /// twice. Fails with the first name that there is not.
+    /// Finds fields by their comma-separated names. Empty names are ignored, and a field may be
+    /// repeated. Returns an error for the first unknown name.
     pub(super) fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal> {
         let fields = self.fields();
         let mut places = HashMap::new();
@@ -42,7 +42,7 @@ impl Table {
             .collect()
     }
 
-    /// Fails with the first chosen field that this release does not have.
+    /// Returns an error for the first chosen field that this release does not have.
     pub(super) fn check(&self, chosen: &[usize], release: Release) -> Result<(), Refusal> {
         let fields = self.fields();
         let missing = chosen
@@ -54,13 +54,13 @@ impl Table {
             .map_or(Ok(()), |name| Err(not_valid(name)))
     }
 
-    /// The line of names, with its end.
+    /// Returns the header line with its line ending.
     pub(super) fn format_header(&self, chosen: &[usize]) -> String {
         let fields = self.fields();
         line(chosen.iter().map(|place| fields[*place].heading()))
     }
 
-    /// The rows of all GPUs, each with its end.
+    /// Returns the rows of all GPUs, each with its line ending.
     pub(super) fn rows(&self, chosen: &[usize], context: &Context<'_>, units: bool) -> String {
         let fields = self.fields();
         let of_each_gpu = context.each(|index| {
@@ -86,7 +86,7 @@ impl Table {
         self.fields().into_iter().map(help).collect()
     }
 
-    /// The list of all names that this release has, with what they mean.
+    /// Returns the names and descriptions of all fields that this release has.
     pub(super) fn render_help(&self, switch: &str, release: Release) -> String {
         let mut text =
             format!("List of valid properties to query for the switch \"{switch}\":\n\n");

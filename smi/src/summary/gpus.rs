@@ -1,4 +1,4 @@
-//! A GPU's three lines.
+//! The three lines of each GPU in the summary.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Value};
 
@@ -24,9 +24,9 @@ pub(super) struct Row {
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) kind: &'static str,
-    /// In bytes.
+    /// The used memory in bytes.
     pub(super) memory: Option<i128>,
-    /// GPU instance and compute instance.
+    /// The IDs of the GPU instance and the compute instance.
     pub(super) instance: Option<(i128, i128)>,
 }
 
@@ -38,7 +38,7 @@ impl Row {
         let percent = |query| number(&ask(query), 0, |percent| format!("{percent}%"));
         let bus_id = words(&ask(Query::BusId));
         let processes = Process::read_all(context, gpu);
-        // Checking the infoROM takes 70 ms, so that it is left to a server, which does it once.
+        // Checking the infoROM takes 70 ms. Therefore only a server checks it, and does so once.
         let inforom_is_corrupt = context.driver.is_quick()
             && processes.is_empty()
             && ask(Query::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);
@@ -105,7 +105,8 @@ fn on_off(answer: &Answer) -> &'static str {
     }
 }
 
-/// While a GPU is divided nothing counts for all of it, and only the mode is shown.
+/// Formats the ECC errors. A GPU in MIG mode has no counters for the whole GPU, so only the ECC
+/// mode is shown.
 fn ecc(context: &Context<'_>, gpu: u32, is_mig: bool) -> String {
     match context.ask(gpu, Query::EccMode) {
         Ok(mode) if mode.at(0) == Some(0) => "Off".to_owned(),
@@ -117,7 +118,7 @@ fn ecc(context: &Context<'_>, gpu: u32, is_mig: bool) -> String {
     }
 }
 
-/// Whole watts; what is missing keeps a space where the unit would have been.
+/// Formats whole watts. A missing value is followed by a space in place of the unit.
 fn watts(answer: &Answer) -> String {
     match answer {
         Err(code) => format!("{} ", text::missing(*code)),
@@ -125,7 +126,7 @@ fn watts(answer: &Answer) -> String {
     }
 }
 
-/// Formats used and total memory. The cell of a GPU without memory of its own is aligned left.
+/// Formats used and total memory. The cell is left-aligned if the GPU has no memory of its own.
 fn format_memory(answer: &Answer) -> String {
     let bytes = |memory: &Value| Some((memory.at(3)?, memory.at(0)?));
     match answer {

@@ -1,4 +1,4 @@
-//! The table of MIG devices; there is none where MIG is off everywhere.
+//! The table of MIG devices, which is left out if no GPU is in MIG mode.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::{
     text::{mib, number},
 };
 
-/// The lines of each device of a GPU.
+/// Returns the lines of all MIG devices of a GPU.
 pub(super) fn render_devices(context: &Context<'_>, gpu: u32) -> Vec<String> {
     let devices = context.ask(gpu, Query::MigDevices);
     let devices = devices.iter().flat_map(Value::numbers);
@@ -27,7 +27,7 @@ fn render_device(context: &Context<'_>, gpu: u32, index: u32) -> String {
     let plain = |answer, place| number(answer, place, |count| count.to_string());
     let attribute = |place| plain(&attributes, place);
     let size = |bytes| format!("{}MiB", mib(bytes));
-    // Sizes are aligned on the right, except those that are too long for their column.
+    // Sizes are right-aligned, except those that are wider than their column.
     let total = |answer| format!("{:>8}", number(answer, 0, size));
     format!(
         "| {gpu:>2}  {gpu_instance:>3}  {compute_instance:>2}  {index:>2}  | \
@@ -41,7 +41,7 @@ fn render_device(context: &Context<'_>, gpu: u32, index: u32) -> String {
         used = number(&memory, 3, size),
         total = total(&memory),
         multiprocessors = attribute(0),
-        // Only uncorrected errors of its own caches are counted per instance.
+        // The only errors counted per instance are uncorrected errors of its own caches.
         ecc = plain(&ask(Query::MemoryErrors(1, 0, 7)), 0),
         copy = attribute(1),
         encoders = attribute(3),

@@ -1,4 +1,4 @@
-//! The summary: a table of GPUs, of MIG devices where there are any, and of processes.
+//! The summary: tables of the GPUs, of the MIG devices if there are any, and of the processes.
 
 mod gpus;
 mod mig;
@@ -16,7 +16,7 @@ use super::{Context, list::tool_version, release::VERSIONS_RENAMED};
 
 const WIDTH: usize = 89;
 
-/// The whole summary, as one round of it.
+/// Returns the whole text of one summary.
 pub(crate) fn render(context: &Context<'_>) -> String {
     let rows = context.each(|gpu| Row::read(context, gpu));
     let mut out = head(context);

@@ -1,4 +1,4 @@
-//! The table of processes.
+//! The summary's table of processes.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -39,7 +39,7 @@ pub(super) fn render(context: &Context<'_>, rows: &[Row]) -> String {
 }
 
 fn process_line(gpu: u32, process: &Process, name: &str) -> String {
-    // Numbers end a column before "N/A".
+    // Numbers end one column before the end of `N/A`.
     let id = |id: Option<i128>| id.map_or_else(|| "N/A".to_owned(), |id| format!("{id} "));
     let memory = process.memory.map_or_else(
         || "N/A     ".to_owned(),
@@ -55,8 +55,8 @@ fn process_line(gpu: u32, process: &Process, name: &str) -> String {
     )
 }
 
-/// A process's name belongs to whoever started it: it can hold anything, and must not steer the
-/// terminal.
+/// Returns the name of a process. The name can contain any characters, because it is chosen by the
+/// user who started the process, so control characters must not reach the terminal.
 fn name(context: &Context<'_>, pid: u32) -> String {
     match context.system(SystemQuery::ProcessName(pid)) {
         Ok(value) => value.text().unwrap_or("-").replace(char::is_control, "?"),

@@ -1,4 +1,4 @@
-//! The table of an H200's own driver is the measure.
+//! Compares the summary with the one of nvidia-smi for H200 GPUs.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, SystemQuery, Value};
 use jiff::civil::date;
@@ -6,7 +6,7 @@ use jiff::civil::date;
 use super::*;
 use crate::tests::scripted::ScriptedBackend;
 
-/// Two H200s as a real driver described them, the first at work.
+/// Returns two H200s with the values of a real driver, where the first GPU is busy.
 fn two_h200s() -> ScriptedBackend {
     let mut script = ScriptedBackend::default()
         .system(

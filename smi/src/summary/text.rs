@@ -1,13 +1,13 @@
-//! Cells of the summary: cut to their width, with a word where there is no value.
+//! Cells of the summary: texts cut to a width, and words for missing values.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code};
 
-/// Bytes as whole MiB, the part of one counted as one.
+/// Converts bytes to MiB, rounded up.
 pub(crate) fn mib(bytes: i128) -> i128 {
     (bytes + 1024 * 1024 - 1) / (1024 * 1024)
 }
 
-/// What stands in a narrow cell instead of a value.
+/// Returns the word that a narrow cell shows instead of a value.
 pub(crate) fn missing(code: Code) -> &'static str {
     if code == Code::NOT_SUPPORTED {
         "N/A"
@@ -23,7 +23,7 @@ pub(crate) fn number(answer: &Answer, place: usize, show: impl FnOnce(i128) -> S
     }
 }
 
-/// The beginning of a text that is too long, with dots.
+/// Cuts a text to a width by replacing its end with dots.
 pub(crate) fn head(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -31,7 +31,7 @@ pub(crate) fn head(text: &str, width: usize) -> String {
     text.chars().take(width - 3).chain("...".chars()).collect()
 }
 
-/// The end of a text that is too long, with dots.
+/// Cuts a text to a width by replacing its beginning with dots.
 pub(crate) fn tail(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {
@@ -43,7 +43,7 @@ pub(crate) fn tail(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// A bus id with a domain of four digits, where four are enough.
+/// Returns a bus ID with a domain of four digits if four digits are enough.
 pub(crate) fn short_bus_id(bus_id: &str) -> &str {
     bus_id
         .strip_prefix("0000")

@@ -1,17 +1,17 @@
-//! What of a text is another than before.
+//! Differences between two outputs.
 
 use std::collections::HashMap;
 
-/// How a form is laid out.
+/// The format of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// `-q`: a title and a value in each line.
+    /// The format of `-q`: a title and a value in each line.
     Log,
-    /// An element in each line.
+    /// XML with one element in each line.
     Xml,
-    /// `--query-gpu`: a row for each GPU, with commas.
+    /// The format of `--query-gpu`: a row for each GPU, with commas between the cells.
     Csv,
-    /// Columns.
+    /// A table with columns, which is compared by line.
     Table,
 }
 
@@ -25,7 +25,7 @@ impl Layout {
         }
     }
 
-    /// The pieces of a text that are compared: cells with their place, or lines.
+    /// Returns the pieces of a text that are compared: cells with their position, or lines.
     fn pieces(self, text: &str) -> Vec<String> {
         if self != Self::Csv {
             return text.lines().map(str::to_owned).collect();
@@ -40,7 +40,7 @@ impl Layout {
         text.lines().enumerate().flat_map(row).collect()
     }
 
-    /// The value in a piece; `None` where it has none of its own.
+    /// Returns the value in a piece; `None` if the layout has no separate values.
     pub(super) fn value(self, piece: &str) -> Option<&str> {
         match self {
             Self::Log | Self::Csv => piece.split_once(" : ").map(|(_, value)| value),
@@ -53,11 +53,11 @@ impl Layout {
     }
 }
 
-/// The difference between two texts of one form.
+/// The difference between two outputs of one command.
 pub(super) struct Difference {
-    /// The pieces that are gone, in their order.
+    /// The pieces that are only in the first text, in their order.
     pub(super) gone: Vec<String>,
-    /// Those that have come.
+    /// The pieces that are only in the second text.
     pub(super) new: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Difference {
             };
         }
         let (before, after) = (layout.pieces(before), layout.pieces(after));
-        // Most of them stand where they stood.
+        // Most of the pieces are equal at the beginning and the end of both texts.
         let same = |(one, other): &(&String, &String)| one == other;
         let start = before.iter().zip(&after).take_while(same).count();
         let (before, after) = (&before[start..], &after[start..]);
@@ -88,7 +88,7 @@ impl Difference {
     }
 }
 
-/// The pieces that the others do not have, or have fewer times.
+/// Returns the pieces that are not in `others`, or that occur less often there.
 fn without(pieces: &[String], others: &[String]) -> Vec<String> {
     let mut left: HashMap<&str, usize> = HashMap::new();
     for other in others {

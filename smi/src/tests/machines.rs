@@ -1,4 +1,5 @@
-//! Machines with two GPUs: one of each kind of board beside an H200 that stays as it is.
+//! Test machines with two GPUs: GPU 0 is a different board on each machine, GPU 1 is always the
+//! same H200.
 
 use gpumon_probe::vendor::nvml::query::{CachedAnswers, Query as Q, Subject, SystemQuery, Value};
 use serde_json::Value as Json;
@@ -8,13 +9,13 @@ use crate::{
     tests::scripted::ScriptedBackend,
 };
 
-/// What an idle H200 answered (driver 580.159.04).
+/// Recorded answers of an idle H200 (driver 580.159.04).
 const H200: &str = include_str!("../../../probe/src/vendor/nvml/to_model/h200.json");
 
 /// Adds a board to a machine.
 type Board = fn(ScriptedBackend) -> ScriptedBackend;
 
-/// Each with its name.
+/// Returns all machines with their names.
 pub(super) fn all() -> Vec<(&'static str, ScriptedBackend)> {
     let boards: [(&'static str, Board); 5] = [
         ("h200", recorded),
@@ -36,7 +37,8 @@ fn beside_another(script: ScriptedBackend) -> ScriptedBackend {
         .text(1, Q::Serial, "1650000000009")
 }
 
-/// The recording, at work: with links, a neighbor, processes and pages.
+/// Returns the recorded machine under load, with NVLinks, a second GPU, processes and retired
+/// pages.
 fn recorded(script: ScriptedBackend) -> ScriptedBackend {
     let recording: Json = serde_json::from_str(H200).unwrap();
     let answers: CachedAnswers = serde_json::from_value(recording["answers"].clone()).unwrap();

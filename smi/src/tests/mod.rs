@@ -1,4 +1,4 @@
-//! Every form over answers that fail: one query at a time, with each return code.
+//! Tests of all outputs with failing queries: one query fails at a time, with each return code.
 
 mod difference;
 mod machines;

@@ -1,5 +1,5 @@
-//! Every return code of every query that a form makes: what it reads is absent in nvidia-smi's
-//! words, and nothing else changes.
+//! Tests that let each query of an output fail with each return code. The readings of that query
+//! must be replaced by nvidia-smi's words, and nothing else may change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::return_code::{bracketed, plain};
 
-/// One query.
+/// A query to the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Call {
     System(SystemQuery),
@@ -27,7 +27,7 @@ enum Call {
     Gpm(Subject),
 }
 
-/// Passes queries on, writes down which, and has one of them fail.
+/// Passes queries on to another backend, records them, and can make one of them fail.
 struct Failing<'a> {
     inner: &'a dyn QueryBackend,
     fails: Option<(Call, Code)>,
@@ -75,9 +75,9 @@ impl QueryBackend for Failing<'_> {
     }
 }
 
-/// Returns one code of each kind for the query of this number. For the board that has most, and
-/// without the XML, which has the values of the text, the other codes are added: all in `make
-/// test-full`, and else one in eight in turn.
+/// Returns the codes with which the query at this position fails. There is one code of each kind.
+/// For the `h200` machine all other codes are added, except for XML, which has the same values as
+/// the text: all of them in `make test-full`, otherwise one in eight in turn.
 fn codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
     const KINDS: [u32; 9] = [2, 3, 4, 6, 13, 15, 16, 26, 999];
     let has_all = std::env::var_os("GPUMON_TEST_FULL").is_some();
@@ -88,15 +88,15 @@ fn codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
     KINDS.into_iter().chain(others).map(Code).collect()
 }
 
-/// Whether a value may stand where another stood, now that a query returns this.
+/// Returns whether a value may replace a reading whose query returns this code.
 fn is_absent(value: &str, code: Code) -> bool {
     const ABSENT: [&str; 7] = ["N/A", "[N/A]", "None", "", "-", "Unknown", "Unknown Error"];
     ABSENT.contains(&value) || value.contains(plain(code)) || value == bracketed(code)
 }
 
-/// Whether other readings take the place of what is absent: of a driver whose layout is not known,
-/// of a board whose generation, limits or reasons are not known, and of a process that is now in
-/// one list of two. A corrupted inforom is itself a reading.
+/// Returns whether the failure of this query may replace readings by other readings. This happens
+/// if the driver's version is unknown, if the board's generation, limits or reasons are unknown,
+/// and if a process is missing in one of two lists. A corrupted infoROM is a reading itself.
 fn is_other_reading(call: Call, code: Code) -> bool {
     let Call::About(_, query) = call else {
         return call == Call::System(SystemQuery::DriverVersion);
@@ -112,7 +112,8 @@ fn is_other_reading(call: Call, code: Code) -> bool {
     }
 }
 
-/// What is wrong when queries of this form fail, and how many cells of the matrix these were.
+/// Returns the number of failures that were tried for this command line, and the complaints about
+/// wrong outputs.
 fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<String>) {
     let recorder = Failing::new(backend, None);
     let layout = Layout::of(line);
@@ -125,7 +126,7 @@ fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<S
     for (number, call) in calls.enumerate() {
         let mut complain =
             |what: String| complaints.push(format!("{machine}, {line:.40}: {call:?} {what}"));
-        // Whichever error it is, the same readings go.
+        // All errors of the same kind must remove the same readings.
         let mut losses: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
         for code in codes(machine, layout, number) {
             count += 1;
@@ -167,7 +168,7 @@ fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<S
     (count, complaints)
 }
 
-/// The other GPU is there to stay as it is.
+/// Returns whether a call is about the second GPU, whose readings must not change.
 fn is_neighbors(call: Call) -> bool {
     matches!(
         call,

@@ -1,4 +1,4 @@
-//! A backend that answers from a list, for tests.
+//! A test backend with scripted answers.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use gpumon_probe::vendor::nvml::query::{
     Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value,
 };
 
-/// The listed answers; every other query is not supported.
+/// A backend with listed answers. It returns “not supported” for all other queries.
 #[derive(Default)]
 pub(crate) struct ScriptedBackend {
     system: HashMap<SystemQuery, Answer>,
@@ -16,7 +16,7 @@ pub(crate) struct ScriptedBackend {
 }
 
 impl ScriptedBackend {
-    /// Answers from memory, as a server's records do.
+    /// Makes the backend report that it answers from memory, as recordings do.
     pub(crate) fn quick(mut self) -> Self {
         self.is_quick = true;
         self
@@ -39,7 +39,7 @@ impl ScriptedBackend {
         self.answer(Subject::gpu(gpu), query, Ok(Value::Text(text.to_owned())))
     }
 
-    /// Answers GPM with metrics by their id; what is not among them is not to be had.
+    /// Adds GPM metrics by their ID. All other metrics are unavailable.
     pub(crate) fn gpm(mut self, subject: Subject, metrics: &[(u32, f64)]) -> Self {
         self.gpm.insert(subject, metrics.iter().copied().collect());
         self

@@ -1,11 +1,11 @@
-//! Power smoothing is counted in the same units in the log and in a query.
+//! Tests that the log and the queries show power smoothing in the same units.
 
 use gpumon_probe::vendor::nvml::query::{Query, Subject, Value};
 
 use super::views::show;
 use crate::tests::scripted::ScriptedBackend;
 
-/// The values of the log's lines with this title.
+/// Returns the values of all lines of the log with this title.
 fn logged(driver: &ScriptedBackend, title: &str) -> Vec<String> {
     let log = show("-q -d POWER_SMOOTHING", driver);
     let lines = log.lines().filter_map(|line| line.split_once(": "));

@@ -1,4 +1,4 @@
-//! What can be shown of a machine, as it is typed.
+//! The command lines that are tested on each machine.
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 use jiff::{civil::date, tz::TimeZone};
@@ -11,7 +11,7 @@ use crate::{
     subcommands::subcommand,
 };
 
-/// Forms that read something. What a loop shows is shown once.
+/// Command lines that read from the driver. Loops run for one round.
 const FORMS: &[&str] = &[
     "",
     "-L",
@@ -46,7 +46,7 @@ const FORMS: &[&str] = &[
     "nvlink -info",
 ];
 
-/// All of them; each query with all its fields.
+/// Returns all command lines. Each query has all of its fields.
 pub(super) fn all() -> Vec<String> {
     let query = |kind: QueryKind| {
         let names: Vec<_> = query::fields(kind)
@@ -62,7 +62,7 @@ pub(super) fn all() -> Vec<String> {
         .collect()
 }
 
-/// What is shown of two GPUs.
+/// Returns the output of a command line for a machine with two GPUs.
 pub(super) fn show(line: &str, driver: &dyn QueryBackend) -> String {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     if words.first().is_some_and(|name| subcommand(name).is_some()) {

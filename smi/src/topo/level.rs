@@ -1,11 +1,11 @@
-//! How far apart two devices are on PCIe, in nvidia-smi's words.
+//! The PCIe distance between two devices, in nvidia-smi's words.
 
 use gpumon_probe::model::PciPath;
 
-/// The levels that `-n` knows.
+/// The levels that `-n` accepts.
 pub(super) const TYPED: &[&str] = &["0", "1", "2", "3", "4", "5"];
 
-/// The path that `-n` counts from 0 to 5, and its number in NVML.
+/// Returns the path for a level of `-n` (0 to 5), and NVML's number for it.
 pub(super) fn typed(number: i64) -> Option<(PciPath, u32)> {
     let number = u32::try_from(number).ok()?.checked_mul(10)?;
     PciPath::from_level(i128::from(number)).map(|path| (path, number))
@@ -21,7 +21,7 @@ pub(super) fn short(path: PciPath) -> &'static str {
     }
 }
 
-/// What lies between two GPUs at most.
+/// Returns the words for the longest path that a level allows between two GPUs.
 pub(super) fn way_between(path: PciPath) -> String {
     match path {
         PciPath::Multiple => "by way of potentially multiple PCIe switches".to_owned(),

@@ -1,4 +1,4 @@
-//! The matrix of what connects two devices.
+//! The matrix of the connections between each two devices.
 
 use std::cmp;
 
@@ -6,24 +6,24 @@ use gpumon_probe::vendor::nvml::query::{Query, Subject};
 
 use super::{Topology, level, sysfs::Device};
 
-/// The number of links, `NVML_FI_DEV_NVLINK_LINK_COUNT`; of those that lead to a switch,
-/// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT`; and whether one is up,
-/// `NVML_FI_DEV_NVLINK_GET_STATE`.
+/// The field IDs `NVML_FI_DEV_NVLINK_LINK_COUNT`, `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT` (the
+/// number of links to a switch) and `NVML_FI_DEV_NVLINK_GET_STATE` (whether a link is up).
 const LINKS: u32 = 91;
 const SWITCH_LINKS: u32 = 147;
 const STATE: u32 = 165;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Matrix {
-    /// NVLink where there is one, else PCIe.
+    /// Shows the NVLink connection if there is one, otherwise the PCIe path.
     Links,
-    /// PCIe alone.
+    /// Shows only the PCIe paths.
     Pci,
-    /// The ways to `NVMe` disks.
+    /// Shows the paths to `NVMe` disks.
     Disks,
 }
 
-/// A network card or a disk: the label in the matrix, the kernel's name, and where it is.
+/// A network card or a disk: its label in the matrix, its name in the kernel, and its position on
+/// the PCIe bus.
 struct Other {
     label: String,
     name: String,
@@ -34,11 +34,11 @@ struct Gpu {
     index: u32,
     bus_id: Option<String>,
     device: Option<Device>,
-    /// Its links, and the bus id at the other end of each.
+    /// The links of the GPU, and the bus ID at the other end of each link.
     remotes: Vec<(u32, String)>,
 }
 
-/// The matrix, and the legend below it.
+/// Returns the matrix and the legend below it.
 pub(super) fn table(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> String {
     let gpus: Vec<Gpu> = gpus
         .iter()
@@ -105,7 +105,7 @@ fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
     }
 }
 
-/// GPUs and network cards, each with each.
+/// Returns the matrix between all GPUs and network cards.
 fn square(topology: &Topology<'_>, gpus: &[Gpu], others: &[Other], matrix: Matrix) -> String {
     let labels = gpus
         .iter()
@@ -147,13 +147,13 @@ fn square(topology: &Topology<'_>, gpus: &[Gpu], others: &[Other], matrix: Matri
             }
         });
         let cells = [other.label.clone()].into_iter().chain(near).chain(ways);
-        // A network card has no affinity, but its columns.
+        // Network cards have no affinities, so these columns stay empty.
         lines.push(format!("{}\t\t\t\t\n", joined(cells)));
     }
     lines.concat()
 }
 
-/// GPUs, and the disks that each reaches.
+/// Returns the matrix with a row for each GPU and a column for each disk.
 fn disks(gpus: &[Gpu], disks: &[Other]) -> String {
     let mut lines = vec![format!(
         "\t\u{1b}[4m{}\u{1b}[0m\n",
@@ -197,10 +197,10 @@ fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> S
         .to_owned()
 }
 
-/// How many links that are up lead from one GPU to the other: straight, or through the switches
-/// that both are connected to. nvidia-smi 580 asks each GPU how many of its links are connected
-/// with a switch, in which those that are down do not count, and the GPU with fewer of them limits
-/// the pair.
+/// Returns the number of active links between two GPUs: direct links, or links through the switches
+/// that both GPUs are connected to. For switches, the smaller of the two GPUs' numbers of links
+/// counts. As in nvidia-smi 580, NVML's number of switch links is used, which does not include
+/// links that are down.
 fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
     let leads_there = |remote: &str| {
         other

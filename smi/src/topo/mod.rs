@@ -1,4 +1,5 @@
-//! `topo`: how the GPUs, the CPUs and the network cards of a machine are connected.
+//! The `topo` subcommand, which shows how the GPUs, CPUs and network cards of a machine are
+//! connected.
 
 mod level;
 mod matrix;
@@ -113,14 +114,14 @@ pub(super) fn run(
     Ok(0)
 }
 
-/// Whom to ask: the driver, and the kernel.
+/// The sources of the topology: the driver and the kernel.
 struct Topology<'a> {
     driver: &'a dyn QueryBackend,
     sysfs: &'a Sysfs,
 }
 
 impl Topology<'_> {
-    /// The CPUs near a GPU, as ranges; nothing where that is not known.
+    /// Returns the CPUs near a GPU as ranges; empty if they are unknown.
     fn cpus(&self, gpu: u32) -> String {
         self.words(gpu, Query::CpuAffinity)
             .map_or_else(String::new, |words| ranges::of_words(&words))
@@ -155,7 +156,7 @@ impl Topology<'_> {
         self.driver.about(Subject::gpu(gpu), query).ok()?.at(0)
     }
 
-    /// Returns the connection of two GPUs on PCIe; `None` where it is unknown.
+    /// Returns the PCIe path between two GPUs; `None` if it is unknown.
     fn path(&self, gpu: u32, other: u32) -> Option<PciPath> {
         PciPath::from_level(self.ask_number(gpu, Query::CommonAncestor(other))?)
     }
@@ -174,7 +175,7 @@ fn or_not_applicable(text: String) -> String {
     }
 }
 
-/// The indices that an answer lists, with commas.
+/// Formats indices as a comma-separated list.
 fn listed(numbers: &[i128]) -> String {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();

@@ -1,4 +1,4 @@
-//! What is near what: in words.
+//! Sentences about neighboring devices.
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
@@ -16,7 +16,7 @@ pub(super) fn gpus_of_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
     )
 }
 
-/// The GPUs that are no farther from a GPU than a level.
+/// Describes the GPUs that are at most a given level away from a GPU.
 pub(super) fn gpus_of_gpu(
     driver: &dyn QueryBackend,
     gpu: u32,
@@ -39,7 +39,7 @@ pub(super) fn gpus_of_gpu(
     ))
 }
 
-/// The way between the two GPUs that were selected.
+/// Describes the path between the two selected GPUs.
 pub(super) fn path(topology: &Topology<'_>, selected: Option<&[u32]>) -> Result<String, Refusal> {
     let Some([one, other]) = selected else {
         let text = "Path command line flag must be used in conjection with the -i argument which must be two GPU identifiers.\n\n";

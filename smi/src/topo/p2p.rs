@@ -1,13 +1,13 @@
-//! Which GPUs reach each other's memory.
+//! The tables of peer-to-peer capabilities between GPUs.
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use crate::Refusal;
 
-/// The capabilities, in the order of `nvmlGpuP2PCapsIndex_t`.
+/// The letters of the capabilities, in the order of `nvmlGpuP2PCapsIndex_t`.
 pub(super) const CAPABILITIES: &[&str] = &["r", "w", "n", "a", "p"];
 
-/// A table of one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
+/// Returns the table of one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
 pub(super) fn table(
     driver: &dyn QueryBackend,
     gpus: &[u32],
@@ -44,7 +44,7 @@ pub(super) fn table(
     ))
 }
 
-/// The words of `nvmlGpuP2PStatus_t`.
+/// Returns nvidia-smi's words for an `nvmlGpuP2PStatus_t`.
 fn status(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u32) -> &'static str {
     let answer = driver
         .about(Subject::gpu(gpu), Query::P2pStatus(other, capability))

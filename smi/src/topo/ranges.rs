@@ -1,6 +1,6 @@
-//! Sets of CPUs and NUMA nodes: `0-3,8`.
+//! Sets of CPUs and NUMA nodes as ranges, such as `0-3,8`.
 
-/// The numbers of the bits that are set, the lowest word first.
+/// Returns the indices of the bits that are set. The first word has the lowest bits.
 pub(super) fn numbers(words: &[u64]) -> Vec<u32> {
     let bits = words.iter().zip(0u32..).flat_map(|(word, place)| {
         (0..u64::BITS)
@@ -10,12 +10,12 @@ pub(super) fn numbers(words: &[u64]) -> Vec<u32> {
     bits.collect()
 }
 
-/// The bits that are set, as ranges.
+/// Formats the indices of the bits that are set as ranges.
 pub(super) fn of_words(words: &[u64]) -> String {
     of_numbers(&numbers(words))
 }
 
-/// Rising numbers, as ranges.
+/// Formats numbers in ascending order as ranges.
 pub(super) fn of_numbers(numbers: &[u32]) -> String {
     numbers
         .chunk_by(|before, after| before + 1 == *after)
@@ -28,7 +28,7 @@ pub(super) fn of_numbers(numbers: &[u32]) -> String {
         .join(",")
 }
 
-/// The numbers of ranges, as the kernel writes them.
+/// Parses ranges in the kernel's format into numbers.
 pub(super) fn parse(text: &str) -> Vec<u32> {
     text.trim()
         .split(',')

@@ -1,4 +1,4 @@
-//! What the kernel knows about the machine's PCIe bus, in `/sys`.
+//! The machine's PCIe devices from the kernel's files in `/sys`.
 
 use std::{
     fs,
@@ -16,9 +16,9 @@ pub(super) struct Sysfs {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Device {
-    /// The host bridge, each bridge below it, and the device itself.
+    /// The bus IDs of the host bridge, of each bridge below it, and of the device.
     path: Vec<String>,
-    /// `None` where the machine has no nodes.
+    /// The NUMA node; `None` if the machine has no NUMA nodes.
     node: Option<u32>,
 }
 
@@ -38,7 +38,8 @@ impl Sysfs {
         }
     }
 
-    /// The device of a bus id, as NVML writes it: with eight digits of a domain that has four.
+    /// Returns the device for a bus ID in NVML's format, whose domain has eight digits instead of
+    /// the kernel's four.
     pub(super) fn device(&self, bus_id: &str) -> Option<Device> {
         let bus_id = bus_id.to_ascii_lowercase();
         let short = bus_id.split_once(':').map(|(domain, rest)| {
@@ -50,17 +51,17 @@ impl Sysfs {
         Self::behind(&self.root.join("bus/pci/devices").join(short))
     }
 
-    /// The InfiniBand cards by their names, in the order of their numbers.
+    /// Returns the InfiniBand cards by name, in the order of their numbers.
     pub(super) fn network_cards(&self) -> Vec<(String, Option<Device>)> {
         self.class("infiniband")
     }
 
-    /// The `NVMe` disks by their names, in the order of their numbers.
+    /// Returns the `NVMe` disks by name, in the order of their numbers.
     pub(super) fn disks(&self) -> Vec<(String, Option<Device>)> {
         self.class("nvme")
     }
 
-    /// The NUMA nodes, and the CPUs of each.
+    /// Returns the NUMA nodes and the CPUs of each node.
     pub(super) fn nodes(&self) -> Vec<(u32, Vec<u32>)> {
         let directory = self.root.join("devices/system/node");
         let mut nodes: Vec<_> = names(&directory)
@@ -79,7 +80,7 @@ impl Sysfs {
     fn class(&self, class: &str) -> Vec<(String, Option<Device>)> {
         let directory = self.root.join("class").join(class);
         let mut names = names(&directory);
-        // `mlx5_10` stands behind `mlx5_9`.
+        // `mlx5_10` must follow `mlx5_9`.
         names.sort_by_key(|name| {
             let digits = name
                 .trim_end_matches(|character: char| character.is_ascii_digit())
@@ -130,7 +131,8 @@ impl Device {
         if common == 1 {
             return PciPath::HostBridge;
         }
-        // Behind the bridge that both share, a switch has one port for each of its devices.
+        // Below the bridge that both devices share, a PCIe switch has one port for each of its
+        // devices.
         let ports = [self, other].map(|device| device.path.len().saturating_sub(common + 1));
         if ports.iter().all(|ports| *ports <= 1) {
             PciPath::Single

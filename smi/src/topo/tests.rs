@@ -1,4 +1,5 @@
-//! `topo` against what nvidia-smi 580 printed for two H200, and for boards with network cards.
+//! Compares `topo` with the output of nvidia-smi 580 for two H200 GPUs, and for boards with network
+//! cards.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
@@ -46,8 +47,8 @@ fn table(driver: &ScriptedBackend, root: &Path, matrix: Matrix) -> String {
     )
 }
 
-/// A machine with two sockets: a GPU and two network cards below the first, a GPU and a disk below
-/// the second.
+/// Returns a `/sys` directory of a machine with two sockets: a GPU and two network cards on the
+/// first, a GPU and a disk on the second.
 fn machine() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let place = |link: &str, device: &str, node: u32| {

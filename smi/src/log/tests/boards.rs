@@ -1,15 +1,15 @@
-//! Boards that answer as real ones do.
+//! Scripted boards with the answers of real ones.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
 use crate::tests::scripted::ScriptedBackend;
 
-/// A driver without a GPU.
+/// Returns a driver without GPUs.
 pub(crate) fn driver() -> ScriptedBackend {
     driver_of("580.159.04")
 }
 
-/// The same of another release.
+/// Returns a driver of another release, without GPUs.
 pub(crate) fn driver_of(version: &str) -> ScriptedBackend {
     ScriptedBackend::default()
         .system(
@@ -19,7 +19,7 @@ pub(crate) fn driver_of(version: &str) -> ScriptedBackend {
         .system(SystemQuery::CudaVersion, Ok(Value::number(13_000)))
 }
 
-/// An H200 in a virtual machine, with nothing to do.
+/// Returns an idle H200 in a virtual machine.
 pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
     let device = 6 + i128::from(gpu);
     let mib = 1 << 20;
@@ -155,7 +155,8 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
         (Query::GraphicsProcesses, &[]),
         (Query::MpsProcesses, &[]),
         (Query::Capabilities, &[0]),
-        // Three samples, 20 ms apart, and four, 200 ms apart.
+        // The script has three power samples, 20 ms apart, and four utilization samples, 200 ms
+        // apart.
         (
             Query::Samples(0, 0),
             &[1_000_000, 76_360, 1_020_000, 74_690, 1_040_000, 75_161],
@@ -170,7 +171,7 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
     })
 }
 
-/// The same, in MIG mode: two parts, one of which a process uses.
+/// Returns an H200 with two MIG devices. A process uses one of them.
 pub(crate) fn parted(script: ScriptedBackend) -> ScriptedBackend {
     let script = hopper(script, 0)
         .numbers(0, Query::MigMode, &[1, 1])
@@ -211,8 +212,8 @@ pub(crate) fn parted(script: ScriptedBackend) -> ScriptedBackend {
         })
 }
 
-/// A board of 2017: a fan, a bridge chip, errors by cache, retired pages, auto boost, accounting,
-/// no MIG and no margin.
+/// Returns a board of 2017: a fan, a bridge chip, errors by cache, retired pages, auto boost,
+/// accounting, no MIG and no margin.
 pub(crate) fn volta(script: ScriptedBackend) -> ScriptedBackend {
     let answers: &[(Query, &[i128])] = &[
         (Query::Architecture, &[5]),
@@ -273,7 +274,7 @@ pub(crate) fn volta(script: ScriptedBackend) -> ScriptedBackend {
         .system(SystemQuery::ProcessName(900), Err(Code::NOT_FOUND))
 }
 
-/// A board of 2025 in a rack: platform, fabric, power smoothing and profiles.
+/// Returns a board of 2025 in a rack: platform, fabric, power smoothing and profiles.
 pub(crate) fn blackwell(script: ScriptedBackend) -> ScriptedBackend {
     let answers: &[(Query, &[i128])] = &[
         (Query::Architecture, &[10]),
@@ -314,7 +315,7 @@ pub(crate) fn blackwell(script: ScriptedBackend) -> ScriptedBackend {
         )
 }
 
-/// A host of virtual GPUs.
+/// Returns a host of virtual GPUs.
 pub(crate) fn host(script: ScriptedBackend) -> ScriptedBackend {
     hopper(script, 0)
         .numbers(0, Query::VirtualizationMode, &[3])
@@ -326,7 +327,7 @@ pub(crate) fn host(script: ScriptedBackend) -> ScriptedBackend {
         .system(SystemQuery::CudaVersion, Err(Code::NOT_FOUND))
 }
 
-/// A GPU that has fallen off the bus.
+/// Returns a GPU that has fallen off the bus.
 pub(crate) fn lost(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
     [
         Query::Name,

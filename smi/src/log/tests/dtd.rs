@@ -1,4 +1,4 @@
-//! What is written stands in the DTD, and so does all that the vendor's declares.
+//! Tests that all output matches the DTD, and that the DTD has all elements of NVIDIA's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::{
     release::Release,
 };
 
-/// Each release whose elements are known or guessed.
+/// The releases whose elements are known or guessed.
 const RELEASES: [&str; 4] = ["580.159.04", "590.48.01", "595.71.05", "610.57.04"];
 
 fn release(version: &str) -> Release {
@@ -92,8 +92,7 @@ fn a_document_that_is_not_valid_is_noticed() {
     }
 }
 
-/// Whether a document consists of what is declared. It reads what this program writes: elements,
-/// attributes and text.
+/// Checks that a document matches the DTD. The parser supports only elements, attributes and text.
 pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
     let models: HashMap<&str, &str> = dtd
         .elements()
@@ -130,8 +129,8 @@ pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
     }
 }
 
-/// Whether an element may hold these children, by its content model: text among names, or names in
-/// their order.
+/// Checks that an element's content model allows these children: either text mixed with elements,
+/// or elements in a fixed order.
 fn holds(model: &str, children: &[&str], has_text: bool) -> Result<(), String> {
     if model.contains("#PCDATA") {
         let allowed: HashSet<_> = names(model).collect();

@@ -1,4 +1,4 @@
-//! The whole of both forms, over boards that are scripted.
+//! Tests of the complete text and XML with scripted boards.
 
 pub(crate) mod boards;
 pub(crate) mod dtd;
@@ -10,7 +10,7 @@ use jiff::{Zoned, civil::date, tz::TimeZone};
 
 use crate::Context;
 
-/// A single digit for the day, which is padded.
+/// Returns a time with a single-digit day, which must be padded.
 fn now() -> Zoned {
     date(2026, 11, 7)
         .at(9, 5, 3, 0)
@@ -18,7 +18,7 @@ fn now() -> Zoned {
         .unwrap()
 }
 
-/// As many GPUs, all of them selected.
+/// Returns a context in which all of these GPUs are selected.
 fn context<'a>(driver: &'a dyn QueryBackend, gpus: &'a [u32]) -> Context<'a> {
     Context {
         driver,

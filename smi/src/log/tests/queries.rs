@@ -1,4 +1,4 @@
-//! Which queries are asked, how often, and at which time.
+//! Tests of the queries: which ones are asked, how often, and when.
 
 use std::{
     collections::HashSet,
@@ -20,7 +20,7 @@ use crate::{
     tests::scripted::ScriptedBackend,
 };
 
-/// Remembers what it was asked.
+/// A backend that records its queries.
 struct QueryLog {
     script: ScriptedBackend,
     queries: Mutex<Vec<Query>>,
@@ -87,12 +87,12 @@ fn nothing_is_asked_twice_within_a_block() {
         .iter()
         .filter(|query| !once.insert(**query))
         .collect();
-    // Of the mode, the head wants to know too.
+    // The virtualization mode is also needed above the first GPU.
     assert_eq!(twice, [&Query::VirtualizationMode]);
 }
 
-/// Answers how much goes over the bus once the rest is asked, and never for both directions at a
-/// time.
+/// A backend that answers the traffic queries only after all others, and fails if both are asked at
+/// the same time.
 struct Slow {
     script: ScriptedBackend,
     rest_is_asked: Mutex<bool>,

@@ -1,4 +1,4 @@
-//! What is written, line by line.
+//! Tests of the text and the XML, line by line.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
@@ -25,7 +25,7 @@ fn a_hopper_board_is_written_as_it_is() {
     );
 }
 
-/// The driver can answer zeros for a board without ECC.
+/// The driver may answer zeros for a board without ECC.
 #[test]
 fn ecc_counters_are_absent_without_ecc() {
     let is_counter = |line: &&str| {
@@ -456,7 +456,7 @@ fn the_dtd_stands_in_the_document_where_it_is_asked_for() {
     assert!(document.starts_with(&head));
 }
 
-/// What is shown of the first GPU by these sections.
+/// Returns the text of the first GPU for these sections.
 fn shown(script: &ScriptedBackend, sections: &str) -> String {
     let sections = parse_sections(sections).unwrap();
     let log = text(&context(script, &[0]), Some(&sections));
@@ -464,7 +464,7 @@ fn shown(script: &ScriptedBackend, sections: &str) -> String {
     block.split_once('\n').unwrap().1.to_owned()
 }
 
-/// From the first of these on, up to the second.
+/// Returns the part of the log from `from` up to `to`.
 fn between<'a>(log: &'a str, from: &str, to: &str) -> &'a str {
     let start = log.find(from).unwrap();
     let end = log[start..].find(to).unwrap();

@@ -1,4 +1,4 @@
-//! How busy the GPU's engines are.
+//! Fields for the utilization of the GPU's engines.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 

@@ -1,11 +1,11 @@
-//! The clocks as they are, as they were set, and as they can be.
+//! Fields for the clocks: the current ones, the configured ones and the supported ones.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::as_number;
 use super::super::field::{Section, field, fields, with_title};
 
-// `nvmlClockType_t`.
+// The values of `nvmlClockType_t`.
 const GRAPHICS: u32 = 0;
 const SM: u32 = 1;
 const MEMORY: u32 = 2;
@@ -87,7 +87,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 as_number::<0>,
                 "The fastest clock of the graphics engine.",
             ),
-            // nvidia-smi's help names it twice.
+            // nvidia-smi's help lists this field twice.
             field(
                 "clocks.max.sm or clocks.max.sm [MHz]",
                 Q::MaxClock(SM),

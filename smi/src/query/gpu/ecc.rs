@@ -1,4 +1,4 @@
-//! Encryption and error correction of the memory, and the errors that it met.
+//! Fields for the encryption, the error correction and the errors of the memory.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
@@ -6,15 +6,15 @@ use super::super::cell::{as_enabled, as_number, as_yes_no};
 use super::super::field::{Section, field, fields, with_title};
 use crate::release::Release;
 
-// `nvmlMemoryErrorType_t`.
+// The values of `nvmlMemoryErrorType_t`.
 const CORRECTED: u32 = 0;
 const UNCORRECTED: u32 = 1;
 
-// `nvmlEccCounterType_t`.
+// The values of `nvmlEccCounterType_t`.
 const VOLATILE: u32 = 0;
 const AGGREGATE: u32 = 1;
 
-// `nvmlMemoryLocation_t`.
+// The values of `nvmlMemoryLocation_t`.
 const L1: u32 = 0;
 const L2: u32 = 1;
 const BOARD: u32 = 2;
@@ -23,7 +23,7 @@ const TEXTURE: u32 = 4;
 const CBU: u32 = 6;
 const SRAM: u32 = 7;
 
-/// The counts of one kind of errors by one counter, place by place.
+/// The fields for one kind of error by one counter, one field for each location.
 macro_rules! errors {
     ($kind:ident, $counter:ident, $name:literal, $title:expr) => {
         Section {
@@ -168,7 +168,8 @@ pub(super) const SECTIONS: &[Section] = &[
             "Errors within the chip that SEC-DED found since the driver was loaded, each \
              counted once.",
         ),
-        // In nvidia-smi 580, both print the volatile counter of parity errors, unlike its `-q`.
+        // For both of these fields, nvidia-smi 580 prints the volatile counter of parity errors.
+        // Its `-q` does not.
         field(
             "ecc.errors.uncorrected.aggregate.sram.parity",
             Q::SramEccErrors,

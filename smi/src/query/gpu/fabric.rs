@@ -1,4 +1,4 @@
-//! Whether the GPU has joined the fabric of its NVLinks, and how well it is there.
+//! Fields for the GPU's state and health in the NVLink fabric.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
@@ -7,16 +7,16 @@ use super::super::field::{Section, fields, row_field};
 use super::super::row::Row;
 use crate::release;
 
-// `nvmlGpuFabricState_t`.
+// The values of `nvmlGpuFabricState_t`.
 const NOT_STARTED: i128 = 1;
 const IN_PROGRESS: i128 = 2;
 const COMPLETED: i128 = 3;
 
-/// The words of a condition of two bits, `NVML_GPU_FABRIC_HEALTH_MASK_*`: 0 unknown, 1 it holds, 2
-/// it does not.
+/// The words for a two-bit condition, `NVML_GPU_FABRIC_HEALTH_MASK_*`: 1 is true, 2 is false, and
+/// 0, which has no word, is unknown.
 const HOLDS: [&str; 2] = ["True", "False"];
 
-/// `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`, from 1.
+/// The words for `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`, from value 1 on.
 const CONFIGURATIONS: [&str; 8] = [
     "None",
     "Incorrect SystemGuid",
@@ -87,13 +87,13 @@ pub(super) const SECTIONS: &[Section] = &[fields(&[
     .except(release::BRANCH_590),
 ])];
 
-/// A missing reading of a fabric stands without brackets, whether the GPU has none or is only about
-/// to join it.
+/// The word for a missing fabric reading, which has no brackets. The same word is used if the GPU
+/// has no fabric and if the GPU has not joined the fabric yet.
 fn no_reading() -> Absent {
     Absent::word("N/A")
 }
 
-/// One of the numbers of [`Q::FabricInfo`].
+/// Returns one of the numbers of [`Q::FabricInfo`].
 fn fabric_number(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
     match row.ask(Q::FabricInfo) {
         Err(Code::NOT_SUPPORTED) => Err(no_reading()),
@@ -110,7 +110,7 @@ fn state(row: &Row<'_>) -> Cell {
     }
 }
 
-/// How the joining ended, an `nvmlReturn_t`.
+/// Returns the `nvmlReturn_t` with which joining the fabric ended.
 fn join_outcome(row: &Row<'_>) -> Result<i128, Absent> {
     if fabric_number(row, 0)? == COMPLETED {
         fabric_number(row, 1)
@@ -137,7 +137,7 @@ fn status(row: &Row<'_>) -> Cell {
     .to_owned())
 }
 
-/// What only a GPU that has joined tells.
+/// Returns a number that is only available after the GPU has joined the fabric.
 fn joined_number(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
     if join_outcome(row)? == 0 {
         fabric_number(row, place)
@@ -159,7 +159,8 @@ fn cluster_uuid(row: &Row<'_>) -> Cell {
     .join("-"))
 }
 
-/// `nvmlGpuFabricHealthSummary`: 0 is unknown, and so is every condition then.
+/// Returns the word for `nvmlGpuFabricHealthSummary`. If it is 0 (unknown), all conditions are
+/// unknown, too.
 fn health_summary(row: &Row<'_>) -> Cell {
     named(
         fabric_number(row, 4)?,
@@ -172,7 +173,7 @@ fn health_word(row: &Row<'_>, shift: u32, width: i128, words: &[&str]) -> Cell {
     named((fabric_number(row, 3)? >> shift) & width, words)
 }
 
-/// The word for a number, from 1.
+/// Returns the word for a number, where the first word is for 1.
 fn named(number: i128, words: &[&str]) -> Cell {
     let place = usize::try_from(number - 1).map_err(|_| no_reading())?;
     words

@@ -1,4 +1,4 @@
-//! When this is, and which GPU of which machine.
+//! Fields for the time, the machine and the identity of the GPU.
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 

@@ -1,4 +1,4 @@
-//! The board's memory, and who may compute on it.
+//! Fields for the board's memory and the compute mode.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 
@@ -57,7 +57,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ]),
 ];
 
-/// `nvmlComputeMode_t`.
+/// Returns the word for an `nvmlComputeMode_t`.
 fn compute_mode(answer: &Answer) -> Cell {
     as_word(
         answer,

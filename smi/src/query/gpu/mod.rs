@@ -1,4 +1,4 @@
-//! `--query-gpu`: one row for each GPU.
+//! The `--query-gpu` query, with one row for each GPU.
 
 mod activity;
 mod clocks;
@@ -41,7 +41,7 @@ pub(super) static TABLE: Table = Table {
     items: row::whole_gpu,
 };
 
-/// `--query-remapped-rows`.
+/// The fields of `--query-remapped-rows`.
 pub(super) static REMAPPED_ROWS: Table = Table {
     subjects: &[common::SECTIONS, repair::REMAPPED_ROWS],
     items: row::whole_gpu,

@@ -1,4 +1,4 @@
-//! MIG, GSP, C2C, and the memory of confidential computing.
+//! Fields for MIG, GSP, C2C and the memory of confidential computing.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 

@@ -1,5 +1,4 @@
-//! Where the GPU sits: its address on the PCI bus, what it can do for virtual machines there, and
-//! its PCIe link.
+//! Fields for the GPU's PCI address, its virtualization mode and its PCIe link.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 

@@ -1,4 +1,4 @@
-//! Where in its rack the GPU is.
+//! Fields for the GPU's position in its rack.
 
 use gpumon_probe::{
     untrusted::printable,
@@ -75,7 +75,7 @@ pub(super) const SECTIONS: &[Section] = &[
     ]),
 ];
 
-/// Up to 16 letters, which come as two numbers.
+/// Formats a chassis serial number: up to 16 characters that NVML returns as two numbers.
 fn chassis_serial(answer: &Answer) -> Cell {
     let half = |place| number_at(answer, place).map(|number| (number as u64).to_be_bytes());
     let bytes = [half(2)?, half(3)?].concat();

@@ -1,4 +1,4 @@
-//! Temperatures, and the power of the board and of the module it is part of.
+//! Fields for temperatures, and for the power of the board and of its module.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
@@ -7,16 +7,16 @@ use super::super::field::{Section, field, fields, row_field};
 use super::super::row::Row;
 use crate::release::Release;
 
-/// The scope of fields that are about the GPU.
+/// The scope of NVML fields about the GPU.
 const GPU: u32 = 0;
 
-/// The scope of those about the whole module.
+/// The scope of NVML fields about the whole module.
 const MODULE: u32 = 1;
 
-/// The scope of those about the GPU's base power.
+/// The scope of NVML fields about the GPU's base power.
 const BASE: u32 = 3;
 
-// `NVML_FI_DEV_MEMORY_TEMP`, the `NVML_FI_DEV_POWER_*` and `NVML_FI_DEV_EDPP_MULTIPLIER`.
+// The field IDs `NVML_FI_DEV_MEMORY_TEMP`, `NVML_FI_DEV_POWER_*` and `NVML_FI_DEV_EDPP_MULTIPLIER`.
 const MEMORY_TEMPERATURE: u32 = 82;
 const AVERAGE: u32 = 185;
 const INSTANT: u32 = 186;
@@ -197,7 +197,8 @@ pub(super) const EDPP: &[Section] = &[fields(&[field(
 )
 .since(Release(590, 0))])];
 
-/// Drivers from 590 on no longer tell it, though NVML still does.
+/// Formats the power management mode. From release 590 on, nvidia-smi reports it as deprecated,
+/// although NVML still has it.
 fn management(row: &Row<'_>) -> Cell {
     if row.gpu.context.release() >= Release(590, 0) {
         return Err(Code::DEPRECATED.into());
@@ -205,7 +206,8 @@ fn management(row: &Row<'_>) -> Cell {
     as_enabled::<0>(&row.ask(Q::PowerManagementMode))
 }
 
-/// Boards whose memory has no thermometer say so without brackets.
+/// Formats the temperature of the memory. nvidia-smi prints `N/A` without brackets for boards
+/// without a memory thermometer.
 fn memory_temperature(answer: &Answer) -> Cell {
     match answer {
         Err(Code::NOT_SUPPORTED) => Err(Absent::word("N/A")),

@@ -1,4 +1,4 @@
-//! Fan, performance state, and what holds the clocks down.
+//! Fields for the fan, the performance state and the reasons for reduced clocks.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
@@ -6,7 +6,7 @@ use super::super::cell::{Absent, Cell, as_number, hexadecimal, number_at};
 use super::super::field::{Section, field, fields, row_field, with_title};
 use super::super::row::Row;
 
-/// A reason, which has had another name.
+/// Defines the field of a clock event reason, which older releases called a throttle reason.
 macro_rules! reason {
     ($name:literal, $bit:literal, $about:literal) => {
         row_field(
@@ -150,7 +150,7 @@ A later driver may tell this otherwise."
     ),
 ];
 
-/// `nvmlPstates_t`, in which 32 is a state that the driver does not know.
+/// Formats an `nvmlPstates_t`. The value 32 means that the driver does not know the state.
 fn state(answer: &Answer) -> Cell {
     match number_at(answer, 0)? {
         known @ 0..=15 => Ok(format!("P{known}")),
@@ -158,7 +158,8 @@ fn state(answer: &Answer) -> Cell {
     }
 }
 
-/// Whether the reason of this bit holds. One that the board does not tell is not inactive.
+/// Formats whether the clock event reason with this bit is active. A reason that the board does not
+/// support is not reported as inactive.
 fn event_reason<const BIT: i128>(row: &Row<'_>) -> Cell {
     let supported = number_at(&row.ask(Q::SupportedThrottleReasons), 0)?;
     if supported & BIT == 0 {
@@ -173,7 +174,7 @@ fn event_reason<const BIT: i128>(row: &Row<'_>) -> Cell {
     .to_owned())
 }
 
-/// Nanoseconds, in microseconds.
+/// Converts nanoseconds to microseconds.
 fn microseconds(answer: &Answer) -> Cell {
     Ok((number_at(answer, 0)? / 1000).to_string())
 }

@@ -1,4 +1,4 @@
-//! Memory that failed and was replaced: pages up to Volta, rows since Ampere.
+//! Fields for replaced memory: retired pages up to Volta, remapped rows since Ampere.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
@@ -120,14 +120,15 @@ pub(super) const REMAPPED_ROWS: &[Section] = &[
     ),
 ];
 
-/// How many pages were retired: each is a time stamp and an address.
+/// Returns the number of retired pages. The answer has two numbers for each page: a time stamp and
+/// an address.
 fn page_count(answer: &Answer) -> Cell {
     let pages = answer.as_ref().map_err(|code| *code)?;
     Ok((pages.numbers().len() / 2).to_string())
 }
 
-/// One of the counts of [`Q::RemappedRowsV2`], which not every library has, or the same of
-/// [`Q::RemappedRows`].
+/// Returns a count of [`Q::RemappedRowsV2`], or the same count of [`Q::RemappedRows`] if the
+/// library does not have the newer query.
 fn rows(row: &Row<'_>, place: usize, older_place: usize) -> Cell {
     let count = match row.ask(Q::RemappedRowsV2) {
         Err(Code::FUNCTION_NOT_FOUND) => number_at(&row.ask(Q::RemappedRows), older_place),

@@ -1,11 +1,11 @@
-//! How the board is set up, and the versions of what is stored on it.
+//! Fields for the settings of the board and the versions of its firmware and objects.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
 use super::super::cell::{Absent, Cell, as_enabled, as_number, as_word, as_yes_no, text};
 use super::super::field::{Section, field, fields, row_field, with_title};
 
-/// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
+/// The field ID `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
 const RECOVERY_ACTION: u32 = 230;
 
 pub(super) const SECTIONS: &[Section] = &[

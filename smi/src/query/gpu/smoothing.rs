@@ -1,4 +1,4 @@
-//! Power smoothing, which keeps what a rack draws from jumping.
+//! Fields for power smoothing, which limits sudden changes of a rack's power draw.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
@@ -6,14 +6,14 @@ use super::super::cell::{as_enabled, as_number, as_yes_no, milliwatts, two_place
 use super::super::field::{Section, field, with_title};
 use crate::release::{BRANCH_595, Release};
 
-/// The scope by which `NVML_FI_PWR_SMOOTHING_PROFILE_*` are about the profile in use; 0 to 4 are
-/// the presets.
+/// The scope that selects the profile in use for `NVML_FI_PWR_SMOOTHING_PROFILE_*`. The scopes 0 to
+/// 4 select the presets.
 const IN_USE: u32 = 5;
 
-/// `NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`.
+/// The value of `NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`.
 const NOT_SET: i128 = u32::MAX as i128;
 
-/// A field of NVML by its number and scope.
+/// Defines a field by the ID and the scope of the NVML field.
 macro_rules! smoothing {
     ($name:literal, $field:literal, $scope:expr, $format:expr, $about:literal $(,)?) => {
         field(
@@ -29,7 +29,7 @@ macro_rules! since_610 {
     ($($field:tt)*) => { smoothing!($($field)*).since(Release(610, 0)) };
 }
 
-/// A field of smoothing with a delay.
+/// Defines a field of power smoothing that is a delay.
 macro_rules! delayed {
     ($($field:tt)*) => { smoothing!($($field)*).except(BRANCH_595) };
 }
@@ -286,7 +286,7 @@ pub(super) const SECTIONS: &[Section] = &[with_title(
 )
 .since(Release(610, 0))];
 
-/// What an administrator has set, if anything.
+/// Returns an administrator's override, or an error code if none is set.
 fn if_set(answer: &Answer) -> Answer {
     match answer {
         Ok(value) if value.at(0) == Some(NOT_SET) => Err(Code::NOT_SUPPORTED),

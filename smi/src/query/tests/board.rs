@@ -1,8 +1,8 @@
-//! An H200 at work under driver 580, field by field.
+//! Tests every field for an H200 under load with driver 580.
 
 use super::*;
 
-/// Each name, its heading, and what stands in its cell.
+/// The expected output: each field's name, its heading and its cell.
 const EXPECTED: &str = include_str!("h200.txt");
 
 #[test]
@@ -34,7 +34,7 @@ fn without_units_words_stay_what_they_are() {
     );
 }
 
-/// What NVML answers on it; the rest is not supported.
+/// Returns a backend with the NVML answers of this board. All other queries return “not supported”.
 fn h200() -> ScriptedBackend {
     use Query as Q;
     let mut board = ScriptedBackend::default()

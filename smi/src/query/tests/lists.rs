@@ -1,4 +1,4 @@
-//! Queries that have any number of rows for a GPU.
+//! Tests of queries that can have any number of rows for a GPU.
 
 use Query as Q;
 

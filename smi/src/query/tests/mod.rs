@@ -1,4 +1,4 @@
-//! Whole queries of boards that are described by what NVML answers.
+//! Tests of whole queries with scripted NVML answers.
 
 mod board;
 mod lists;
@@ -13,7 +13,7 @@ use super::{QueryKind, parse};
 use crate::Context;
 use crate::tests::scripted::ScriptedBackend;
 
-/// Header and rows, as a person sees them.
+/// Returns the header and the rows as they are printed.
 fn shown(
     driver: &dyn QueryBackend,
     gpus: &[u32],
@@ -35,7 +35,7 @@ fn shown(
     request.header().unwrap_or_default() + &request.rows(&context)
 }
 
-/// The cells of GPU 0, without a header.
+/// Returns the cells of GPU 0 without a header.
 fn cells(driver: &dyn QueryBackend, fields: &str) -> String {
     let line = shown(driver, &[0], QueryKind::Gpu, fields, "csv,noheader");
     line.strip_suffix('\n').unwrap().to_owned()

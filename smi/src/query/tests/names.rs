@@ -1,10 +1,11 @@
-//! The names are an interface: other programs ask for them, and read them from the help.
+//! Tests of field names, which are an interface: other programs query them and read them from the
+//! help.
 
 use super::super::{QueryKind, fields, help, parse};
 use crate::release::Release;
 
-/// The lines of each nvidia-smi's help that programs read: of all queries in the order of
-/// [`QueryKind::ALL`], but for those of which nobody has recorded the help of a release.
+/// The lines with names from the help of each nvidia-smi release, for the queries in the order of
+/// [`QueryKind::ALL`]. Some queries were not recorded for every release.
 const NAMES: [(Release, &str); 4] = [
     (Release(580, 159), include_str!("names/580.txt")),
     (Release(590, 48), include_str!("names/590.txt")),
@@ -12,8 +13,8 @@ const NAMES: [(Release, &str); 4] = [
     (Release(610, 57), include_str!("names/610.txt")),
 ];
 
-/// What stands in quotation marks at the beginning of other lines: the values of a field, below its
-/// name.
+/// Quoted words at the beginning of other lines in the help. They are values of the field above
+/// them.
 const VALUES: [&str; 4] = [
     "0: Default",
     "1: Exclusive_Thread",
@@ -21,7 +22,7 @@ const VALUES: [&str; 4] = [
     "3: Exclusive_Process",
 ];
 
-/// Each recorded help of a query, with its release.
+/// Returns each recorded help of a query, with its release.
 fn recorded() -> impl Iterator<Item = (Release, QueryKind, Vec<&'static str>)> {
     NAMES.into_iter().flat_map(|(release, names)| {
         names.split("List of ").skip(1).map(move |help| {
@@ -33,7 +34,8 @@ fn recorded() -> impl Iterator<Item = (Release, QueryKind, Vec<&'static str>)> {
     })
 }
 
-/// The lines that begin with a quotation mark, and whether they follow an empty line, as names do.
+/// Returns the lines that begin with a quotation mark, and whether they follow an empty line, as
+/// the names of fields do.
 fn quoted(help: &str) -> impl Iterator<Item = (&str, bool)> {
     let lines = help.lines().zip(help.lines().skip(1));
     lines

@@ -1,4 +1,5 @@
-//! What a query costs: no query twice for a GPU, and none whose answer is not shown.
+//! Tests that no query is made twice for a GPU, and that no query is made without showing its
+//! answer.
 
 use std::sync::Mutex;
 
@@ -6,7 +7,7 @@ use gpumon_probe::vendor::nvml::query::Answer;
 
 use super::*;
 
-/// Counts what is asked, and answers everything with one row of numbers.
+/// Records the queries, and answers each with one row of numbers.
 #[derive(Default)]
 struct Counting(Mutex<Vec<String>>);
 
@@ -16,7 +17,7 @@ impl Counting {
         Value::Numbers(vec![1; 12])
     }
 
-    /// What was asked for these fields.
+    /// Returns the queries that the given fields caused.
     fn asked(query: QueryKind, fields: &str) -> Vec<String> {
         let driver = Self::default();
         shown(&driver, &[0], query, fields, "csv");
@@ -55,7 +56,7 @@ fn fields_that_need_the_same_answer_share_it() {
 #[test]
 fn rows_of_one_gpu_share_what_is_said_of_it() {
     let asked = Counting::asked(QueryKind::ComputeApps, "gpu_uuid,pid,name,process_name");
-    // The list is three processes long, all of them number 1.
+    // The answer lists three processes, all with PID 1.
     assert_eq!(asked, ["ComputeProcesses", "Uuid", "ProcessName(1)"]);
 }
 

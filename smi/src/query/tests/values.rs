@@ -1,4 +1,4 @@
-//! Values of boards other than the one whose every field is known.
+//! Values of boards other than the H200 of the `board` module.
 
 use Query as Q;
 
@@ -65,7 +65,7 @@ fn each_reason_has_its_own_bit() {
 
 #[test]
 fn counters_in_the_chip_are_told_apart() {
-    // Driver 580's nvidia-smi prints the volatile parity count for three fields.
+    // nvidia-smi 580 prints the volatile parity counter for three fields.
     let driver = one(
         Q::SramEccErrors,
         &[10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 1],
@@ -499,7 +499,7 @@ fn power_of_the_module_and_its_smoothing() {
     );
 }
 
-/// With the headings of nvidia-smi 610.
+/// The headings are those of nvidia-smi 610.
 #[test]
 fn fields_that_came_after_580_are_read() {
     let heading_and_cell = |driver: &ScriptedBackend, field: &str| {
