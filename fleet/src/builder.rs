@@ -1,4 +1,4 @@
-//! Builds a fleet node by node and GPU by GPU.
+//! A builder for fleets, node by node and GPU by GPU.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use crate::model::{
     READINGS,
 };
 
-/// Fills the columns of a fleet.
+/// A builder that fills the columns of a fleet.
 #[derive(Debug)]
 pub struct FleetBuilder {
     fleet: Fleet,
@@ -15,40 +15,36 @@ pub struct FleetBuilder {
     holders: BTreeMap<FleetOwner, BTreeSet<u32>>,
 }
 
-/// One node.
+/// A node to add.
 #[derive(Debug)]
 pub struct NewNode {
-    /// Its name.
     pub name: String,
-    /// Whether it can be read.
     pub health: NodeHealth,
-    /// Why it is not up.
+    /// The reason why the node is not up.
     pub reason: Option<String>,
-    /// How many GPUs it has.
+    /// The number of its GPUs.
     pub gpus: u32,
-    /// Why it cannot be opened.
+    /// The reason why the node cannot be opened.
     pub unopenable: Option<String>,
 }
 
-/// One GPU, or one node if only sums over its GPUs are known.
+/// A GPU to add, or a node if only sums over its GPUs are known.
 #[derive(Debug, Clone, Copy)]
 pub struct NewGpu<'a> {
-    /// NVML's index.
+    /// NVML's index of the GPU.
     pub index: u32,
-    /// Its name.
     pub model: Option<&'a str>,
-    /// Whether it responds.
     pub health: GpuHealth,
-    /// Its readings, in the order of [`READINGS`].
+    /// The readings in the order of [`READINGS`].
     pub readings: [Option<f64>; READINGS.len()],
-    /// How many processes use it.
+    /// The number of processes that use the GPU.
     pub processes: Option<u32>,
-    /// How long it has been idle while its memory is held, in seconds.
+    /// The time for which it has been idle although its memory is in use, in seconds.
     pub idle_holding_s: Option<f64>,
 }
 
 impl FleetBuilder {
-    /// Starts with a fleet that has no nodes.
+    /// Creates a builder for a fleet without nodes.
     pub fn new(mut fleet: Fleet) -> Self {
         fleet.gpus.readings = READINGS.map(|id| (id.to_owned(), Vec::new())).into();
         Self {
@@ -58,7 +54,7 @@ impl FleetBuilder {
         }
     }
 
-    /// Adds a node and returns its place.
+    /// Adds a node and returns its position.
     pub fn add_node(&mut self, node: NewNode) -> u32 {
         let nodes = &mut self.fleet.nodes;
         let place = nodes.name.len() as u32;
@@ -72,7 +68,7 @@ impl FleetBuilder {
         place
     }
 
-    /// Adds a GPU of a node and returns its place. Of a GPU that does not respond, only the limits
+    /// Adds a GPU of a node and returns its position. If the GPU does not respond, only the limits
     /// of its readings are kept.
     pub fn add_gpu(&mut self, node: u32, gpu: NewGpu<'_>) -> u32 {
         let is_ok = gpu.health == GpuHealth::Ok;
@@ -99,12 +95,11 @@ impl FleetBuilder {
         place
     }
 
-    /// Adds an owner that holds a GPU.
+    /// Adds an owner that uses a GPU.
     pub fn add_owner(&mut self, gpu: u32, owner: FleetOwner) {
         self.holders.entry(owner).or_default().insert(gpu);
     }
 
-    /// Adds a condition of a GPU.
     pub fn add_condition(&mut self, gpu: u32, kind: String, severity: u8) {
         self.fleet.conditions.push(FleetCondition {
             gpu,
@@ -113,7 +108,7 @@ impl FleetBuilder {
         });
     }
 
-    /// Returns the fleet with everything that is derived from its readings.
+    /// Returns the fleet with all values that are derived from its readings.
     pub fn finish(mut self) -> Fleet {
         for (owner, gpus) in self.holders {
             let place = self.fleet.owners.len() as u32;

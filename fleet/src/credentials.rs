@@ -1,4 +1,5 @@
-//! What this program shows to be let in, and whom it trusts, as it stands in files at this moment.
+//! The credentials and trusted certificates of this program as a client. Files are read at each
+//! call.
 
 use std::{path::Path, sync::Arc};
 
@@ -12,13 +13,13 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-/// Why a system trusts nobody, with the cure.
+/// The error if a system has no trusted certificates, with the remedy.
 pub const NO_AUTHORITIES: &str = "this system has no certificates of authorities; install them (Debian: apt-get install ca-certificates)";
 
-/// The value of `Authorization` with the token in a file.
+/// Returns the value of the `Authorization` header with the token in a file.
 ///
 /// # Errors
-/// What is wrong with the file, and the cure.
+/// Returns the problem of the file and its remedy.
 pub fn bearer(file: &Path) -> Result<HeaderValue, String> {
     let token = secret(file)?;
     if token.contains(char::is_whitespace) {
@@ -30,10 +31,10 @@ pub fn bearer(file: &Path) -> Result<HeaderValue, String> {
     authorization(file, &format!("Bearer {token}"))
 }
 
-/// The same of a user, with the password in a file.
+/// Returns the value of the `Authorization` header for a user with the password in a file.
 ///
 /// # Errors
-/// What is wrong with the file, and the cure.
+/// Returns the problem of the file and its remedy.
 pub fn basic(user: &str, password_file: &Path) -> Result<HeaderValue, String> {
     let pair = format!("{user}:{}", secret(password_file)?);
     authorization(password_file, &format!("Basic {}", STANDARD.encode(pair)))
@@ -60,10 +61,11 @@ fn authorization(file: &Path, text: &str) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// The authorities of a file, or those of this system; `None` where it has none.
+/// Returns the trusted certificates in a file, or those of this system, or `None` if the system has
+/// none.
 ///
 /// # Errors
-/// What is wrong with the file, and the cure.
+/// Returns the problem of the file and its remedy.
 pub fn authorities(file: Option<&Path>) -> Result<Option<RootCertStore>, String> {
     let mut store = RootCertStore::empty();
     let Some(path) = file else {
@@ -79,28 +81,28 @@ pub fn authorities(file: Option<&Path>) -> Result<Option<RootCertStore>, String>
     Ok(Some(store))
 }
 
-/// The certificates of a file, at least one.
+/// Returns the certificates in a file, at least one.
 ///
 /// # Errors
-/// What is wrong with the file, and the cure.
+/// Returns the problem of the file and its remedy.
 pub(crate) fn certificates_of(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let file = PrivateFile::read(path, Secrecy::Public).map_err(|error| error.to_string())?;
     certificates(&path.display().to_string(), file.text())
 }
 
-/// The key of a file.
+/// Returns the private key in a file.
 ///
 /// # Errors
-/// What is wrong with the file, and the cure.
+/// Returns the problem of the file and its remedy.
 pub(crate) fn private_key_of(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let file = PrivateFile::read(path, Secrecy::Secret).map_err(|error| error.to_string())?;
     private_key(&path.display().to_string(), file.text())
 }
 
-/// At least one certificate, of a file or key of this name.
+/// Parses PEM certificates, at least one. `name` is the name of the file or key in errors.
 ///
 /// # Errors
-/// Where there is none, and the cure.
+/// Returns the problem of the text and its remedy.
 pub fn certificates(name: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     match CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
@@ -113,10 +115,10 @@ pub fn certificates(name: &str, pem: &str) -> Result<Vec<CertificateDer<'static>
     }
 }
 
-/// The private key, of a file or key of this name.
+/// Parses a PEM private key. `name` is the name of the file or key in errors.
 ///
 /// # Errors
-/// Where there is none, and the cure.
+/// Returns the problem of the text and its remedy.
 pub fn private_key(name: &str, pem: &str) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| {
         format!(
@@ -125,10 +127,10 @@ pub fn private_key(name: &str, pem: &str) -> Result<PrivateKeyDer<'static>, Stri
     })
 }
 
-/// How a client encrypts; whom it trusts is still to be said.
+/// Returns the TLS configuration of a client, to which trusted certificates must be added.
 ///
 /// # Errors
-/// Where the provider of algorithms lacks some, which is a defect.
+/// Returns an error if the provider lacks required algorithms, which is a defect.
 pub fn tls_client() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, String> {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

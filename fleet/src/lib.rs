@@ -1,10 +1,10 @@
-//! Many machines at once.
+//! Fleets of many machines.
 //!
-//! [`model`] is the JSON of a fleet, and [`FleetReader`] reads it: [`prometheus`] from Prometheus
-//! or anything with its HTTP API, [`hosts`] over ssh. Both use a [`FleetBuilder`], which derives
-//! states, ranks and sums; [`Rows`] is a fleet row by row, and [`Summary`] sums up rows.
-//! [`discovery`] lists machines for Prometheus. [`credentials`] are files with the identity of a
-//! client and the authorities that it trusts.
+//! [`model`] contains the JSON types of a fleet, and [`FleetReader`] reads a fleet: [`prometheus`]
+//! from Prometheus or anything with its HTTP API, and [`hosts`] over ssh. Both use a
+//! [`FleetBuilder`], which derives states, ranks, and sums. [`Rows`] accesses a fleet by rows, and
+//! [`Summary`] sums up rows. [`discovery`] lists machines for Prometheus. [`credentials`] reads a
+//! client's identity and trusted certificates from files.
 
 mod builder;
 pub mod credentials;

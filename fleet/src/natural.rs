@@ -1,9 +1,9 @@
-//! The order of names.
+//! The natural order of names.
 
 use std::cmp::Ordering;
 
-/// Compares names by the numbers in them: `node2` comes before `node10`. Names that differ only in
-/// case are neighbors.
+/// Compares names such that numbers in them count as numbers: `node2` comes before `node10`. Names
+/// that differ only in case are neighbors.
 pub fn compare_names(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
@@ -23,7 +23,7 @@ pub fn compare_names(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The start of a text: letters, and the digits after them without leading zeros.
+/// The first part of a name: letters, and the digits after them without leading zeros.
 struct Part<'a> {
     text: &'a str,
     digits: &'a str,

@@ -1,4 +1,4 @@
-//! Who tells of a fleet.
+//! The interface of all sources of a fleet.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,116 +7,118 @@ use thiserror::Error;
 
 use crate::model::{Fleet, FleetEvents, FleetHistory, FleetUsage};
 
-/// An answer that is waited for, within the reader's limits in time.
+/// The future of an answer, which arrives within the reader's time limits.
 pub type Answer<'a, T> = BoxFuture<'a, T>;
 
-/// The reader that all viewers share.
+/// A reader shared by all viewers.
 pub type SharedFleet = Arc<dyn FleetReader>;
 
-/// Tells of a fleet: what reads Prometheus, or hosts over ssh.
+/// A source of data about a fleet, such as Prometheus or hosts over ssh.
 ///
-/// All viewers share what was read; nothing is read while nobody asks, and nothing more often than
-/// the reader's own period. No answer takes longer than the reader's limit in time: what could not
-/// be read is the last that could, marked as [`Outdated`](crate::model::FleetState::Outdated), with
-/// the cause and the cure among its `problems`.
+/// All viewers share what was read. Nothing is read without a request, or more often than the
+/// reader's own period. No answer takes longer than the reader's time limit: if the source could
+/// not be read, the last data is returned, marked as
+/// [`Outdated`](crate::model::FleetState::Outdated), with the cause and the remedy among its
+/// `problems`.
 pub trait FleetReader: Send + Sync {
-    /// How all GPUs are now.
+    /// Returns the current state of all GPUs.
     fn now(&self) -> Answer<'_, Arc<Fleet>>;
 
-    /// The same at once, as far as something is known: what was read before is
-    /// [`Outdated`](crate::model::FleetState::Outdated) without a problem while it is read anew,
-    /// for which [`Self::now`] waits.
+    /// Returns the known state of all GPUs without waiting. While the source is read again, earlier
+    /// data is [`Outdated`](crate::model::FleetState::Outdated) without a problem.
     fn at_once(&self) -> Answer<'_, Arc<Fleet>> {
         self.now()
     }
 
-    /// How the GPUs of one node are now, each of them, also where [`Self::now`] has nodes alone.
+    /// Returns the current state of each GPU of one node, even if the fleet lists only nodes.
     ///
     /// # Errors
-    /// Where no node is called so.
+    /// Returns an error if there is no node of this name.
     fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Result<Arc<Fleet>, FleetError>>;
 
-    /// Who used how much, until now.
+    /// Returns the usage by owner up to now.
     ///
     /// # Errors
-    /// Where this source does not know.
+    /// Returns an error if this source has no such data.
     fn usage(&self, range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>>;
 
-    /// What went wrong, until now.
+    /// Returns the events up to now.
     ///
     /// # Errors
-    /// Where this source does not know.
+    /// Returns an error if this source has no such data.
     fn events(&self, range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>>;
 
-    /// How all, or one node, did until now.
+    /// Returns the readings of all nodes or one node over time, up to now.
     ///
     /// # Errors
-    /// Where no node is called so, or this source does not know.
+    /// Returns an error if there is no node of this name, or if this source has no such data.
     fn history<'a>(
         &'a self,
         range: Range,
         node: Option<&'a str>,
     ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>>;
 
-    /// Waits until all that can be read now has been, where that comes bit by bit; not for longer
-    /// than `patience`.
+    /// Waits until a source that is read in parts has been read completely, but no longer than
+    /// `patience`.
     fn settled(&self, patience: Duration) -> Answer<'_, ()> {
         let _ = patience;
         Box::pin(async {})
     }
 
-    /// How many KiB were needed to read and have been let go of since the last call: much of it
-    /// stays with the allocator.
+    /// Returns how many KiB of memory the reader has freed since the last call. The allocator keeps
+    /// much of it.
     fn released_kib(&self) -> usize {
         0
     }
 
-    /// Lets go of whatever is read from, and waits for that, but not for long.
+    /// Closes all connections of the source, and waits for that, but not for long.
     fn end(&self) -> Answer<'_, ()> {
         Box::pin(async {})
     }
 
-    /// Where a node answers, as far as what was read last tells; `None` where no node is called so.
+    /// Returns the address of a node according to the last data, or `None` if there is no node of
+    /// this name.
     fn address(&self, node: &str) -> Option<NodeAddress>;
 }
 
-/// How far back from now.
+/// A time range that ends now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Range {
     seconds: u32,
 }
 
-/// Where the metrics of a node are read, as the label `instance` has it.
+/// The address from which the metrics of a node are read, according to the label `instance`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeAddress {
-    /// A name or an address; an IPv6 address is without brackets.
+    /// A host name or an IP address. IPv6 addresses have no brackets.
     pub host: String,
-    /// The port at which metrics are read, where that is told.
+    /// The port of the metrics, if known.
     pub port: Option<u16>,
 }
 
-/// Why a question about a fleet has no answer.
+/// The reasons why a request to a fleet fails.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FleetError {
-    /// The list of nodes has no such name.
+    /// The fleet has no node of this name.
     #[error("no node of the fleet is called '{0}'; /api/v1/fleet lists their names")]
     NoSuchNode(String),
-    /// The source has nothing of the kind; the sentence says why, and what would have it.
+    /// The source has no such data. The sentence contains the reason and a source that has it.
     #[error("{0}")]
     NotAvailable(String),
-    /// The range is too short or too long.
     #[error("range_s is {0}; use {least} to {most} seconds", least = Range::LEAST_S, most = Range::MOST_S)]
     Range(u64),
 }
 
 impl Range {
-    /// The shortest, in seconds: a quarter of an hour.
+    /// The minimum, a quarter of an hour, in seconds.
     pub const LEAST_S: u32 = 900;
-    /// The longest, in seconds: thirty days.
+    /// The maximum, thirty days, in seconds.
     pub const MOST_S: u32 = 30 * 86_400;
 
+    /// Creates a range of this many seconds.
+    ///
     /// # Errors
-    /// Where it is too short or too long.
+    /// Returns an error if it is too short or too long.
     pub fn new(seconds: u64) -> Result<Self, FleetError> {
         let fits = u32::try_from(seconds)
             .ok()
@@ -125,7 +127,6 @@ impl Range {
             .ok_or(FleetError::Range(seconds))
     }
 
-    /// In seconds.
     pub fn seconds(self) -> u32 {
         self.seconds
     }

@@ -1,4 +1,4 @@
-//! The GPUs of a fleet, row by row.
+//! Access to the GPUs of a fleet by rows.
 
 use std::{cmp::Reverse, collections::HashMap};
 
@@ -8,10 +8,9 @@ use crate::model::{Fleet, FleetCondition, FleetOwner, GpuState, Resolution};
 pub(crate) const UNKNOWN_RANK: u8 = 1;
 
 /// The rows of a fleet: one per GPU, or one per node if the fleet lists only nodes. GPUs that the
-/// fleet does not list have rows after the others, about which nothing is known.
+/// fleet does not list have rows after the others, without any data.
 #[derive(Debug)]
 pub struct Rows<'a> {
-    /// The fleet.
     pub fleet: &'a Fleet,
     owners: HashMap<u32, Vec<&'a FleetOwner>>,
     conditions: HashMap<u32, Vec<&'a FleetCondition>>,
@@ -44,7 +43,7 @@ impl<'a> Rows<'a> {
         self.fleet.gpus.node.len() + self.fleet.gpus.unlisted.len()
     }
 
-    /// Returns the rows that a filter shows; all rows if there is no filter.
+    /// Returns the rows that match a filter, or all rows without a filter.
     pub fn select<'s>(&self, shown: Option<&'s [bool]>) -> impl Iterator<Item = usize> + use<'s> {
         (0..self.count()).filter(move |row| shown.is_none_or(|shown| shown[*row]))
     }
@@ -54,41 +53,39 @@ impl<'a> Rows<'a> {
         row < self.fleet.gpus.node.len()
     }
 
-    /// Returns `true` if a row is a GPU and not a node.
+    /// Returns `true` if rows are GPUs instead of nodes.
     pub fn is_by_gpu(&self) -> bool {
         self.fleet.resolution == Resolution::Gpu
     }
 
-    /// Returns the state of a row.
     pub fn state(&self, row: usize) -> GpuState {
         let state = self.fleet.gpus.state.get(row).copied();
         state.unwrap_or(GpuState::Unknown)
     }
 
-    /// Returns the rank of a row: the lower, the worse.
+    /// Returns the rank of a row. A lower rank is worse.
     pub fn rank(&self, row: usize) -> u8 {
         let rank = self.fleet.gpus.rank.get(row).copied();
         rank.unwrap_or(UNKNOWN_RANK)
     }
 
-    /// Returns the reading with this id; `None` if it is unknown.
+    /// Returns the reading with this id, or `None` if it is unknown.
     pub fn value(&self, id: &str, row: usize) -> Option<f64> {
         *self.fleet.gpus.readings.get(id)?.get(row)?
     }
 
-    /// Returns the place of the row's node.
+    /// Returns the position of the row's node.
     pub fn node_place(&self, row: usize) -> usize {
         let gpus = &self.fleet.gpus;
         let node = gpus.node.iter().chain(&gpus.unlisted).nth(row);
         node.map_or(usize::MAX, |node| *node as usize)
     }
 
-    /// Returns the name of a node.
     pub fn node_name(&self, node: usize) -> &'a str {
         self.fleet.nodes.name.get(node).map_or("", String::as_str)
     }
 
-    /// Returns how many GPUs a row stands for.
+    /// Returns the number of GPUs that a row represents.
     pub fn count_gpus(&self, row: usize) -> u32 {
         let of_node = || self.fleet.nodes.gpus.get(self.node_place(row)).copied();
         match (self.is_by_gpu(), self.is_listed(row)) {
@@ -98,14 +95,14 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Returns the name of the GPU; `None` if it is unknown.
+    /// Returns the name of the GPU model, or `None` if it is unknown.
     pub fn model_name(&self, row: usize) -> Option<&'a str> {
         let place = (*self.fleet.gpus.model.get(row)?)?;
         let model = self.fleet.gpus.models.get(place as usize);
         model.map(String::as_str)
     }
 
-    /// Returns the owners that hold a row.
+    /// Returns the owners that use a row's GPUs.
     pub fn list_owners(&self, row: usize) -> &[&'a FleetOwner] {
         self.owners.get(&(row as u32)).map_or(&[], Vec::as_slice)
     }
@@ -116,7 +113,7 @@ impl<'a> Rows<'a> {
         conditions.map_or(&[], Vec::as_slice)
     }
 
-    /// Returns how long a GPU has been idle while its memory is held, in seconds.
+    /// Returns how long a GPU has been idle although its memory is in use, in seconds.
     pub fn idle_s(&self, row: usize) -> Option<f64> {
         *self.fleet.gpus.idle_holding_s.get(row)?
     }

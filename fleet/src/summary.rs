@@ -13,14 +13,14 @@ use crate::{
 /// The states and readings of several GPUs together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
-    /// How many GPUs there are.
+    /// The number of GPUs.
     pub gpus: u32,
     states: [u32; GpuState::ALL.len()],
-    /// The rank of the worst GPU; `None` if there is no row.
+    /// The rank of the worst GPU, or `None` if there is no row.
     rank: Option<u8>,
     values: [Option<f64>; READINGS.len()],
     reporting: [u32; READINGS.len()],
-    /// The longest time that a GPU has been idle while its memory is held, in seconds.
+    /// The longest time for which a GPU has been idle although its memory is in use, in seconds.
     pub idle_s: Option<f64>,
 }
 
@@ -34,7 +34,6 @@ impl Summary {
         sum
     }
 
-    /// Adds a row.
     pub fn add(&mut self, rows: &Rows<'_>, row: usize) {
         let gpus = rows.count_gpus(row);
         self.gpus += gpus;
@@ -47,7 +46,7 @@ impl Summary {
             };
             let sum = self.values[at];
             self.values[at] = Some(match id {
-                // A row that stands for a node has the mean of its GPUs.
+                // The row of a node contains the mean of its GPUs.
                 UTILIZATION => sum.unwrap_or(0.0) + value * f64::from(gpus.max(1)),
                 TEMPERATURE => sum.map_or(value, |highest| highest.max(value)),
                 _ => sum.unwrap_or(0.0) + value,
@@ -63,18 +62,18 @@ impl Summary {
         self.rank.is_none()
     }
 
-    /// Returns how many GPUs are in this state.
+    /// Returns the number of GPUs in this state.
     pub fn in_state(&self, state: GpuState) -> u32 {
         self.states[state as usize]
     }
 
-    /// Returns the rank of the worst GPU: the lower, the worse.
+    /// Returns the rank of the worst GPU. A lower rank is worse.
     pub fn rank(&self) -> u8 {
         self.rank.unwrap_or(u8::MAX)
     }
 
-    /// Returns the mean utilization, the highest temperature, or the sum of another reading, over
-    /// the GPUs that report it; `None` if no GPU does.
+    /// Returns the mean utilization, the highest temperature, or the sum of another reading over
+    /// the GPUs that report it. Returns `None` if no GPU does.
     pub fn value(&self, id: &str) -> Option<f64> {
         let at = READINGS.iter().position(|known| *known == id)?;
         let value = self.values[at]?;
@@ -111,7 +110,7 @@ impl FleetSums {
 }
 
 impl Fleet {
-    /// Removes implausible readings, and derives states, ranks and sums from the others.
+    /// Removes implausible readings, and derives states, ranks, and sums from the others.
     pub fn derive_values(&mut self) {
         for (id, values) in &mut self.gpus.readings {
             for value in values {
@@ -143,8 +142,8 @@ impl Fleet {
     }
 }
 
-/// Returns the nodes of the rows that a fleet does not list: as many as the node last had GPUs, or
-/// one if that is unknown.
+/// Returns the nodes of the rows that a fleet does not list: one row per GPU that the node last
+/// had, or a single row if that is unknown.
 fn find_unlisted(fleet: &Fleet) -> Vec<u32> {
     let listed: BTreeSet<u32> = fleet.gpus.node.iter().copied().collect();
     let counts = (0..).zip(&fleet.nodes.gpus);
@@ -210,7 +209,7 @@ mod tests {
 
     const GIB: f64 = (1_u64 << 30) as f64;
 
-    /// A GPU that nothing uses.
+    /// An example of an unused GPU.
     const FREE: NewGpu<'_> = NewGpu {
         index: 0,
         model: None,

@@ -1,4 +1,4 @@
-//! The reader over a real Prometheus with two hours of what a few nodes told.
+//! Tests of the reader with a real Prometheus that contains two hours of samples of a few nodes.
 
 use std::{
     collections::BTreeMap,
@@ -18,15 +18,15 @@ use gpumon_fleet::{
 };
 use serde_json::Value;
 
-/// Seconds between two scrapes, and how many there were.
+/// The interval between two scrapes in seconds, and the number of scrapes.
 const STEP: u64 = 30;
 const STEPS: u64 = 240;
 
-/// A series, and its value so many minutes ago; `None` where it had none.
+/// A series, and its value this many minutes ago, or `None` if it had none.
 type Series = (&'static str, fn(f64) -> Option<f64>);
 
-/// `n1` is well. `n2` was restarted 30 minutes ago, and could not be reached for three minutes.
-/// `n3` is scraped for 20 minutes.
+/// `n1` has no problems. `n2` was restarted 30 minutes ago, and was unreachable for three minutes.
+/// `n3` has been scraped for 20 minutes.
 const SERIES: &[Series] = &[
     (
         r#"gpumon_gpu_up{job="gpumon",instance="n1:9124",gpu="0",uuid="A"}"#,
@@ -117,8 +117,8 @@ const SERIES: &[Series] = &[
 /// of them are pods.
 const JOBS: u32 = 1200;
 
-/// Returns the labels of each job, and how many minutes ago it starts. Each job runs for a minute.
-/// None runs around an hour ago, where a span starts.
+/// Returns the labels of each job, and how many minutes ago it started. Each job runs for a minute.
+/// None runs around an hour ago, where a range starts.
 fn jobs() -> impl Iterator<Item = (String, f64)> {
     (0..JOBS).map(|job| {
         let user = format!("user{}", job % 7);
@@ -137,7 +137,7 @@ fn unless_restarted(ago: f64) -> Option<f64> {
     (!(27.2..30.2).contains(&ago)).then_some(1.0)
 }
 
-/// A Prometheus that ends with the test.
+/// A Prometheus that is stopped at the end of the test.
 struct Prometheus {
     process: Child,
     url: String,
@@ -186,7 +186,7 @@ fn query(url: &str, expression: &str, label: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// What there was, as `promtool` takes it.
+/// Writes the samples in the format of `promtool`.
 fn history(file: &Path) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -291,8 +291,8 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     );
     assert_eq!(fleet.gpus.models, ["NVIDIA H200", "NVIDIA H100"]);
     let idle = fleet.gpus.idle_holding_s[2].unwrap();
-    // For 62 minutes, of which the last whole quarters of an hour are known, and for five minutes
-    // before.
+    // The GPU has been idle for 62 minutes, and was idle for five minutes before. Prometheus knows
+    // the last whole quarters of an hour.
     assert!((2700.0..=4020.0).contains(&idle), "{idle}");
 
     let hour = Range::new(3600).unwrap();
@@ -307,7 +307,7 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     let near = |value: Option<f64>, expected: f64| {
         value.is_some_and(|value| (value - expected).abs() <= 90.0)
     };
-    // An hour on one node, and since the restart on the other.
+    // The job ran for an hour on one node, and since the restart on the other.
     let job = used(OwnerKind::SlurmJob);
     assert!(
         near(job.gpu_s, 3600.0 + 1800.0) && job.nodes == 2,

@@ -1,5 +1,5 @@
-//! What Prometheus is to scrape: [`targets`] in the form of its `file_sd` and `http_sd`, and
-//! [`slurm`] is which nodes of a cluster have GPUs.
+//! Lists of scrape targets for Prometheus: [`targets`] in the format of `file_sd` and `http_sd`,
+//! and [`slurm`] for the nodes of a cluster with GPUs.
 
 pub mod slurm;
 mod targets;

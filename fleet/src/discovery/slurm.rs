@@ -1,39 +1,39 @@
-//! Which nodes of a Slurm cluster have GPUs, as its own programs tell it.
+//! The nodes with GPUs of a Slurm cluster, from the output of Slurm's own programs.
 
 use thiserror::Error;
 
 use super::{MOST_TARGETS, Target};
 use crate::hosts::{NamesError, expand};
 
-/// Why nodes cannot be read.
+/// The reasons why a list of nodes is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NodesError {
-    /// It is neither of both forms.
+    /// A line is in neither format.
     #[error(
         "line {line} is none of Slurm's: '{text}'; give what `sinfo -N -h -o '%N %G'` or `scontrol show nodes` prints"
     )]
     Line {
-        /// Its number, from 1.
+        /// The line number, starting at 1.
         line: usize,
-        /// Its beginning.
+        /// The beginning of the line.
         text: String,
     },
-    /// A list of names is none.
+    /// A list of names is invalid.
     #[error("line {line}: {error}")]
     Names {
-        /// Its number, from 1.
+        /// The line number, starting at 1.
         line: usize,
-        /// What is wrong.
+        /// The problem of the list.
         error: NamesError,
     },
 }
 
-/// The nodes with GPUs, each once, in their order: of lines as `node01 gpu:h100:8(S:0-1)` (`sinfo
-/// -N -h -o '%N %G'`), or of `scontrol show nodes`, also with `-o`. A node is scraped at its
-/// address, where Slurm knows it by another than its name.
+/// Returns the nodes with GPUs in order, without repetitions. The input consists of lines such as
+/// `node01 gpu:h100:8(S:0-1)` (from `sinfo -N -h -o '%N %G'`), or of the output of `scontrol show
+/// nodes` with or without `-o`. A node is scraped at its address if that differs from its name.
 ///
 /// # Errors
-/// [`NodesError`]
+/// Returns a [`NodesError`] if a line is invalid.
 pub fn gpu_nodes(text: &str) -> Result<Vec<Target>, NodesError> {
     let mut nodes: Vec<Node> = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
@@ -77,7 +77,7 @@ struct Node {
     has_gpus: bool,
 }
 
-/// A line of `scontrol show nodes`, of which each node has several unless it was asked for one.
+/// Parses a line of `scontrol show nodes`, which has several lines per node without `-o`.
 fn read_pairs(line: &str, nodes: &mut Vec<Node>) {
     for (key, value) in line
         .split_ascii_whitespace()
@@ -98,7 +98,7 @@ fn read_pairs(line: &str, nodes: &mut Vec<Node>) {
     }
 }
 
-/// Whether generic resources as `gpu:h100:8(S:0-1),nic:2` have a GPU.
+/// Returns `true` if generic resources such as `gpu:h100:8(S:0-1),nic:2` include a GPU.
 fn has_gpus(gres: &str) -> bool {
     gres.split(',').any(|resource| {
         let resource = resource.split('(').next().unwrap_or_default();

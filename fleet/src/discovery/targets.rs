@@ -1,4 +1,4 @@
-//! Targets as Prometheus' `file_sd` and `http_sd` have them.
+//! Scrape targets in the format of Prometheus' `file_sd` and `http_sd`.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -6,35 +6,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// More than any Prometheus scrapes.
+/// The maximum number of targets, more than any Prometheus scrapes.
 pub const MOST_TARGETS: usize = 100_000;
 
-/// Targets with the same labels: an element of the list that Prometheus reads.
+/// Targets with the same labels: one element of the list that Prometheus reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetGroup {
-    /// Hosts with their ports, as `node01:9400`.
+    /// Hosts with their ports, such as `node01:9400`.
     pub targets: Vec<String>,
-    /// Labels of all of their series.
+    /// Labels of all time series of these targets.
     pub labels: BTreeMap<String, String>,
 }
 
-/// What is scraped.
+/// A host to scrape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// A name or an address; one of IPv6 is without brackets.
+    /// A host name or an IP address. IPv6 addresses have no brackets.
     pub host: String,
 }
 
-/// A label that targets get.
+/// A label to add to targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Its name.
     pub name: String,
-    /// Its value.
     pub value: String,
 }
 
-/// Why a label is none.
+/// The error for an invalid label.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "'{0}' is no label; write NAME=VALUE, the name of letters, digits and underscores, as in cluster=alps"
@@ -62,7 +60,7 @@ impl FromStr for Label {
     }
 }
 
-/// One group of these targets at this port; none where there is no target, so that Prometheus
+/// Returns one group of these targets at this port, or no group without targets, so that Prometheus
 /// scrapes nothing.
 pub fn groups(targets: &[Target], port: u16, labels: &[Label]) -> Vec<TargetGroup> {
     let address = |target: &Target| {

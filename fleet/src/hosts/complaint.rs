@@ -1,11 +1,11 @@
-//! What ssh says, as a sentence with the cure.
+//! Messages of ssh, converted into sentences with a remedy.
 
 use gpumon_probe::owner::{clean_line, clean_name};
 
-/// The message of nologin(8), which it writes to standard output.
+/// The message that nologin(8) writes to standard output.
 pub(super) const NOLOGIN: &str = "This account is currently not available";
 
-/// What is in ssh's messages, what is said of it, and what helps.
+/// Parts of ssh's messages, each with its meaning and its remedy.
 const COMPLAINTS: [(&str, &str, &str); 15] = [
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -85,7 +85,7 @@ const COMPLAINTS: [(&str, &str, &str); 15] = [
     ),
 ];
 
-/// One sentence for the messages of an ssh that ended, or of what ran there.
+/// Returns one sentence for the messages of an ssh that has ended, or of the remote command.
 pub fn sentence(host: &str, messages: &str) -> String {
     for (said, what, cure) in COMPLAINTS {
         if messages.contains(said) {
@@ -112,8 +112,8 @@ fn is_about_locale(line: &str) -> bool {
     is_warning || is_setting || line == "are supported and installed on your system."
 }
 
-/// What is said of a host that has neither gpumon nor nvidia-smi; `version` is what another gpumon
-/// says it is.
+/// Returns the sentence for a host that has neither nvidia-smi nor a compatible gpumon. `version`
+/// is the version of an incompatible gpumon, if any.
 pub fn missing(host: &str, version: &str) -> String {
     let version = clean_name(version.trim());
     let install = "install gpumon's wheel there with `pip install jupyterlab_gpumon-*.whl`";

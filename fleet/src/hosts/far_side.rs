@@ -1,4 +1,4 @@
-//! What runs on a host: one line for whatever shell its user has.
+//! The remote command that runs on a host: one line that works in every user's shell.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use super::smi;
 
 const SCRIPT: &str = include_str!("far_side.sh");
 
-/// How often it is asked which processes there are: a program is started for it each time.
+/// The interval between lists of processes in seconds. Each list starts several programs.
 const PROCESSES_S: u64 = 5;
 
-/// A command that tells of a host's GPUs so often, until its standard input ends. The shell that
-/// takes it, which may be none of POSIX, hands it on to one that is.
+/// Returns a command that prints samples of a host's GPUs at this interval until its standard input
+/// ends. The user's shell may not be a POSIX shell, so it starts one that is.
 pub(super) fn command(interval: Duration) -> String {
     let lines = SCRIPT
         .lines()
@@ -27,8 +27,8 @@ pub(super) fn command(interval: Duration) -> String {
     format!("exec sh -c '{script}'")
 }
 
-/// Versions whose records are understood, as a pattern: those of the same minor version below 1.0,
-/// of the same major version since.
+/// Returns a pattern of the compatible versions: those with the same minor version before 1.0, and
+/// with the same major version afterwards.
 fn versions() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut numbers = version.split('.');
@@ -53,8 +53,8 @@ mod tests {
             .unwrap()
             .strip_suffix('\'')
             .unwrap();
-        // A single quote would end it, fish would take a backslash before one, csh an exclamation
-        // mark before a letter.
+        // A single quote would end the script. In fish, a backslash before a quote is special, and
+        // in csh, an exclamation mark before a letter.
         assert!(
             !script.contains(['\'', '\n', '@']) && !script.replace("! ", "").contains('!'),
             "{script}"

@@ -1,13 +1,14 @@
-# Runs on a host of `gpumon fleet --hosts`, by any POSIX shell, as one line: each command ends in a semicolon, and there is
-# no single quote. What stands between at signs is filled in.
+# The remote command of `gpumon fleet --hosts`. Any POSIX shell runs it as one line, so each command ends in a semicolon,
+# and there is no single quote. Words between at signs are replaced.
 #
-# It runs gpumon where that is there and of a version whose records are understood, else nvidia-smi, and ends with its
-# standard input, which ends with the connection. Lines that begin with a hash are its own.
+# The script runs gpumon if that is installed in a compatible version, and nvidia-smi otherwise. It ends with its standard
+# input, which ends with the connection. Output lines that begin with a hash are written by the script itself.
 
-# Where pip and conda put programs, which a shell that nobody logs in to often does not know.
+# Pip and conda install programs in these folders, which are often missing from the PATH of a shell without a login.
 PATH="$PATH:$HOME/.local/bin:/usr/local/bin:/opt/conda/bin:$HOME/miniforge3/bin:$HOME/miniconda3/bin";
 
-# Whatever hangs below is ended with the connection. Nothing comes in before it is said what runs here.
+# All programs below are ended with the connection, even if they hang. There is no input before the script has reported
+# which program runs.
 exec 3<&0;
 { while read -r l <&3; do :; done; trap "" TERM; kill 0; } &
 w=$! ;
@@ -21,7 +22,7 @@ esac;
 
 command -v nvidia-smi >/dev/null 2>&1 || { kill "$w"; echo "#missing $v"; exit 127; };
 
-# Fields that this driver has: it refuses all where it does not know one.
+# Only fields that this driver has are queried, because nvidia-smi refuses a query with an unknown field.
 h=$(nvidia-smi --help-query-gpu 2>/dev/null </dev/null);
 q=;
 for f in @FIELDS@; do
@@ -30,8 +31,8 @@ done;
 echo "#csv $(uname -n)";
 echo "#fields $q";
 
-# nvidia-smi that stays keeps the driver loaded, so that whatever else asks gets its answer at once. It ends where a GPU is
-# lost, and then tells of no other one either: each is asked alone.
+# A running nvidia-smi keeps the driver loaded, so that other queries get their answers at once. It ends if a GPU is lost,
+# without the values of the other GPUs. Then each GPU is queried separately.
 gpus() {
   while :; do
     nvidia-smi --query-gpu="$q" --format=csv,noheader,nounits -l @INTERVAL_S@ 2>&1 </dev/null;
@@ -46,7 +47,7 @@ gpus() {
   done;
 };
 
-# The name of a process, which may be anything, is the last column, and its lines begin as no other does.
+# The name of a process is the last column, because it may contain anything. Lines of processes have their own prefixes.
 processes() {
   while :; do
     a=$(nvidia-smi --query-compute-apps=gpu_uuid,pid,used_gpu_memory,process_name --format=csv,noheader,nounits 2>/dev/null </dev/null);

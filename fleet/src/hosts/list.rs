@@ -1,4 +1,4 @@
-//! Which hosts, as they were typed: on the command line, or in a file.
+//! Lists of hosts, from the command line or a file.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,75 +6,75 @@ use thiserror::Error;
 
 use super::names::{NamesError, expand};
 
-/// Each host has a process of its own, here and there, so that there cannot be any number of them.
+/// The maximum number of hosts. Each host needs a process of its own, both here and on the host.
 pub const MOST_HOSTS: usize = 64;
 
-/// The longest name that DNS has, with the longest user name of Linux and a port.
+/// The maximum length of a host: the longest DNS name, the longest Linux user name, and a port.
 const LONGEST: usize = 300;
 
-/// So often each host of a file may be there.
+/// The factor by which a file may repeat hosts.
 const REPEATED: usize = 64;
 
-/// What no name of a host or a user has, and what ssh refuses, too: a shell would obey it where
-/// ssh's configuration puts names into commands. A slash would be another path in an address.
+/// Characters that no host or user name contains, and that ssh refuses as well. A shell would
+/// interpret them where ssh's configuration inserts names into commands, and a slash would change
+/// the path of a URL.
 const NEVER: &str = "'`\"$\\;&<>|(){}[],/*?!#";
 
-/// One host.
+/// A host to read over ssh.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Host {
-    /// What it is called in a list with others: without user and port, unless others differ in
-    /// these alone.
+    /// The name in the list: without user and port, unless other hosts differ only in these.
     pub name: String,
-    /// What ssh is told: a name or an address, behind `user@` where that was given.
+    /// The argument for ssh: a name or an IP address, after `user@` if given.
     pub destination: String,
-    /// The port, where one was given.
+    /// The port, if given.
     pub port: Option<u16>,
 }
 
 impl Host {
-    /// Its name or address alone, without the user.
+    /// Returns the name or IP address without the user.
     pub fn address(&self) -> &str {
         bare(&self.destination)
     }
 }
 
-/// Hosts in the order in which they were typed, each of them once.
+/// Hosts in the order in which they were given, without repetitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostList {
     hosts: Vec<Host>,
 }
 
-/// Why hosts cannot be read.
+/// The reasons why a list of hosts is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HostListError {
-    /// There are too many.
+    /// The list has too many hosts.
     #[error(
         "there are more than {0} hosts; give fewer, or show more than {MOST_HOSTS}, each of which needs a connection of \
          its own, with `gpumon fleet --prometheus URL`"
     )]
     TooMany(usize),
-    /// There is none.
+    /// The list has no host.
     #[error("no host is given; write names separated by commas, as in a,b,node[01-08]")]
     None,
-    /// A list in brackets is none.
+    /// A list in brackets is invalid.
     #[error(transparent)]
     Names(NamesError),
-    /// A name is none.
+    /// A name is invalid.
     #[error(
         "'{name}' is no host: {reason}; write host, user@host, host:port or ssh://user@host:port"
     )]
     Name {
-        /// The name, with what does not print escaped.
+        /// The name, with unprintable characters escaped.
         name: String,
-        /// Why.
+        /// The reason why it is invalid.
         reason: &'static str,
     },
-    /// A line of a file is wrong.
+    /// A line of a file is invalid.
     #[error("line {line}: {error}")]
     Line {
-        /// Its number, from 1.
+        /// The line number, starting at 1.
         line: usize,
-        /// What is wrong.
+        /// The problem of the line.
         error: Box<Self>,
     },
 }
@@ -90,18 +90,18 @@ impl From<NamesError> for HostListError {
 }
 
 impl HostList {
-    /// Those of a list as `a,b,node[01-08]`; at most `most`.
+    /// Parses a list such as `a,b,node[01-08]`, with at most `most` hosts.
     ///
     /// # Errors
-    /// [`HostListError`]
+    /// Returns a [`HostListError`] if the list is invalid.
     pub fn parse(list: &str, most: usize) -> Result<Self, HostListError> {
         Self::new(parsed(list, most)?, most)
     }
 
-    /// Those of a file with a list in each line; what follows `#` is a comment.
+    /// Parses a file with a list in each line. `#` starts a comment.
     ///
     /// # Errors
-    /// [`HostListError`], with the line.
+    /// Returns a [`HostListError`] with the line if a list is invalid.
     pub fn parse_file(text: &str, most: usize) -> Result<Self, HostListError> {
         let mut hosts = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -111,7 +111,7 @@ impl HostList {
                 error: Box::new(error),
             };
             hosts.extend(parsed(list, most).map_err(at)?);
-            // Some may be there several times.
+            // Hosts may be repeated, so the limit is higher here.
             if hosts.len() > most.saturating_mul(REPEATED) {
                 return Err(HostListError::TooMany(most));
             }
@@ -119,10 +119,10 @@ impl HostList {
         Self::new(hosts, most)
     }
 
-    /// All of both.
+    /// Returns the hosts of both lists.
     ///
     /// # Errors
-    /// [`HostListError::TooMany`]
+    /// Returns [`HostListError::TooMany`] if there are more than `most`.
     pub fn with(self, others: Self, most: usize) -> Result<Self, HostListError> {
         let plain = |host: Host| Host {
             name: bare(&host.destination).to_owned(),
@@ -159,7 +159,6 @@ impl HostList {
         Ok(Self { hosts })
     }
 
-    /// The hosts.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
@@ -220,7 +219,7 @@ fn host(typed: &str) -> Result<Host, HostListError> {
     })
 }
 
-/// A name or an address, and the port; `None` where that is no port.
+/// Splits a name or an IP address from its port. Returns `None` if the port is invalid.
 fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
     let port = |text: &str| text.parse().ok().filter(|port| *port > 0);
     if let Some((address, after)) = place
@@ -233,13 +232,13 @@ fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
         };
     }
     match place.split_once(':') {
-        // Several colons are those of an IPv6 address.
+        // Several colons are part of an IPv6 address.
         Some((name, text)) if !text.contains(':') => Some((name, Some(port(text)?))),
         _ => Some((place, None)),
     }
 }
 
-/// Without the user.
+/// Returns the destination without the user.
 fn bare(destination: &str) -> &str {
     destination
         .rsplit_once('@')

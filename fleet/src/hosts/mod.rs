@@ -1,9 +1,9 @@
 //! Hosts that are read over ssh.
 //!
-//! [`HostList`] is which, as they were typed, [`Ssh`] how the system's `ssh` is started,
-//! [`far_side`] what it runs there, and [`Reader`] makes records of what comes back: those of
-//! gpumon as they are, and [`smi`] those of nvidia-smi's CSV. [`complaint`] makes sentences of what
-//! ssh says.
+//! [`HostList`] parses the list of hosts, [`Ssh`] starts the system's `ssh`, and [`far_side`] is
+//! the remote command. [`Reader`] converts its output into records: gpumon's records stay
+//! unchanged, and [`smi`] converts nvidia-smi's CSV. [`complaint`] converts ssh's messages into
+//! sentences.
 
 pub mod complaint;
 pub mod far_side;

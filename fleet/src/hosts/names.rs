@@ -1,32 +1,32 @@
-//! Lists of names as Slurm writes them: `node[01-64,70]`, `rack[1-2]node[1-8]`, separated by
-//! commas.
+//! Lists of names in Slurm's format, separated by commas, such as `node[01-64,70]` or
+//! `rack[1-2]node[1-8]`.
 
 use thiserror::Error;
 
-/// Why a list of names cannot be expanded.
+/// The reasons why a list of names is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NamesError {
-    /// A bracket is missing, or one stands within another.
+    /// A bracket is unmatched or nested.
     #[error("'{0}' has an unmatched or nested bracket; write ranges as node[01-64,70]")]
     Bracket(String),
-    /// What stands between brackets is no range.
+    /// The text in brackets is not a range.
     #[error("'{range}' in '{name}' is no range; write two numbers, the lower first, as [01-64,70]")]
     Range {
-        /// What stands there.
+        /// The text in brackets.
         range: String,
-        /// Within what.
+        /// The name that contains it.
         name: String,
     },
-    /// There are too many.
+    /// The list has too many names.
     #[error("the list has more than {0} names")]
     TooMany(usize),
 }
 
-/// The names of a list, in its order, with what is in brackets expanded; at most `most`. Brackets
-/// around what has a colon are those of an IPv6 address and stay.
+/// Expands the brackets of a list, and returns its at most `most` names in order. Brackets around
+/// text with a colon belong to an IPv6 address and stay.
 ///
 /// # Errors
-/// [`NamesError`]
+/// Returns a [`NamesError`] if the list is invalid.
 pub fn expand(list: &str, most: usize) -> Result<Vec<String>, NamesError> {
     let mut names = Vec::new();
     for word in words(list)? {
@@ -58,7 +58,7 @@ pub fn expand(list: &str, most: usize) -> Result<Vec<String>, NamesError> {
     Ok(names)
 }
 
-/// What commas and spaces outside of brackets separate.
+/// Splits a list at commas and spaces outside of brackets.
 fn words(list: &str) -> Result<Vec<&str>, NamesError> {
     let mut is_inside = false;
     for character in list.chars() {
@@ -86,14 +86,15 @@ fn words(list: &str) -> Result<Vec<&str>, NamesError> {
         .collect())
 }
 
-/// What stands before the first bracket, in it, and behind it.
+/// Splits a word into the text before, in, and after its first brackets.
 fn bracket(word: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = word.split_once('[')?;
     let (range, after) = rest.split_once(']')?;
     Some((before, range, after))
 }
 
-/// The numbers of `01-64,70`, with the zeros that the lower end of each range begins with.
+/// Returns the numbers of ranges such as `01-64,70`, with the leading zeros of the lower end of
+/// each range.
 fn numbers(ranges: &str, name: &str, most: usize) -> Result<Vec<String>, NamesError> {
     let mut numbers = Vec::new();
     for range in ranges.split(',').map(str::trim) {

@@ -1,21 +1,23 @@
-//! What comes back from a host, line by line.
+//! Conversion of a host's output into records, line by line.
 
 use std::time::Duration;
 
 use super::{complaint, smi::Converter};
 
-/// A record of gpumon has at most a megabyte of processes and some kilobytes for each GPU.
+/// The maximum length of a line in bytes. A record of gpumon has at most a megabyte of processes
+/// and some kilobytes for each GPU.
 pub const LONGEST_LINE: usize = 8 << 20;
 
-/// What shells of users print before anything else, in bytes, is left out.
+/// The maximum size of the output before the first record, in bytes. Shells of users may print
+/// text, which is skipped.
 const MOST_BEFORE: usize = 64 << 10;
 
-/// More bytes than a host with many GPUs and processes writes in this time, at ten samples per
-/// second.
+/// The maximum output per time window in bytes. Hosts with many GPUs and processes write less at
+/// ten samples per second.
 const MOST_BYTES: usize = 128 << 20;
 const WINDOW_MS: u64 = 10_000;
 
-/// Makes records of what a host writes.
+/// A reader of one host's output.
 pub struct Reader {
     host: String,
     interval: Duration,
@@ -24,25 +26,25 @@ pub struct Reader {
 }
 
 enum State {
-    /// It has not said what it is.
+    /// The remote command has not identified itself.
     Connecting { bytes: usize },
-    /// gpumon runs there.
+    /// The remote command is gpumon.
     Records,
-    /// nvidia-smi does.
+    /// The remote command is nvidia-smi.
     Csv(Box<Converter>),
 }
 
-/// How far a connection has come.
+/// The progress of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing has come from what runs there.
+    /// The remote command has sent nothing.
     Connecting,
-    /// It runs there.
+    /// The remote command runs.
     Connected,
 }
 
 impl Reader {
-    /// Of a host that is called so in sentences, from which samples come so often.
+    /// Creates a reader for the host of this name, with samples at this interval.
     pub fn new(host: &str, interval: Duration) -> Self {
         Self {
             host: host.to_owned(),
@@ -52,7 +54,6 @@ impl Reader {
         }
     }
 
-    /// How far the connection has come.
     pub fn progress(&self) -> Progress {
         match self.state {
             State::Connecting { .. } => Progress::Connecting,
@@ -60,11 +61,11 @@ impl Reader {
         }
     }
 
-    /// Hands on the records of a line: gpumon's as they are, which whoever takes them in has to
-    /// decode, or those made of nvidia-smi's.
+    /// Emits the records of a line: gpumon's records unchanged, which the receiver must decode, or
+    /// records converted from nvidia-smi's rows.
     ///
     /// # Errors
-    /// Why nothing can be read there, in a sentence with the cure.
+    /// Returns a sentence with the reason why the host cannot be read, and a remedy.
     pub fn line(
         &mut self,
         line: &str,
@@ -101,24 +102,25 @@ impl Reader {
         Ok(())
     }
 
-    /// Hands on the records that follow from the time alone. Call it several times a second.
+    /// Emits the records that depend on time alone. This function must be called several times per
+    /// second.
     pub fn tick(&mut self, now_ms: u64, emit: impl FnMut(&str)) {
         if let State::Csv(converter) = &mut self.state {
             emit_records(&converter.tick(now_ms), emit);
         }
     }
 
-    /// Whether what runs there takes in requests, a line each: nvidia-smi does not.
+    /// Returns `true` if the remote command accepts requests, one per line. nvidia-smi does not.
     pub fn takes_requests(&self) -> bool {
         matches!(self.state, State::Records)
     }
 
-    /// Whether [`Self::tick`] does anything.
+    /// Returns `true` if [`Self::tick`] has an effect.
     pub fn ticks(&self) -> bool {
         matches!(self.state, State::Csv(_))
     }
 
-    /// One that writes without end would keep this machine from everything else.
+    /// Counts received bytes, because a host with endless output would overload this machine.
     fn count(&mut self, bytes: usize, now_ms: u64) -> Result<(), String> {
         let (since_ms, counted) = &mut self.window;
         if now_ms.saturating_sub(*since_ms) > WINDOW_MS {
@@ -137,7 +139,7 @@ impl Reader {
 
 fn emit_records(records: &[gpumon_probe::model::Record], mut emit: impl FnMut(&str)) {
     for record in records {
-        // A record is JSON.
+        // Records can always be serialized as JSON.
         if let Ok(line) = serde_json::to_string(record) {
             emit(&line);
         }

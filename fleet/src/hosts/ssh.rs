@@ -1,4 +1,4 @@
-//! How the system's `ssh` is started.
+//! The arguments of the system's `ssh`.
 
 use std::{
     ffi::OsString,
@@ -8,17 +8,16 @@ use std::{
 
 use super::{Host, far_side};
 
-/// How long a connection may take to be made, in seconds.
+/// The maximum time to establish a connection, in seconds.
 const CONNECT_S: u32 = 10;
-/// A connection over which nothing comes back for three of these has ended, in seconds.
+/// The interval between checks of a connection, in seconds. It ends after three unanswered checks.
 const ALIVE_S: u32 = 5;
 
-/// The system's `ssh`, its agent and configuration; nobody is asked for a password.
+/// The system's `ssh` with its agent and configuration. It never asks for a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ssh {
-    /// The program.
     pub program: PathBuf,
-    /// Its configuration (`-F`), where it is not the user's own.
+    /// The configuration file (`-F`), or `None` for the user's own.
     pub config: Option<PathBuf>,
 }
 
@@ -32,7 +31,7 @@ impl Default for Ssh {
 }
 
 impl Ssh {
-    /// With this configuration instead of the user's own.
+    /// Uses this configuration file instead of the user's own.
     pub fn with_config(config: Option<&Path>) -> Self {
         Self {
             config: config.map(Path::to_owned),
@@ -40,14 +39,14 @@ impl Ssh {
         }
     }
 
-    /// What it is told to have samples of this host so often.
+    /// Returns the arguments for samples of this host at this interval.
     pub fn arguments(&self, host: &Host, interval: Duration) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         if let Some(config) = &self.config {
             arguments.extend(["-F".into(), config.into()]);
         }
-        // No terminal, no forwarding of anything; a connection that the user's own ssh shares is
-        // used, and none is left behind to be shared.
+        // There is no terminal and no forwarding. An existing shared connection of the user is
+        // used, but none is created.
         arguments.extend(["-T", "-a", "-x"].map(OsString::from));
         let options = [
             "BatchMode=yes".to_owned(),
@@ -67,7 +66,7 @@ impl Ssh {
         if let Some(port) = host.port {
             arguments.extend(["-p".into(), port.to_string().into()]);
         }
-        // Behind it, nothing is an option.
+        // Arguments after `--` are never options.
         arguments.extend([
             "--".into(),
             host.destination.clone().into(),

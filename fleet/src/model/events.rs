@@ -1,4 +1,4 @@
-//! What went wrong.
+//! Events of a fleet.
 
 use std::cmp::Reverse;
 
@@ -8,28 +8,28 @@ use ts_rs::TS;
 
 use super::FleetState;
 
-/// Xids and lost GPUs of a span of time: the answer of `/api/v1/fleet/events`.
+/// Xids and lost GPUs of a time range: the answer of `/api/v1/fleet/events`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetEvents {
-    /// When the span begins, in milliseconds since 1970.
+    /// Start of the time range, in milliseconds since 1970.
     pub from_ms: u64,
-    /// When it ends.
+    /// End of the time range, in milliseconds since 1970.
     pub to_ms: u64,
-    /// Whether all could be read.
+    /// Whether everything could be read.
     pub state: FleetState,
-    /// What could not, each in a sentence with its cure.
+    /// Problems with the source, each as a sentence with a remedy.
     pub problems: Vec<String>,
-    /// The events, what lasts and what is newest first.
+    /// The events, lasting ones first, and then the newest.
     pub events: Vec<FleetEvent>,
-    /// How many there were in all.
+    /// The total number of events, including those not listed.
     pub events_total: u32,
 }
 
-/// So many events are listed.
+/// The maximum number of listed events.
 const MOST_EVENTS: usize = 1000;
 
 impl FleetEvents {
-    /// Returns the events of a span about which nothing is known yet.
+    /// Returns the events of a time range before anything has been read.
     pub fn empty(from_ms: u64, to_ms: u64) -> Self {
         Self {
             from_ms,
@@ -41,7 +41,7 @@ impl FleetEvents {
         }
     }
 
-    /// Lists the newest of these events. Events that still last come first.
+    /// Sets the events, limited to the newest. Events that still last come first.
     pub fn set_events(&mut self, mut events: Vec<FleetEvent>) {
         events.sort_by_key(|event| Reverse((event.lasts, event.last_ms)));
         self.events_total = events.len() as u32;
@@ -50,26 +50,27 @@ impl FleetEvents {
     }
 }
 
-/// What went wrong with a GPU or a node.
+/// A problem of a GPU or a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetEvent {
     /// The name of the node.
     pub node: String,
-    /// NVML's index; `null` for what befell the node.
+    /// NVML's index of the GPU; `null` for a problem of the node.
     pub gpu: Option<u32>,
-    /// What.
+    /// The kind of the event.
     pub kind: FleetEventKind,
     /// The number of an Xid.
     pub xid: Option<u32>,
-    /// How often.
+    /// The number of occurrences in the time range.
     pub count: u32,
-    /// When it last was so, in milliseconds since 1970; to the resolution at which that was asked.
+    /// The time of the last occurrence, in milliseconds since 1970, with the resolution of the
+    /// query.
     pub last_ms: u64,
-    /// Whether it still is.
+    /// Whether the problem still lasts.
     pub lasts: bool,
 }
 
-/// What can go wrong.
+/// The kinds of fleet events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetEventKind {
@@ -77,6 +78,6 @@ pub enum FleetEventKind {
     Xid,
     /// A GPU was lost, or did not respond.
     GpuNotResponding,
-    /// A node did not answer.
+    /// A node did not respond.
     NodeUnreachable,
 }

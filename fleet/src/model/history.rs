@@ -1,4 +1,4 @@
-//! How a fleet, or a node, did over time.
+//! Readings of a fleet or a node over time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,15 +9,15 @@ use super::FleetState;
 /// Readings over time: the answer of `/api/v1/fleet/history`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetHistory {
-    /// The node, or `null` for all of them.
+    /// The name of the node, or `null` for all nodes.
     pub node: Option<String>,
-    /// Whether all could be read.
+    /// Whether everything could be read.
     pub state: FleetState,
-    /// What could not, each in a sentence with its cure.
+    /// Problems with the source, each as a sentence with a remedy.
     pub problems: Vec<String>,
-    /// The moments, in milliseconds since 1970, at even distances.
+    /// The times of the values, in milliseconds since 1970, at equal intervals.
     pub at_ms: Vec<u64>,
-    /// The readings.
+    /// The readings, one series each.
     pub series: Vec<FleetSeries>,
 }
 
@@ -25,9 +25,9 @@ pub struct FleetHistory {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetSeries {
     /// `utilization.gpu_percent` (average), `memory.used_bytes`, `memory.total_bytes`,
-    /// `power.draw_watts`, `gpus`, `gpus_held` (sums). Of hosts over ssh, those are held that had
-    /// load or more than 1 GiB of memory in use.
+    /// `power.draw_watts`, `gpus`, `gpus_held` (sums). For hosts over ssh, a GPU counts as held if
+    /// it had load or more than 1 GiB of memory in use.
     pub id: String,
-    /// A value for each moment; `null` where there is none.
+    /// A value for each time; `null` if there is none.
     pub values: Vec<Option<f64>>,
 }

@@ -1,8 +1,8 @@
-//! What is told of a fleet.
+//! The JSON types of a fleet.
 //!
-//! [`Fleet`] is how all GPUs are now, [`FleetUsage`] who used how much of them, [`FleetEvents`]
-//! what went wrong, [`FleetHistory`] how the whole, or one node, did over time. Whatever there is
-//! one of for each GPU comes in columns of the same length, so that ten thousand GPUs are a few
+//! [`Fleet`] is the current state of all GPUs, [`FleetUsage`] the usage by owner, [`FleetEvents`]
+//! the problems, and [`FleetHistory`] readings of the fleet or one node over time. Values that
+//! exist once per GPU are in columns of the same length, so that ten thousand GPUs take a few
 //! hundred kilobytes.
 
 mod events;

@@ -1,4 +1,4 @@
-//! How all GPUs are now.
+//! The current state of a fleet.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// How all GPUs of a fleet are now: the answer of `/api/v1/fleet`, and of `/api/v1/fleet/node` for
-/// one node alone.
+/// The current state of all GPUs of a fleet: the answer of `/api/v1/fleet`, and of
+/// `/api/v1/fleet/node` for a single node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct Fleet {
-    /// When this was read, in milliseconds since 1970.
+    /// The time of the reading, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Where it was read.
+    /// The source of the data.
     pub source: FleetSource,
-    /// Whether it is what there is now.
+    /// Whether the data is complete and current.
     pub state: FleetState,
-    /// What is wrong with the source, each in a sentence with its cure; empty where nothing is.
+    /// Problems with the source, each as a sentence with a remedy; empty if there are none.
     pub problems: Vec<String>,
-    /// In how many seconds there is something new.
+    /// The time until the next update, in seconds.
     pub refresh_s: u32,
-    /// What a place in [`Self::gpus`] stands for.
+    /// Whether positions in [`Self::gpus`] are GPUs or nodes.
     pub resolution: Resolution,
-    /// The nodes, by name.
+    /// The nodes in order of their names.
     pub nodes: FleetNodes,
-    /// The GPUs, by node and index.
+    /// The GPUs, in order of their nodes and indexes.
     pub gpus: FleetGpus,
-    /// Who holds a GPU now.
+    /// The current owners of GPUs.
     pub owners: Vec<FleetOwner>,
-    /// Which GPU is held by whom. A GPU that several hold is there several times.
+    /// The pairs of a GPU and its owner. A GPU with several owners has several entries.
     pub holds: Vec<FleetHold>,
-    /// What currently is wrong with GPUs.
+    /// The current conditions of GPUs.
     pub conditions: Vec<FleetCondition>,
-    /// The states and readings of each node's GPUs together, in the order of the nodes.
+    /// The combined states and readings of each node's GPUs, in the order of the nodes.
     #[serde(default)]
     pub sums: FleetSums,
-    /// The states and readings of all GPUs together, in columns with one place.
+    /// The combined states and readings of all GPUs, in columns with one entry.
     #[serde(default)]
     pub totals: FleetSums,
-    /// Why no GPU has a reading, by the id of its field, or `processes`, `owners`, `conditions`.
+    /// The reasons why no GPU has a reading, by the id of its field, or `processes`, `owners`,
+    /// `conditions`.
     pub missing: BTreeMap<String, String>,
 }
 
 impl Fleet {
-    /// One of which nothing has been read yet.
+    /// Returns a fleet that has not been read yet.
     pub fn unread(source: FleetSource, at_ms: u64, refresh_s: u32) -> Self {
         Self {
             at_ms,
@@ -64,126 +65,128 @@ impl Fleet {
     }
 }
 
-/// Where a fleet is read.
+/// The source from which a fleet is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetSource {
-    /// What it is.
+    /// The kind of the source.
     pub kind: FleetSourceKind,
-    /// Its address without credentials, or how many hosts.
+    /// The address of Prometheus without credentials, or the number of hosts.
     pub name: String,
 }
 
-/// What a fleet is read from.
+/// The kinds of fleet sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetSourceKind {
-    /// Prometheus, or what has its HTTP API.
+    /// Prometheus, or another server with its HTTP API.
     Prometheus,
-    /// Hosts, over ssh.
+    /// Hosts that are read over ssh.
     Hosts,
 }
 
-/// Whether a fleet is what there is now.
+/// Whether the data of a fleet is complete and current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetState {
     /// Nothing has been read yet.
     Loading,
-    /// All of it.
+    /// The data is complete and current.
     Current,
-    /// Something could not be read; the rest is of now.
+    /// Some data could not be read; the rest is current.
     Partial,
-    /// Nothing could be read lately; this is how it was at `at_ms`.
+    /// Nothing could be read recently; the data is from `at_ms`.
     Outdated,
 }
 
-/// What one place of the columns stands for.
+/// The meaning of one position in the columns of a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
-    /// A GPU.
+    /// Each position is a GPU.
     Gpu,
-    /// A node, whose readings are averages of its GPUs, or sums of bytes and watts: there are too
-    /// many GPUs to list.
+    /// Each position is a node, because there are too many GPUs to list. Its readings are averages
+    /// over its GPUs, or sums of bytes and watts.
     Node,
 }
 
 /// The nodes of a fleet, in columns of the same length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetNodes {
-    /// What they are called: the host of Prometheus' label `instance`, with its port where a host
-    /// has several.
+    /// The names of the nodes: the host of Prometheus' label `instance`, with the port if a host
+    /// has several nodes.
     pub name: Vec<String>,
-    /// How they are.
+    /// The health of each node.
     pub health: Vec<NodeHealth>,
-    /// Why a node is not `up`, by its place.
+    /// The reasons why nodes are not `up`, by position.
     pub reasons: BTreeMap<u32, String>,
-    /// How many GPUs each has, also where they are not listed.
+    /// The number of GPUs of each node, even if they are not listed.
     pub gpus: Vec<u32>,
-    /// Whether all there is of a node can be shown, at `nodes/NAME/`; why not otherwise.
+    /// The reasons why nodes cannot be opened at `nodes/NAME/`, by position. All other nodes can be
+    /// opened.
     pub unopenable: BTreeMap<u32, String>,
 }
 
-/// How a node is.
+/// The health of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeHealth {
-    /// It answers.
+    /// The node responds and has readings.
     Up,
-    /// It does not.
+    /// The node does not respond.
     Unreachable,
-    /// It answers, and has no readings: its driver hangs, or there is none.
+    /// The node responds but has no readings, because its driver hangs or is missing.
     NoReadings,
 }
 
-/// The GPUs of a fleet, in columns of the same length; or its nodes, by [`Resolution`].
+/// The GPUs of a fleet, or its nodes, depending on [`Resolution`], in columns of the same length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetGpus {
-    /// The place of its node in [`Fleet::nodes`].
+    /// The position of each GPU's node in [`Fleet::nodes`].
     pub node: Vec<u32>,
-    /// NVML's index; 0 for nodes.
+    /// NVML's index of each GPU; 0 for nodes.
     pub index: Vec<u32>,
-    /// The place of its name in `names`; `null` where it is not told.
+    /// The position of each GPU's name in `models`; `null` if it is unknown.
     pub model: Vec<Option<u32>>,
-    /// Names of GPUs, as "NVIDIA H200".
+    /// The names of GPU models, such as "NVIDIA H200".
     pub models: Vec<String>,
-    /// How they are.
+    /// The health of each GPU.
     pub health: Vec<GpuHealth>,
     /// Readings by the ids of their fields: `utilization.gpu_percent`, `memory.used_bytes`,
-    /// `memory.total_bytes`, `power.draw_watts`, `power.limit_watts`, `temperature.gpu_celsius`. A
-    /// reading that nothing tells is `null`.
+    /// `memory.total_bytes`, `power.draw_watts`, `power.limit_watts`, `temperature.gpu_celsius`.
+    /// Unknown readings are `null`.
     pub readings: BTreeMap<String, Vec<Option<f64>>>,
-    /// How many processes are on each; `null` where it is not told.
+    /// The number of processes on each GPU; `null` if it is unknown.
     pub processes: Vec<Option<u32>>,
-    /// For how many seconds each has been idle while memory of it is held; `null` where it is not.
+    /// The time for which each GPU has been idle although its memory is in use, in seconds;
+    /// otherwise `null`.
     pub idle_holding_s: Vec<Option<f64>>,
-    /// The state of each.
+    /// The state of each GPU.
     #[serde(default)]
     pub state: Vec<GpuState>,
-    /// How urgent each is, from 0 for a lost GPU to 6 for a GPU without problems.
+    /// The urgency of each GPU's state, from 0 for a lost GPU to 6 for a GPU without problems.
     #[serde(default)]
     pub rank: Vec<u8>,
-    /// The places of the nodes of GPUs that are not in the columns, because nothing is known about
-    /// them: as many as a node last had, or one if that is unknown.
+    /// The positions of the nodes of GPUs that are not in the columns, because nothing is known
+    /// about them. A node has as many entries as it last had GPUs, or one if that is unknown.
     #[serde(default)]
     pub unlisted: Vec<u32>,
 }
 
-/// The states and readings of several GPUs together, in columns of the same length.
+/// The combined states and readings of several GPUs, in columns of the same length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetSums {
-    /// How many GPUs there are.
+    /// The number of GPUs in all.
     pub gpus: Vec<u32>,
-    /// How many GPUs are in each state.
+    /// The number of GPUs in each state.
     pub states: BTreeMap<GpuState, Vec<u32>>,
     /// The rank of the worst GPU.
     pub rank: Vec<u8>,
     /// The mean utilization, the highest temperature, and the sums of the other readings, by the
     /// ids of their fields, over the GPUs that report them; `null` if no GPU does.
     pub readings: BTreeMap<String, Vec<Option<f64>>>,
-    /// How many GPUs report each reading.
+    /// The number of GPUs that report each reading.
     pub reporting: BTreeMap<String, Vec<u32>>,
-    /// The longest time that a GPU has been idle while its memory is held, in seconds.
+    /// The longest time for which a GPU has been idle although its memory is in use, in seconds.
     pub idle_holding_s: Vec<Option<f64>>,
 }
 
@@ -193,20 +196,19 @@ pub struct FleetSums {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum GpuState {
-    /// A busy GPU computes, or somebody holds it.
+    /// The GPU computes, or an owner uses it.
     Busy,
-    /// Somebody holds its memory, and nothing has run on it for minutes.
+    /// An owner uses the GPU's memory, but nothing has run on it for minutes.
     Idle,
-    /// Nobody holds it.
+    /// No owner uses the GPU.
     Free,
-    /// A lost GPU does not respond.
+    /// The GPU does not respond.
     Lost,
-    /// Nothing is known about it.
+    /// Nothing is known about the GPU.
     Unknown,
 }
 
 impl GpuState {
-    /// All states.
     pub const ALL: [Self; 5] = [
         Self::Busy,
         Self::Idle,
@@ -216,71 +218,71 @@ impl GpuState {
     ];
 }
 
-/// How a GPU is.
+/// The health of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum GpuHealth {
-    /// It responds.
+    /// The GPU responds to requests.
     Ok,
-    /// It is lost, not responding, or cannot be read.
+    /// The GPU is lost, does not respond, or cannot be read.
     NotResponding,
-    /// Its node is unreachable.
+    /// The node of the GPU is unreachable.
     Unknown,
 }
 
-/// Who holds GPUs.
+/// An owner of GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetOwner {
-    /// The user, where that is told.
+    /// The user name, if it is known.
     pub user: Option<String>,
-    /// What of theirs it is.
+    /// The kind of the owner.
     pub kind: OwnerKind,
-    /// Which one: a job's number, a pod's name or UID, a notebook's kernel; empty for a user's
-    /// other processes.
+    /// The id of the owner: a job's number, a pod's name or UID, or a notebook's kernel; empty for
+    /// a user's other processes.
     pub id: String,
-    /// The namespace of a pod, where that is told.
+    /// The namespace of a pod, if known.
     pub namespace: Option<String>,
 }
 
-/// What holds GPUs.
+/// The kinds of owners.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, TS,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum OwnerKind {
-    /// A notebook's kernel.
+    /// The kernel of a notebook.
     Notebook,
     /// A job of Slurm.
     SlurmJob,
-    /// A PBS job.
+    /// A job of PBS.
     PbsJob,
-    /// An LSF job.
+    /// A job of LSF.
     LsfJob,
     /// A pod of Kubernetes.
     Pod,
-    /// A container without a pod.
+    /// A container that belongs to no pod.
     Container,
     /// A unit of systemd.
     Unit,
-    /// A user's other processes.
+    /// Other processes of a user.
     User,
 }
 
-/// That somebody holds a GPU.
+/// A pair of a GPU and an owner that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetHold {
-    /// The place of the GPU.
+    /// The position of the GPU.
     pub gpu: u32,
-    /// The place of the owner.
+    /// The position of the owner.
     pub owner: u32,
 }
 
-/// Something that is wrong with a GPU.
+/// A condition of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetCondition {
-    /// The place of the GPU.
+    /// The position of the GPU.
     pub gpu: u32,
-    /// What: the name of a condition, as `power_capped`, or `xid_79`.
+    /// The name of the condition, such as `power_capped` or `xid_79`.
     pub kind: String,
     /// 1 for a notice, 2 for a warning, 3 if critical.
     pub severity: u8,

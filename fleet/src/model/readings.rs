@@ -1,19 +1,18 @@
 //! The readings of a GPU that a fleet shows, by the ids of their fields.
 
-/// The utilization in percent; of several GPUs, the mean.
+/// The utilization in percent, or the mean utilization of several GPUs.
 pub const UTILIZATION: &str = "utilization.gpu_percent";
 /// The memory in use, in bytes.
 pub const MEMORY_USED: &str = "memory.used_bytes";
-/// All of the memory, in bytes.
+/// The total memory, in bytes.
 pub const MEMORY_TOTAL: &str = "memory.total_bytes";
 /// The power draw, in watts.
 pub const POWER: &str = "power.draw_watts";
 /// The power limit, in watts.
 pub const POWER_LIMIT: &str = "power.limit_watts";
-/// The temperature in degrees Celsius; of several GPUs, the highest.
+/// The temperature in degrees Celsius, or the highest temperature of several GPUs.
 pub const TEMPERATURE: &str = "temperature.gpu_celsius";
 
-/// The ids of all readings.
 pub const READINGS: [&str; 6] = [
     UTILIZATION,
     MEMORY_USED,
@@ -23,11 +22,11 @@ pub const READINGS: [&str; 6] = [
     TEMPERATURE,
 ];
 
-/// A GPU whose processes are unknown is held if more memory than this is in use. The driver itself
-/// uses less.
+/// The memory in use, in bytes, from which on a GPU with unknown processes counts as used. The
+/// driver itself uses less.
 pub const HELD_BYTES: f64 = (1_u64 << 30) as f64;
 
-/// Returns `true` if a GPU, or all GPUs of a node, can have this value. An exporter may write any
+/// Returns `true` if a GPU, or all GPUs of a node, can have this value. Exporters may write any
 /// number.
 pub fn is_plausible(id: &str, value: f64) -> bool {
     match id {

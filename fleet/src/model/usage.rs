@@ -1,4 +1,4 @@
-//! Who used how much.
+//! Usage of a fleet by owner.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use ts_rs::TS;
 
 use super::{FleetOwner, FleetState, OwnerKind};
 
-/// The most jobs that are listed. All users, namespaces and notebooks are listed.
+/// The maximum number of listed jobs. Users, namespaces, and notebooks are all listed.
 const MOST_JOBS: usize = 500;
 
-/// Who used how much of a fleet in a span of time: the answer of `/api/v1/fleet/usage`.
+/// The usage of a fleet by owner in a time range: the answer of `/api/v1/fleet/usage`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetUsage {
-    /// When the span begins, in milliseconds since 1970.
+    /// Start of the time range, in milliseconds since 1970.
     pub from_ms: u64,
-    /// When it ends.
+    /// End of the time range, in milliseconds since 1970.
     pub to_ms: u64,
     /// Whether everything could be read. If it is `partial`, all amounts are lower bounds.
     pub state: FleetState,
-    /// What could not, each in a sentence with its cure.
+    /// Problems with the source, each as a sentence with a remedy.
     pub problems: Vec<String>,
     /// The owners, in descending order of GPU time: all users and notebooks, and the 500 jobs,
     /// pods, containers and services with the most GPU time.
     pub owners: Vec<OwnerUsage>,
-    /// How many owners there were in all.
+    /// The total number of owners, including those not listed.
     pub owners_total: u32,
     /// The total of all owners that `owners` does not list.
     #[serde(default)]
@@ -38,26 +38,26 @@ pub struct FleetUsage {
     /// GPU time. The entry whose `name` is `null` is the total of pods whose namespace is unknown.
     #[serde(default)]
     pub namespaces: Vec<UsageGroup>,
-    /// Time in which nobody held a GPU, summed over GPUs, in seconds.
+    /// Time in which GPUs had no owner, summed over GPUs, in seconds.
     pub unheld_gpu_s: Option<f64>,
-    /// Energy of GPUs meanwhile, in joules.
+    /// Energy of GPUs while they had no owner, in joules.
     pub unheld_energy_joules: Option<f64>,
     /// Energy of all GPUs, in joules.
     pub energy_joules: Option<f64>,
 }
 
-/// What one owner used.
+/// The usage of one owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct OwnerUsage {
-    /// Who.
+    /// The owner of the processes.
     pub owner: FleetOwner,
-    /// Time in which GPUs were held, summed over GPUs, in seconds.
+    /// Time in which the owner used GPUs, summed over GPUs, in seconds.
     pub gpu_s: Option<f64>,
-    /// Of that, time in which kernels ran, in seconds.
+    /// The part of that time in which kernels ran, in seconds.
     pub active_gpu_s: Option<f64>,
-    /// Energy, in joules.
+    /// Energy of the GPUs, in joules.
     pub energy_joules: Option<f64>,
-    /// On how many nodes.
+    /// The number of nodes used.
     pub nodes: u32,
 }
 
@@ -68,11 +68,11 @@ pub struct UsageGroup {
     pub name: Option<String>,
     /// The number of owners.
     pub owners: u32,
-    /// Time in which GPUs were held, summed over GPUs, in seconds.
+    /// Time in which the owners used GPUs, summed over GPUs, in seconds.
     pub gpu_s: Option<f64>,
     /// The part of that time in which kernels ran, in seconds.
     pub active_gpu_s: Option<f64>,
-    /// Energy, in joules.
+    /// Energy of the GPUs, in joules.
     pub energy_joules: Option<f64>,
 }
 
@@ -81,7 +81,7 @@ pub struct UsageGroup {
 pub type Amounts = [Option<f64>; 3];
 
 impl FleetUsage {
-    /// Returns the usage of a span about which nothing is known yet.
+    /// Returns the usage of a time range before anything has been read.
     pub fn empty(from_ms: u64, to_ms: u64) -> Self {
         Self {
             from_ms,
@@ -99,7 +99,7 @@ impl FleetUsage {
         }
     }
 
-    /// Lists these owners, which must be complete, and adds them up by user and by namespace.
+    /// Sets the owners, which must be complete, and adds them up by user and by namespace.
     pub fn set_owners(&mut self, mut owners: Vec<OwnerUsage>) {
         owners.sort_by(|a, b| {
             compare_descending(a.gpu_s, b.gpu_s).then_with(|| a.owner.cmp(&b.owner))
@@ -122,7 +122,6 @@ impl FleetUsage {
 }
 
 impl OwnerUsage {
-    /// Returns the usage of an owner on this number of nodes.
     pub fn new(owner: FleetOwner, amounts: Amounts, nodes: u32) -> Self {
         let [gpu_s, active_gpu_s, energy_joules] = amounts;
         Self {
@@ -134,7 +133,6 @@ impl OwnerUsage {
         }
     }
 
-    /// Returns the amounts that the owner used.
     pub fn amounts(&self) -> Amounts {
         [self.gpu_s, self.active_gpu_s, self.energy_joules]
     }
@@ -153,12 +151,11 @@ impl UsageGroup {
         self.set_amounts(add_amounts(self.amounts(), usage.amounts()));
     }
 
-    /// Returns the amounts of all owners together.
     pub fn amounts(&self) -> Amounts {
         [self.gpu_s, self.active_gpu_s, self.energy_joules]
     }
 
-    /// Returns what remains of this group without `part`, which belongs to it.
+    /// Returns the remainder of this group without `part`, which belongs to it.
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
         let mut rest = Self {
@@ -184,7 +181,7 @@ pub fn add_amounts(a: Amounts, b: Amounts) -> Amounts {
     [0, 1, 2].map(|at| sum_known([a[at], b[at]]))
 }
 
-/// Returns the sum of the known values; `None` if all are unknown.
+/// Returns the sum of the known values, or `None` if all are unknown.
 pub fn sum_known(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     values.into_iter().flatten().reduce(|a, b| a + b)
 }
@@ -198,8 +195,8 @@ fn compare_descending(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
     b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0))
 }
 
-/// Adds up owners by the name that `name_of` returns. Owners for which it returns `None` are left
-/// out.
+/// Adds up owners by the name that `name_of` returns. Owners for which it returns `None` are
+/// omitted.
 fn group_owners(
     owners: &[OwnerUsage],
     name_of: impl Fn(&FleetOwner) -> Option<Option<String>>,

@@ -1,4 +1,4 @@
-//! The address of Prometheus: a scheme, a host, and the path below which its API is.
+//! The address of Prometheus: a scheme, a host, and the path of its API.
 
 use std::net::IpAddr;
 
@@ -6,20 +6,22 @@ use hyper::Uri;
 
 use super::settings::SettingsError;
 
-/// An address without credentials.
+/// The address of Prometheus without credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
-    /// Without a slash at its end.
+    /// The base URL without a trailing slash.
     base: String,
     pub(super) is_encrypted: bool,
-    /// Whether what is sent crosses no network: to pack it would cost more than it saves.
+    /// Whether the address is on this machine. Compression would cost more than it saves then.
     pub(super) is_local: bool,
 }
 
 impl Address {
+    /// Parses an address.
+    ///
     /// # Errors
-    /// What is wrong with it, and the cure. What was typed is not repeated where it may have a
-    /// password.
+    /// Returns the problem of the address and its remedy. The address is not repeated if it may
+    /// contain a password.
     pub(super) fn new(typed: &str) -> Result<Self, SettingsError> {
         let typed = typed.trim();
         if typed.contains('@') {
@@ -48,7 +50,7 @@ impl Address {
             return Err(unfit("it has a query or a fragment"));
         }
         let path = uri.path().trim_end_matches('/');
-        // As people copy it of the address bar, and as Grafana has it.
+        // People copy addresses with such endings from a browser's address bar or from Grafana.
         let path = path
             .strip_suffix("/graph")
             .or_else(|| path.strip_suffix("/api/v1"))
@@ -68,7 +70,7 @@ impl Address {
         })
     }
 
-    /// As people may see it.
+    /// Returns the address for display.
     pub(super) fn name(&self) -> &str {
         &self.base
     }
@@ -77,7 +79,7 @@ impl Address {
         self.base.parse().ok()
     }
 
-    /// Of an endpoint of the API, as `query`, with its parameters.
+    /// Returns the URL of an endpoint of the API, such as `query`, with its parameters.
     pub(super) fn endpoint(&self, endpoint: &str, parameters: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(parameters);

@@ -1,4 +1,4 @@
-//! Asks a query, and reads its answer off the event loop.
+//! Queries to Prometheus, whose answers are parsed off the event loop.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -14,30 +14,30 @@ use super::{
     settings::{Settings, SettingsError},
 };
 
-/// Bytes of one answer: a hundred thousand series.
+/// The maximum size of an answer in bytes, enough for a hundred thousand series.
 const MOST_BYTES: usize = 48 << 20;
 
-/// One Prometheus, and which of its series are read.
+/// A Prometheus, and the selection of series to read.
 pub(super) struct Source {
     client: Client,
     pub(super) settings: Settings,
-    /// What all series have, as `cluster="a"`.
+    /// The matchers of all series, such as `cluster="a"`.
     pub(super) matchers: String,
-    /// Of answers that have been read, in KiB.
+    /// The size of answers that have been freed, in KiB.
     released_kib: AtomicUsize,
 }
 
-/// Moments of a range query.
+/// The times of a range query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Steps {
-    /// In seconds since 1970, and mostly a multiple of `step_s`, so that all who ask are answered
-    /// alike.
+    /// The start in seconds since 1970. It is usually a multiple of `step_s`, so that all viewers
+    /// get the same answer.
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) step_s: u32,
 }
 
-/// What became of an answer, and what its source says of it.
+/// The parsed answer, with the warnings of its source.
 #[derive(Debug)]
 pub(super) struct Asked<T> {
     pub(super) value: T,
@@ -45,8 +45,10 @@ pub(super) struct Asked<T> {
 }
 
 impl Source {
+    /// Creates a source from settings.
+    ///
     /// # Errors
-    /// What is wrong with the settings, and the cure.
+    /// Returns the problem of the settings and its remedy.
     pub(super) fn new(settings: Settings) -> Result<Self, SettingsError> {
         let named = settings
             .labels
@@ -74,17 +76,17 @@ impl Source {
         })
     }
 
-    /// How many KiB of answers have been let go of since the last call.
+    /// Returns how many KiB of answers have been freed since the last call.
     pub(super) fn released_kib(&self) -> usize {
         self.released_kib.swap(0, Relaxed)
     }
 
-    /// As people may see it.
+    /// Returns the address for display.
     pub(super) fn address(&self) -> &str {
         self.client.address()
     }
 
-    /// What series have that are read, of which these matchers tell, too.
+    /// Returns the matchers of all series, combined with further ones.
     pub(super) fn matchers_and(&self, further: &str) -> String {
         match (self.matchers.as_str(), further) {
             ("", further) => further.to_owned(),
@@ -93,8 +95,10 @@ impl Source {
         }
     }
 
+    /// Sends a query, and parses the answer with `read`.
+    ///
     /// # Errors
-    /// Why there is no answer.
+    /// Returns the reason why there is no answer.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         expression: &str,
@@ -161,7 +165,7 @@ impl Source {
 }
 
 impl Steps {
-    /// So many seconds until now.
+    /// Returns the steps of this many seconds until now.
     pub(super) fn until_now(range_s: u32, step_s: u32) -> Self {
         let step = u64::from(step_s.max(1));
         let to = now_ms() / 1000 / step * step;
@@ -172,8 +176,8 @@ impl Steps {
         }
     }
 
-    /// The same until this minute: what befell since the last multiple of a long step is not to
-    /// wait for the next.
+    /// Returns the same steps until the current minute, so that recent events are visible before
+    /// the next multiple of a long step.
     pub(super) fn until_this_minute(range_s: u32, step_s: u32) -> Self {
         let even = Self::until_now(range_s, step_s);
         let later = (now_ms() / 60_000 * 60).saturating_sub(even.to);
@@ -185,7 +189,7 @@ impl Steps {
     }
 }
 
-/// In milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 pub(super) fn now_ms() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

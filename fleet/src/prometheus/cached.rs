@@ -1,5 +1,5 @@
-//! Answers that all who ask share: one is read at a time, while somebody asks, and no more often
-//! than its period.
+//! A cache whose readers share each value. Values are read one at a time, only on request, and at
+//! most once per period.
 
 use std::{
     collections::HashMap,
@@ -10,26 +10,26 @@ use std::{
 
 use tokio::{sync::watch, time::timeout};
 
-/// Between two attempts at a source that fails.
+/// The maximum delay between two attempts to read a failing source.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// What was read last, and what is being read.
+/// The last value, and the state of the current reading.
 pub(super) struct Cached<T>(Mutex<Slot<T>>);
 
 struct Slot<T> {
     last: Option<Arc<T>>,
-    /// From when on it is read anew.
+    /// The time from which on the value is read again.
     next: Instant,
     failures: u32,
-    /// Closed when what is being read has been.
+    /// The receiver that closes when the current reading is complete.
     flight: Option<watch::Receiver<()>>,
 }
 
-/// What was read, and when it may be again.
+/// A value that was read, and the time for which it is fresh.
 pub(super) struct Fresh<T> {
     pub(super) value: Arc<T>,
     pub(super) period: Duration,
-    /// Whether the source failed: it is asked less and less often.
+    /// Whether the source failed. A failing source is read less and less often.
     pub(super) is_failure: bool,
 }
 
@@ -45,8 +45,9 @@ impl<T> Default for Cached<T> {
 }
 
 impl<T: Send + Sync + 'static> Cached<T> {
-    /// What was read last; anew where it is time. It is waited for as long as `patience` says of
-    /// whether there is something to show meanwhile; `None` where nothing has been read by then.
+    /// Returns the last value, after reading it again if it is due. `patience` returns how long to
+    /// wait, depending on whether there is an earlier value. Returns `None` if nothing has been
+    /// read by then.
     pub(super) async fn get<F>(
         self: &Arc<Self>,
         patience: impl FnOnce(bool) -> Duration,
@@ -59,13 +60,13 @@ impl<T: Send + Sync + 'static> Cached<T> {
         let Some(mut flight) = flight else {
             return last;
         };
-        // Whatever comes of it, it has ended.
+        // The reading is over, whatever its result.
         let _ = timeout(patience(last.is_some()), flight.changed()).await;
         self.slot().last.clone()
     }
 
-    /// What was read last; where it is time, it is read anew, and with it comes what closes when
-    /// that has been.
+    /// Returns the last value. If it is due, a reading starts, and a receiver is returned that
+    /// closes when the reading is complete.
     pub(super) fn last<F>(
         self: &Arc<Self>,
         read: impl FnOnce(Option<Arc<T>>) -> F,
@@ -85,7 +86,7 @@ impl<T: Send + Sync + 'static> Cached<T> {
             let (landed, flight) = watch::channel(());
             slot.flight = Some(flight);
             let (this, reading) = (Arc::clone(self), read(slot.last.clone()));
-            // It goes on when who asked for it has gone: others may wait for it.
+            // The reading continues even if its requester has gone, because others may wait for it.
             tokio::spawn(async move {
                 let begin = Instant::now();
                 let fresh = reading.await;
@@ -96,7 +97,7 @@ impl<T: Send + Sync + 'static> Cached<T> {
         (slot.last.clone(), slot.flight.clone())
     }
 
-    /// What was read since `begin`.
+    /// Stores a value whose reading started at `begin`.
     fn keep(&self, fresh: Fresh<T>, begin: Instant) {
         let (mut slot, now) = (self.slot(), Instant::now());
         slot.failures = if fresh.is_failure {
@@ -112,8 +113,8 @@ impl<T: Send + Sync + 'static> Cached<T> {
         } else {
             fresh.period
         };
-        // Who asks once in each period gets something new each time, and a slow source is at rest
-        // half of the time.
+        // A shorter pause ensures that a request once per period gets a new value each time. A slow
+        // source rests for as long as it has taken.
         let pause = if fresh.is_failure {
             pause
         } else {
@@ -128,7 +129,7 @@ impl<T: Send + Sync + 'static> Cached<T> {
     }
 }
 
-/// The same by keys; those that were asked for last are kept.
+/// Caches by key. The most recently requested ones are kept.
 pub(super) struct CachedByKey<K, T> {
     most: usize,
     slots: Mutex<Slots<K, T>>,
@@ -254,7 +255,7 @@ mod tests {
             .duration_since(Instant::now())
             .as_secs_f64();
         assert!((0.7..=0.8).contains(&until), "{until}");
-        // It took five seconds, and rests as long.
+        // This reading took five seconds, so the source rests for as long.
         cached.keep(
             fresh(0, false),
             Instant::now().checked_sub(5 * SECOND).unwrap(),

@@ -1,4 +1,4 @@
-//! What single series say of GPUs and nodes.
+//! The facts about GPUs and nodes in single series.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -14,53 +14,53 @@ use super::{
 };
 use crate::model::{FleetOwner, is_plausible};
 
-/// What one series says.
+/// The content of one series.
 #[derive(Debug, Clone)]
 pub(super) struct Fact {
     pub(super) target: Arc<Target>,
-    /// NVML's index; `None` of a node.
+    /// NVML's index of the GPU, or `None` for a node.
     pub(super) gpu: Option<u32>,
-    /// Empty where it is not told.
+    /// The UUID of the GPU, or an empty string if it is unknown.
     pub(super) uuid: Arc<str>,
     pub(super) family: Family,
-    /// Whether it is of a MIG device.
+    /// Whether the fact is about a MIG device.
     pub(super) is_part: bool,
-    /// The id of its reading; empty for all else.
+    /// The id of the reading, or an empty string for other facts.
     pub(super) id: &'static str,
-    /// In the units of the reading.
+    /// The value in the unit of the reading.
     pub(super) value: f64,
-    /// What else it says.
+    /// Further content from the labels.
     pub(super) more: More,
 }
 
-/// What a series says beside its value.
+/// The content of a series in addition to its value.
 #[derive(Debug, Clone)]
 pub(super) enum More {
     None,
-    /// A GPU's name, and whether it is simulated.
+    /// The name of a GPU model, and whether the GPU is simulated.
     Model(Arc<str>, bool),
-    /// Who holds it, and the UID of a pod.
+    /// The owner of a GPU, and the UID of a pod.
     Owner(Arc<FleetOwner>, Arc<str>),
-    /// A condition, or the state of a collector.
+    /// The name of a condition, or the state of a collector.
     Word(Arc<str>),
-    /// A name and a holder.
+    /// The name of a GPU model, and the owner of the GPU.
     ModelAndOwner(Arc<str>, Option<Arc<FleetOwner>>),
 }
 
-/// What a question's series say.
+/// The facts in the answer to a query.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) all: Vec<Fact>,
-    /// Jobs of Prometheus that they are of.
+    /// The Prometheus jobs that scrape the series.
     pub(super) jobs: BTreeSet<String>,
-    /// Whether two jobs tell of the same GPU.
+    /// Whether two jobs scrape the same GPU.
     pub(super) is_doubled: bool,
 }
 
-/// More jobs scrape no GPUs.
+/// The maximum number of jobs, which is more than the jobs that scrape GPUs in practice.
 pub(super) const MOST_JOBS: usize = 50;
 
-/// What an answer says.
+/// Reads the facts of an answer.
 pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&str>) -> Facts {
     let mut interner = Interner::new(node_label);
     let mut told = Facts {
@@ -74,7 +74,7 @@ pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&st
         let Some(fact) = fact(of, row, &mut interner) else {
             continue;
         };
-        // Parts are added up, and two replicas of Prometheus tell each.
+        // MIG devices are added up, but two replicas of Prometheus report each of them twice.
         if fact.is_part {
             let part = interner.text(row.labels.get("GPU_I_ID"));
             if !parts.insert((Arc::clone(&fact.target), fact.gpu, part, fact.id)) {
@@ -122,7 +122,7 @@ fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<
             ];
             metrics::by_name(&parts, name)?
         }
-        // Functions take the names away.
+        // PromQL functions remove the names of metrics.
         QuestionName::Xids | QuestionName::IdleDcgm => ("", Family::Old, 1.0),
         QuestionName::ByNode => {
             let (_, id, factor) = NODE_RULES.into_iter().find(|(rule, ..)| *rule == name)?;
@@ -178,16 +178,16 @@ fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<
     })
 }
 
-/// A reading that a GPU, or those of one node together, can have; others are no readings.
+/// Returns the value of a reading if it is plausible for a GPU or for all GPUs of a node.
 fn plausible(id: &str, value: f64) -> Option<f64> {
-    // An average may be above all that it is of, by its last digits.
+    // An average may exceed its values by a rounding error.
     if id == metrics::UTILIZATION && value > 100.0 && value < 100.01 {
         return Some(100.0);
     }
     is_plausible(id, value).then_some(value)
 }
 
-/// For how many seconds, at the end of the samples, there has been one at each step.
+/// Returns for how many seconds up to the last sample there has been a sample at each step.
 fn lasted_s(row: &Row<'_>) -> Option<f64> {
     let (last, _) = row.samples.last()?;
     let mut begin = *last;
@@ -200,7 +200,7 @@ fn lasted_s(row: &Row<'_>) -> Option<f64> {
     Some(last - begin)
 }
 
-/// What a condition is called: an Xid by its number.
+/// Returns the name of a condition. An Xid is named by its number.
 fn condition(
     of: QuestionName,
     labels: &Labels<'_>,

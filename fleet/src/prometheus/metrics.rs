@@ -1,4 +1,4 @@
-//! Names of metrics: gpumon's own, and those of dcgm-exporter, as the catalogue of fields has them.
+//! Names of metrics: those of gpumon and those of dcgm-exporter, from the catalog of fields.
 
 use std::sync::LazyLock;
 
@@ -8,18 +8,18 @@ pub(super) use crate::model::{
     MEMORY_TOTAL, MEMORY_USED, POWER, POWER_LIMIT, TEMPERATURE, UTILIZATION,
 };
 
-/// Whose names metrics have. Of several that tell the same, the first is used.
+/// A family of metric names. If several families report the same reading, the first one is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Family {
-    /// gpumon's.
+    /// The names of gpumon.
     Own,
-    /// Those of dcgm-exporter since 4.9.
+    /// The names of dcgm-exporter since 4.9.
     Renamed,
-    /// Those of dcgm-exporter until 4.8.
+    /// The names of dcgm-exporter until 4.8.
     Old,
 }
 
-/// Which of them there are.
+/// A set of families.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Families {
     pub(super) own: bool,
@@ -27,17 +27,16 @@ pub(super) struct Families {
     pub(super) old: bool,
 }
 
-/// A reading under its three names.
+/// A reading with its name in each family.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// The id of its field.
     pub(super) id: &'static str,
     names: [&'static str; 3],
-    /// What a value under each name is multiplied by.
+    /// The factor by which a value under each name is multiplied.
     factors: [f64; 3],
 }
 
-/// What dcgm-exporter tells of memory where it does not tell all of it.
+/// The field that dcgm-exporter reports if it does not report the total memory.
 pub(super) const MEMORY_FREE: &str = "memory.free_bytes";
 pub(super) const MEMORY_RESERVED: &str = "memory.reserved_bytes";
 
@@ -47,7 +46,7 @@ static NAMED: LazyLock<Vec<Reading>> =
 impl Family {
     const ALL: [Self; 3] = [Self::Own, Self::Renamed, Self::Old];
 
-    /// Whether it is one of dcgm-exporter's.
+    /// Returns `true` for the families of dcgm-exporter.
     pub(super) fn is_dcgm(self) -> bool {
         self != Self::Own
     }
@@ -86,14 +85,14 @@ impl Families {
 }
 
 impl Reading {
-    /// `None` where no metric has it.
+    /// Returns the reading of a field, or `None` if it has no metric.
     pub(super) fn of(id: &str) -> Option<Self> {
         NAMED.iter().find(|reading| reading.id == id).copied()
     }
 
     fn new(field: &Field) -> Option<Self> {
         let own = field.prometheus?;
-        // So much that DCGM, which counts whole mebibytes, loses nothing.
+        // The value is so large that no precision is lost although DCGM counts whole mebibytes.
         let much = f64::from(1 << 30);
         let (renamed, old, factors) = field.dcgm.map_or(("", "", [1.0; 2]), |dcgm| {
             let factors = [
@@ -111,7 +110,7 @@ impl Reading {
         })
     }
 
-    /// Its names in these families.
+    /// Returns the names in these families.
     pub(super) fn names(&self, families: Families) -> Vec<&'static str> {
         let named = Family::ALL.into_iter().zip(self.names);
         named
@@ -120,14 +119,15 @@ impl Reading {
             .collect()
     }
 
-    /// Whose name this is, and what it is multiplied by; `None` if it is another reading's.
+    /// Returns the family of a name, and its factor. Returns `None` if the name belongs to another
+    /// reading.
     pub(super) fn family(&self, name: &str) -> Option<(Family, f64)> {
         let at = self.names.iter().position(|known| *known == name)?;
         Some((Family::ALL[at], self.factors[at]))
     }
 }
 
-/// Names of these readings together.
+/// Returns the names of all these readings.
 pub(super) fn names(ids: &[&str], families: Families) -> Vec<&'static str> {
     ids.iter()
         .filter_map(|id| Reading::of(id))
@@ -135,7 +135,7 @@ pub(super) fn names(ids: &[&str], families: Families) -> Vec<&'static str> {
         .collect()
 }
 
-/// The reading that has this name, whose name it is, and what it is multiplied by.
+/// Returns the reading with this name, the family of the name, and its factor.
 pub(super) fn by_name(ids: &[&str], name: &str) -> Option<(&'static str, Family, f64)> {
     ids.iter()
         .filter_map(|id| Reading::of(id))

@@ -1,8 +1,9 @@
-//! A fleet as Prometheus tells it, or what has its HTTP API: Thanos, Mimir or VictoriaMetrics.
+//! A fleet from Prometheus or another server with its HTTP API: Thanos, Mimir or VictoriaMetrics.
 //!
-//! `questions` is every query about now, and how often it is asked; `client` asks within limits,
-//! `answer` reads, `facts` is what single series say, and `assemble` puts them together; `spans` is
-//! about what was. `reader` has what was read for all who ask.
+//! `questions` contains all queries about the current state and how often they are sent. `client`
+//! sends queries within limits, `answer` parses their answers, `facts` reads single series, and
+//! `assemble` combines them. `spans` reads data about time ranges. `reader` caches the results for
+//! all viewers.
 
 mod address;
 mod answer;

@@ -1,4 +1,4 @@
-//! How a fleet is now: asks what is due, and puts the answers together.
+//! The current state of a fleet: sends the queries that are due, and combines the answers.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -23,42 +23,42 @@ use super::{
 };
 use crate::model::{Fleet, FleetOwner, FleetSource, FleetSourceKind, FleetState, Resolution};
 
-/// Queries at a time.
+/// The maximum number of concurrent queries.
 const AT_ONCE: usize = 4;
 
-/// What could not be asked is told as it was, for so long.
+/// The maximum age of an earlier answer that replaces a failed query.
 const KEPT: Duration = Duration::from_mins(5);
 
-/// Of the problems of one reading so many are told.
+/// The maximum number of reported problems per reading.
 const MOST_PROBLEMS: usize = 5;
 
-/// Reads how a fleet, or a part of it, is now.
+/// A reader of the current state of a fleet or a part of it.
 pub(super) struct NowReader {
     source: Arc<Source>,
     matchers: String,
-    /// What places stand for, whatever there is.
+    /// The resolution to use regardless of the number of GPUs.
     forced: Option<Resolution>,
     known: Mutex<Known>,
     told: std::sync::Mutex<Told>,
 }
 
-/// What was found out besides.
+/// Further results of a reading.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Told {
-    /// Which node each target is of.
+    /// The node of each target.
     pub(super) nodes: Arc<Nodes>,
     pub(super) pods: Arc<HashMap<String, FleetOwner>>,
     pub(super) families: Families,
     pub(super) jobs: BTreeSet<String>,
     pub(super) gpus: u32,
-    /// Whether two jobs of Prometheus scrape the same GPUs.
+    /// Whether two Prometheus jobs scrape the same GPUs.
     pub(super) is_doubled: bool,
 }
 
 #[derive(Default)]
 struct Known {
     facts: FactsByQuestion,
-    /// When each question was answered last.
+    /// The time of the last answer to each query.
     answered: BTreeMap<QuestionName, Instant>,
     counted: Option<Instant>,
     gpus: u32,
@@ -70,14 +70,14 @@ struct Known {
     seen: HashMap<String, u64>,
 }
 
-/// What became of queries. Where none was answered, nothing is known of now.
+/// The result of several queries. If none was answered, the current state is unknown.
 #[derive(Default)]
 struct Outcome {
     answers: usize,
     failure: Option<QueryError>,
 }
 
-/// What is wrong with answers.
+/// Problems found in answers.
 #[derive(Default)]
 struct Problems(BTreeSet<String>);
 
@@ -104,7 +104,7 @@ impl NowReader {
             .clone()
     }
 
-    /// How it is now; how it was, marked so, where that cannot be known.
+    /// Reads the current state. If that fails, the earlier state is returned, marked as outdated.
     pub(super) async fn read(self: Arc<Self>, before: Option<Arc<Fleet>>) -> Fresh<Fleet> {
         let mut known = self.known.lock().await;
         match self.ask_all(&mut known).await {
@@ -125,7 +125,7 @@ impl NowReader {
         }
     }
 
-    /// How it was before, or nothing, with what is wrong.
+    /// Returns the earlier or an empty state, with this problem.
     pub(super) fn outdated(&self, before: Option<&Fleet>, problem: String) -> Fleet {
         let mut fleet = before.cloned().unwrap_or_else(|| self.empty());
         fleet.state = if before.is_some_and(|it| it.state != FleetState::Loading) {
@@ -137,7 +137,7 @@ impl NowReader {
         fleet
     }
 
-    /// That Prometheus takes longer than viewers wait.
+    /// Returns the earlier state, with the problem that Prometheus is slower than viewers can wait.
     pub(super) fn slow(&self, before: Option<&Fleet>) -> Fleet {
         let (address, limit) = (
             self.source.address().to_owned(),
@@ -161,7 +161,7 @@ impl NowReader {
         let is_first = |question: &&Question| question.name != QuestionName::Up;
         let (first, last): (Vec<_>, Vec<_>) = due.into_iter().partition(is_first);
         let mut outcome = self.ask_due(&first, known, &mut problems).await?;
-        // Which jobs there are is known of the others.
+        // The other answers contain the jobs that this query needs.
         outcome.add(self.ask_due(&last, known, &mut problems).await?);
         if let Some(failure) = outcome.failure.filter(|_| outcome.answers == 0) {
             return Err(failure);
@@ -175,7 +175,8 @@ impl NowReader {
             .into_iter()
             .all(|name| known.facts.of(name).is_empty())
         {
-            // Next time it is found out whether there is anything left.
+            // Counting is due at the next reading, in order to find out whether there are any GPUs
+            // left.
             known.counted = None;
         }
         let every = if resolution == Resolution::Node { 2 } else { 1 };
@@ -250,7 +251,7 @@ impl NowReader {
         assembling.await.map_err(broken)
     }
 
-    /// Finds out how many GPUs there are, under whose names.
+    /// Counts GPUs by the family of their metrics.
     async fn count(&self, known: &mut Known, problems: &mut Problems) -> Result<(), QueryError> {
         let recorded = self.count_recorded(problems).await?;
         let Some(expression) = census(&self.matchers, recorded.is_none()) else {
@@ -283,12 +284,12 @@ impl NowReader {
                  deploy/prometheus/prometheus.yml is an example",
                 if self.matchers.is_empty() { "" } else { " with the labels that are asked for" },
             ));
-            // All may be down, of which `up` tells.
+            // All GPUs may be down, which is visible in `up`.
             present = known.present;
         } else {
             known.counted = Some(Instant::now());
         }
-        // Whether they tell something new is found out again.
+        // Whether the other families add anything must be determined again.
         (known.present, known.families) = (present, present);
         let is_many = known.gpus > self.source.settings.gpus_most && present.own;
         let resolution = if is_many {
@@ -307,8 +308,8 @@ impl NowReader {
         Ok(())
     }
 
-    /// How many GPUs gpumon has, where a rule has found too many to list: to count them takes
-    /// Prometheus as long as all else.
+    /// Returns the number of gpumon's GPUs if a recording rule shows that there are too many to
+    /// list. Counting them would take Prometheus as long as all other queries.
     async fn count_recorded(&self, problems: &mut Problems) -> Result<Option<f64>, QueryError> {
         let expression = recorded_census(&self.matchers).filter(|_| self.forced.is_none());
         let Some(expression) = expression else {
@@ -326,7 +327,7 @@ impl NowReader {
             .filter(|count| *count > f64::from(self.source.settings.gpus_most)))
     }
 
-    /// Asks those of these that are due, some at a time.
+    /// Sends the queries that are due, some at a time.
     async fn ask_due(
         &self,
         questions: &[&Question],
@@ -353,7 +354,7 @@ impl NowReader {
             ))
         });
         let asking: Vec<_> = asking.collect();
-        // What nothing answers any more is forgotten.
+        // Facts are dropped if no metric can answer their query any longer.
         for question in questions
             .iter()
             .filter(|it| (it.expression)(&scope).is_none())
@@ -436,14 +437,14 @@ async fn ask(
     (name, asked.await)
 }
 
-/// What a warning of the source means.
+/// Describes a warning of the source as a problem.
 pub(super) fn incomplete(warning: &str) -> String {
     format!(
         "The answer may lack something, as its source says: {warning}. Check the stores behind it"
     )
 }
 
-/// Half a period early rather than one late.
+/// Returns `true` if a query is due. It is sent half a period early rather than one period late.
 fn is_due(last: Option<Instant>, every: u32, period: Duration) -> bool {
     last.is_none_or(|at| at.elapsed() + period / 2 >= period * every)
 }

@@ -1,20 +1,19 @@
-//! Who holds a GPU, by the labels of a series.
+//! The owners of GPUs, by the labels of series.
 
 use gpumon_probe::owner::clean_name;
 
 use super::{answer::Labels, target::Interner};
 use crate::model::{FleetOwner, OwnerKind};
 
-/// Labels that tell owners apart, as gpumon's counters have them.
+/// The labels of gpumon's counters that distinguish owners.
 pub(super) const OWNER_LABELS: &str =
     "user, slurm_job, pbs_job, lsf_job, pod_uid, container, unit, notebook";
 
-/// Labels of what a series is of, which the Prometheus Operator gives to each series for the pod
-/// that it scrapes.
+/// The labels of the scraped pod, which the Prometheus Operator adds to each series.
 const TARGET_LABELS: [&str; 3] = ["pod", "namespace", "container"];
 
-/// Who holds a GPU, as gpumon tells it: the smallest of what is told, as `gpumon` itself adds up
-/// what is used.
+/// Returns the owner of a GPU from gpumon's labels. If there are several, the most specific one is
+/// used, as in gpumon's own usage.
 pub(super) fn owner(labels: &Labels<'_>, interner: &mut Interner<'_>) -> Option<FleetOwner> {
     let mut text = |label: &str| {
         let text = held(labels, label);
@@ -49,7 +48,7 @@ pub(super) fn owner(labels: &Labels<'_>, interner: &mut Interner<'_>) -> Option<
     })
 }
 
-/// Who holds a GPU, as dcgm-exporter tells it.
+/// Returns the owner of a GPU from dcgm-exporter's labels.
 pub(super) fn pod(labels: &Labels<'_>) -> Option<FleetOwner> {
     let [id, namespace] = ["pod", "namespace"].map(|label| clean_name(held(labels, label)));
     let namespace = (!namespace.is_empty()).then_some(namespace);
@@ -61,13 +60,13 @@ pub(super) fn pod(labels: &Labels<'_>) -> Option<FleetOwner> {
     })
 }
 
-/// A label of what holds a GPU, and not of the exporter's own pod.
+/// Returns a label of the owner, and not of the exporter's own pod.
 fn held<'a>(labels: &'a Labels<'_>, name: &str) -> &'a str {
     let at = TARGET_LABELS.iter().position(|label| *label == name);
     let Some(at) = at else {
         return labels.get(name);
     };
-    // Prometheus renames what a target tells under a name that it gives itself.
+    // Prometheus renames labels of a target that have the names of its own labels.
     let exported = ["exported_pod", "exported_namespace", "exported_container"];
     if exported.iter().any(|label| !labels.get(label).is_empty()) {
         return labels.get(exported[at]);
@@ -131,7 +130,7 @@ mod tests {
                 Some(is(OwnerKind::User, "", Some("bo"), None)),
             ),
             (r#"{"gpu":"0"}"#, None),
-            // Scraped by the Prometheus Operator.
+            // This target is scraped by the Prometheus Operator.
             (
                 r#"{"pod":"gpumon-x","namespace":"monitoring","container":"gpumon","exported_pod":"p","exported_namespace":"n","pod_uid":"u"}"#,
                 Some(is(OwnerKind::Pod, "p", None, Some("n"))),

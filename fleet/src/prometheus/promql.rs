@@ -1,6 +1,7 @@
-//! Parts of queries. What comes from labels or settings gets into one quoted, and in no other way.
+//! Parts of queries. Text from labels or settings must always be quoted before it becomes part of a
+//! query.
 
-/// A string in a query.
+/// Quotes a string for a query.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -15,8 +16,8 @@ pub(super) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A regular expression that matches these texts and no others. Prometheus looks such a one up
-/// instead of matching it.
+/// Returns a regular expression that matches only these texts. Prometheus looks up such expressions
+/// in its index instead of matching them.
 pub(super) fn any_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut pattern = String::new();
     for text in texts {
@@ -33,8 +34,8 @@ pub(super) fn any_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     quoted(&pattern)
 }
 
-/// The series of these names; `matchers` are what else they have, as `a="b",c="d"`. `None` of no
-/// names.
+/// Returns a selector of the series with these names and matchers such as `a="b",c="d"`. Returns
+/// `None` without names.
 pub(super) fn series(names: &[&str], matchers: &str) -> Option<String> {
     let braces = |inner: &str| {
         if inner.is_empty() {
@@ -56,7 +57,7 @@ pub(super) fn series(names: &[&str], matchers: &str) -> Option<String> {
     }
 }
 
-/// Whether this can be the name of a label in a query.
+/// Returns `true` if the text is a valid label name in a query.
 pub(super) fn is_label_name(text: &str) -> bool {
     let is_begin = |character: char| character.is_ascii_alphabetic() || character == '_';
     let mut characters = text.chars();

@@ -1,6 +1,6 @@
-//! The questions about how a fleet is now: every query, and how often it is asked.
+//! The queries about the current state of a fleet, and how often they are sent.
 //!
-//! `docs/reference/fleet-queries.md` is this table.
+//! `docs/reference/fleet-queries.md` is generated from this table.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,23 @@ use super::{
 };
 use crate::model::Resolution;
 
-/// A query, and what becomes of its series.
+/// A query, and the use of its series.
 pub(super) struct Question {
     pub(super) name: QuestionName,
-    /// What it finds out.
+    /// The purpose of the query.
     pub(super) help: &'static str,
-    /// Asked at every so manieth reading.
+    /// The number of readings from one query to the next.
     pub(super) every: u32,
-    /// Where each place is a GPU, a node, or both.
+    /// The resolutions in which the query is used.
     pub(super) of: &'static [Resolution],
-    /// Seconds of its range and of its steps; `None` where it is about this moment.
+    /// The range and the step of a range query in seconds, or `None` for a query about the current
+    /// time.
     pub(super) range: Option<(u32, u32)>,
-    /// `None` where nothing there is would answer it.
+    /// Returns the query, or `None` if no metric can answer it.
     pub(super) expression: fn(&Scope<'_>) -> Option<String>,
 }
 
-/// Which question.
+/// The name of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum QuestionName {
     Utilization,
@@ -50,20 +51,19 @@ pub(super) enum QuestionName {
     ConditionsByNode,
 }
 
-/// What queries are about.
+/// The series that queries select.
 pub(super) struct Scope<'a> {
-    /// What series have beside their names, as `cluster="a"`.
+    /// The matchers of all series, such as `cluster="a"`.
     pub(super) matchers: &'a str,
-    /// Whose names are read.
+    /// The families that are read.
     pub(super) families: Families,
-    /// Whose names there are, also those that tell nothing new.
+    /// The families that exist, including those that add nothing.
     pub(super) present: Families,
-    /// Jobs of Prometheus whose targets have GPUs.
+    /// The Prometheus jobs whose targets have GPUs.
     pub(super) jobs: &'a BTreeSet<String>,
 }
 
-/// Rules of `deploy/prometheus/fleet.yml` for each node, with the reading that they are, and what
-/// it is multiplied by.
+/// The rules of `deploy/prometheus/fleet.yml` for each node, each with its reading and a factor.
 pub(super) const NODE_RULES: [(&str, &str, f64); 8] = [
     ("instance:gpumon_gpus:count", "gpus", 1.0),
     ("instance:gpumon_gpus_down:sum", "gpus_down", 1.0),
@@ -95,21 +95,23 @@ pub(super) const NODE_RULES: [(&str, &str, f64); 8] = [
     ),
 ];
 
-/// What seldom changes, five minutes apart.
+/// The number of readings between queries for data that rarely changes, which is about five
+/// minutes.
 const SLOW: u32 = 20;
 
 const GPU: &[Resolution] = &[Resolution::Gpu];
 const NODE: &[Resolution] = &[Resolution::Node];
 const BOTH: &[Resolution] = &[Resolution::Gpu, Resolution::Node];
 
-/// How far back it is found out how long memory has been held idle, and how exactly.
+/// How far back the idle time of GPUs with memory in use is determined, and at which step, in
+/// seconds.
 const HELD_IDLE_S: u32 = 12 * 3600;
 pub(super) const HELD_IDLE_STEP_S: u32 = 900;
 
-/// Seconds without a sample from which on a node has no readings.
+/// The time without a sample after which a node has no readings, in seconds.
 pub(super) const STUCK_S: u32 = 60;
 
-/// All of them.
+/// All queries of the current state.
 pub(super) const QUESTIONS: [Question; 20] = [
     Question {
         name: QuestionName::Utilization,
@@ -338,7 +340,7 @@ pub(super) const QUESTIONS: [Question; 20] = [
 ];
 
 impl QuestionName {
-    /// What it finds out.
+    /// Returns the purpose of the query.
     pub(super) fn help(self) -> &'static str {
         QUESTIONS
             .iter()
@@ -346,7 +348,7 @@ impl QuestionName {
             .map_or("", |question| question.help)
     }
 
-    /// Whether its answer is of so long ago that what it tells of may have gone.
+    /// Returns `true` if an answer may be so old that its subject no longer exists.
     pub(super) fn is_slow(self) -> bool {
         QUESTIONS
             .iter()
@@ -359,7 +361,7 @@ impl Scope<'_> {
         series(&metrics::names(ids, self.families), self.matchers)
     }
 
-    /// A metric that only gpumon has.
+    /// Returns the selector of a metric that only gpumon has.
     fn own(&self, name: &str) -> Option<String> {
         self.families
             .has(Family::Own)
@@ -367,7 +369,7 @@ impl Scope<'_> {
             .flatten()
     }
 
-    /// One of dcgm-exporter's, by its new name and the old.
+    /// Returns the selector of a metric of dcgm-exporter by its new and its old name.
     fn dcgm(&self, [renamed, old]: [&str; 2]) -> Option<String> {
         let both = [(Family::Renamed, renamed), (Family::Old, old)].into_iter();
         let names: Vec<_> = both
@@ -378,11 +380,11 @@ impl Scope<'_> {
     }
 }
 
-/// Whether what has GPUs could be scraped; also where its job is not known, since nothing of it
-/// ever could.
+/// Returns the query for whether targets with GPUs could be scraped. It includes jobs whose names
+/// suggest GPUs, because a target that has never been scraped is not in a known job.
 pub(super) fn up(scope: &Scope<'_>) -> Option<String> {
     let mut pattern = any_of(scope.jobs.iter().map(String::as_str));
-    // It ends in its quote.
+    // The pattern ends with a quote, which is added again below.
     pattern.pop();
     let separator = if scope.jobs.is_empty() { "" } else { "|" };
     let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
@@ -394,7 +396,8 @@ pub(super) fn up(scope: &Scope<'_>) -> Option<String> {
     series(&["up"], &matchers)
 }
 
-/// How many GPUs of gpumon there are in the largest job, as a rule has counted them.
+/// Returns the query for the number of gpumon's GPUs in the largest job, as counted by a recording
+/// rule.
 pub(super) fn recorded_census(matchers: &str) -> Option<String> {
     Some(format!(
         "max({})",
@@ -402,8 +405,8 @@ pub(super) fn recorded_census(matchers: &str) -> Option<String> {
     ))
 }
 
-/// How many GPUs there are under whose names, with gpumon's or without. It decides what else is
-/// asked.
+/// Returns the query for the number of GPUs by metric name, with or without gpumon's. The result
+/// determines the other queries.
 pub(super) fn census(matchers: &str, with_own: bool) -> Option<String> {
     let mut names = if with_own { vec![UP] } else { Vec::new() };
     names.extend(metrics::names(
@@ -419,13 +422,13 @@ pub(super) fn census(matchers: &str, with_own: bool) -> Option<String> {
     ))
 }
 
-/// Asked at every so manieth reading.
+/// The number of readings from one count to the next.
 pub(super) const CENSUS_EVERY: u32 = SLOW;
 
-/// Told of each of gpumon's GPUs, whatever its state.
+/// A metric that gpumon exports for every GPU, whatever its state.
 pub(super) const UP: &str = "gpumon_gpu_up";
 
-/// One of these every dcgm-exporter tells.
+/// The readings that reveal a dcgm-exporter, because every one exports at least one of them.
 pub(super) const CENSUS: [&str; 3] = [
     metrics::UTILIZATION,
     metrics::TEMPERATURE,

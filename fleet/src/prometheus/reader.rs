@@ -1,4 +1,4 @@
-//! A fleet, for whoever shows it.
+//! The reader of a fleet from Prometheus, shared by all viewers.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc, time::Duration};
 
@@ -19,22 +19,23 @@ use crate::{
     rows::Rows,
 };
 
-/// How long is waited for what is new where there is something to show.
+/// How long to wait for new data if older data can be shown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Nodes that are open at a time, beside a fleet of which only nodes are read.
+/// The maximum number of nodes that are read individually, if the fleet lists only nodes.
 const MOST_NODES: usize = 32;
 
-/// Ranges that people choose, and nodes of which they see them.
+/// The maximum number of cached time ranges.
 const MOST_RANGES: usize = 16;
 const MOST_HISTORIES: usize = 64;
 
-/// Reads a fleet from Prometheus, while somebody asks.
+/// A reader of a fleet from Prometheus. It sends queries only on request.
 pub struct PrometheusReader {
     source: Arc<Source>,
     now: Arc<NowReader>,
     fleet: Arc<Cached<Fleet>>,
-    /// Each with its readers, where GPUs are not read otherwise.
+    /// The nodes that are read individually, each with its own reader, if the fleet lists only
+    /// nodes.
     nodes: CachedByKey<String, Fleet>,
     node_readers: std::sync::Mutex<HashMap<String, Arc<NowReader>>>,
     usage: CachedByKey<Range, FleetUsage>,
@@ -43,10 +44,10 @@ pub struct PrometheusReader {
 }
 
 impl PrometheusReader {
-    /// Asks nothing yet.
+    /// Creates a reader without sending any query.
     ///
     /// # Errors
-    /// What is wrong with the settings, or with a file that they name, and the cure.
+    /// Returns the problem of the settings, or of a file that they name, and its remedy.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         let source = Arc::new(Source::new(settings)?);
         Ok(Self {
@@ -91,15 +92,15 @@ impl PrometheusReader {
                     ..(*fleet).clone()
                 })
             }
-            // One that failed last time may be waited for.
+            // After a failed reading, the new one is worth waiting for.
             _ => self.read_now(&self.fleet, &self.now).await,
         }
     }
 
-    /// Returns what is known besides the fleet as it is now.
+    /// Returns the further results of the last reading.
     ///
     /// # Errors
-    /// The problems of a fleet without GPUs.
+    /// Returns the problems of a fleet without GPUs.
     async fn read_known(&self) -> Result<Told, Vec<String>> {
         let known = self.now.told();
         if !known.families.is_none() {
@@ -114,7 +115,7 @@ impl PrometheusReader {
         }
     }
 
-    /// Reads what a fleet did in a span of time; `empty` with the reason if that is not possible.
+    /// Reads data about a time range. If that is not possible, `empty` is returned with the reason.
     async fn read_span<K: Eq + Hash + Clone, T: Span, F>(
         &self,
         cache: &CachedByKey<K, T>,
@@ -145,7 +146,7 @@ impl PrometheusReader {
         })
     }
 
-    /// The node's targets.
+    /// Returns the targets of a node.
     fn targets(&self, node: &str) -> Result<Vec<Arc<Target>>, FleetError> {
         let targets = self.now.told().nodes.targets_of(node).map(<[_]>::to_vec);
         targets.ok_or_else(|| FleetError::NoSuchNode(gpumon_probe::owner::clean_name(node)))
@@ -244,7 +245,7 @@ impl FleetReader for PrometheusReader {
     }
 }
 
-/// What the series of a node have.
+/// Returns the matchers of the series of a node.
 pub(super) fn matchers(targets: &[Arc<Target>]) -> String {
     let instances = any_of(targets.iter().map(|target| &*target.instance));
     let cluster = targets
@@ -255,7 +256,7 @@ pub(super) fn matchers(targets: &[Arc<Target>]) -> String {
     format!("instance=~{instances}{}", cluster.unwrap_or_default())
 }
 
-/// Whether it is older than what a reader that fails has marked.
+/// Returns `true` if the data is older than a reader that fails would leave unmarked.
 fn is_late(fleet: &Fleet, limit: Duration) -> bool {
     let age = super::ask::now_ms().saturating_sub(fleet.at_ms);
     let longest = Duration::from_secs(u64::from(fleet.refresh_s) * 2) + limit;
@@ -263,7 +264,7 @@ fn is_late(fleet: &Fleet, limit: Duration) -> bool {
         && age > longest.as_millis() as u64
 }
 
-/// What is told of one node alone; no node where it has gone.
+/// Returns the part of a fleet that belongs to one node. The result is empty if the node is gone.
 fn one_node(fleet: &Fleet, name: &str) -> Fleet {
     let mut builder = FleetBuilder::new(Fleet {
         state: fleet.state,

@@ -1,48 +1,50 @@
-//! Where Prometheus is, and how this program comes in.
+//! The address of Prometheus, and this program's credentials.
 
 use std::{path::PathBuf, time::Duration};
 
 use thiserror::Error;
 
-/// Where Prometheus is, and how this program comes in. Secrets are in files, which are read anew
-/// when they change.
+/// The address of Prometheus, and this program's credentials. Secrets are in files, which are read
+/// again when they change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The address below which `/api/v1/query` is, as `https://prometheus.example.org:9090/prefix`. It has no credentials.
+    /// The address without `/api/v1/query`, such as `https://prometheus.example.org:9090/prefix`.
+    /// It must not contain credentials.
     pub url: String,
-    /// Who this program is there.
+    /// This program's credentials.
     pub authorization: Authorization,
-    /// Certificates that the server's own is checked with, in PEM; those of the system otherwise.
+    /// The file with certificates that verify the server's certificate, in PEM, instead of those of
+    /// the system.
     pub ca_file: Option<PathBuf>,
-    /// What is shown to a server that asks for a certificate.
+    /// The certificate for a server that requires one.
     pub client_certificate: Option<ClientCertificate>,
-    /// Further headers of each request, as the tenant of Mimir in `X-Scope-OrgID`.
+    /// Further headers of each request, such as `X-Scope-OrgID` for a tenant of Mimir.
     pub headers: Vec<(String, String)>,
-    /// Labels and values that all series have that are read, as `cluster` where one Prometheus has
-    /// several.
+    /// Labels and values that select the series to read, such as `cluster` if one Prometheus
+    /// contains several clusters.
     pub labels: Vec<(String, String)>,
-    /// The label that names the node; the host of `instance` otherwise, or dcgm-exporter's
+    /// The label that names the node, instead of the host of `instance` or dcgm-exporter's
     /// `Hostname`.
     pub node_label: Option<String>,
-    /// How often readings are read while somebody watches.
+    /// The interval between readings while someone watches.
     pub period: Duration,
-    /// How long one query may take.
+    /// The time limit of a query.
     pub timeout: Duration,
-    /// From how many GPUs on only nodes are told, as the recording rules sum them up.
+    /// The number of GPUs above which only nodes are listed, with the sums of the recording rules.
     pub gpus_most: u32,
 }
 
-/// Who this program is, for Prometheus.
+/// This program's credentials for Prometheus.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Authorization {
-    /// Nobody in particular.
+    /// No credentials are sent.
     #[default]
     None,
-    /// Whoever has the token in this file.
+    /// A bearer token in a file.
     BearerFile(PathBuf),
-    /// A user, by name and the password in a file.
+    /// A user with a password in a file.
     Basic {
-        /// The name.
+        /// The user name.
         user: String,
         /// The file with the password.
         password_file: PathBuf,
@@ -52,26 +54,27 @@ pub enum Authorization {
 /// A certificate and its key, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// The certificate, with those above it.
+    /// The file with the certificate and its chain.
     pub certificate_file: PathBuf,
-    /// The key, not encrypted.
+    /// The file with the unencrypted key.
     pub key_file: PathBuf,
 }
 
-/// What is wrong with settings, and the cure.
+/// A problem of settings, with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct SettingsError(pub(crate) String);
 
 impl Settings {
-    /// Scrapes are seldom closer.
+    /// The default interval. Prometheus rarely scrapes more often.
     pub const PERIOD: Duration = Duration::from_secs(15);
-    /// Longer than a query of ten thousand GPUs takes.
+    /// The default time limit, longer than a query about ten thousand GPUs takes.
     pub const TIMEOUT: Duration = Duration::from_secs(10);
-    /// More are not compared on one screen, and take Prometheus seconds.
+    /// The default number of GPUs above which only nodes are listed. More GPUs do not fit on a
+    /// screen, and take Prometheus seconds.
     pub const GPUS_MOST: u32 = 20_000;
 
-    /// What is set where nothing else is.
+    /// Returns the default settings for this address.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),

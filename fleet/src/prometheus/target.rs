@@ -1,4 +1,4 @@
-//! Which node and GPU a series is of.
+//! The nodes and GPUs to which series belong.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,19 +7,19 @@ use gpumon_probe::owner::clean_name;
 use super::{answer::Labels, metrics::Family};
 use crate::reader::NodeAddress;
 
-/// More GPUs than a machine has.
+/// The maximum GPU index, which is more than any machine has.
 const MOST_GPUS: u32 = 1024;
 
-/// What Prometheus scrapes, as its series name it.
+/// A scrape target of Prometheus, according to the labels of its series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Target {
-    /// Of several Prometheus servers behind one address, whose they are.
+    /// The cluster of the target, if several Prometheus servers share one address.
     pub(super) cluster: Arc<str>,
-    /// What the node is called.
+    /// The name of the node.
     pub(super) host: Arc<str>,
-    /// The port in `instance`, where the host is of it.
+    /// The port in `instance`, if the host is from the same label.
     pub(super) port: Option<u16>,
-    /// The label itself, as it stands.
+    /// The unchanged label `instance`.
     pub(super) instance: Arc<str>,
 }
 
@@ -33,7 +33,7 @@ impl Target {
     }
 }
 
-/// Reads labels; texts that many series have are kept once.
+/// A reader of labels that stores repeated texts only once.
 pub(super) struct Interner<'s> {
     node_label: Option<&'s str>,
     texts: HashMap<String, Arc<str>>,
@@ -49,7 +49,7 @@ impl<'s> Interner<'s> {
         }
     }
 
-    /// A text of a stranger, cleaned.
+    /// Returns an untrusted text, cleaned.
     pub(super) fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return Arc::clone(known);
@@ -59,7 +59,7 @@ impl<'s> Interner<'s> {
         clean
     }
 
-    /// `None` where nothing names a node.
+    /// Returns the target of a series, or `None` if no label names a node.
     pub(super) fn target(&mut self, labels: &Labels<'_>, family: Family) -> Option<Arc<Target>> {
         let instance = labels.get("instance");
         let named = self.node_label.map_or("", |label| labels.get(label));
@@ -91,15 +91,16 @@ impl<'s> Interner<'s> {
         Some(kept)
     }
 
-    /// As a query has to have it.
+    /// Returns a text unchanged, as needed in queries.
     fn verbatim(&mut self, text: &str) -> Arc<str> {
-        // Beside the cleaned ones, under a name that no label has.
+        // The key contains a character that no label contains, so that it differs from the keys of
+        // cleaned texts.
         let key = format!("\0{text}");
         Arc::clone(self.texts.entry(key).or_insert_with(|| text.into()))
     }
 }
 
-/// NVML's index.
+/// Returns NVML's index of the GPU.
 pub(super) fn gpu(labels: &Labels<'_>) -> Option<u32> {
     labels
         .get("gpu")
@@ -108,9 +109,9 @@ pub(super) fn gpu(labels: &Labels<'_>) -> Option<u32> {
         .filter(|index| *index < MOST_GPUS)
 }
 
-/// A host, and the port where there is one; an IPv6 address has no brackets.
+/// Splits a host from its port. IPv6 addresses are returned without brackets.
 fn split(instance: &str) -> (&str, Option<u16>) {
-    // As some write it who rename labels.
+    // Some relabeling rules write the instance as a URL.
     let instance = instance
         .split_once("://")
         .map_or(instance, |(_, rest)| rest);

@@ -1,18 +1,18 @@
-//! One cell of nvidia-smi's CSV.
+//! The cells of nvidia-smi's CSV.
 
 use gpumon_probe::model::{Absence, Reading};
 
 const MIB: u64 = 1 << 20;
 
-/// What stands in a cell.
+/// A cell of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell<'a>(pub(super) &'a str);
 
 impl<'a> Cell<'a> {
-    /// The text.
+    /// Returns the text.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason if the cell has no value.
     pub(super) fn text(self) -> Result<&'a str, Absence> {
         let text = self.0.trim();
         let told = text
@@ -26,13 +26,13 @@ impl<'a> Cell<'a> {
             "Not Found" => Err(Absence::NotInProc),
             "GPU is lost" | "GPU requires reset" => Err(Absence::GpuLost),
             "" | "ERR!" | "Unknown" | "Unknown Error" => Err(Absence::Unknown),
-            // Whatever else a newer driver puts into brackets is no value either.
+            // Other text in brackets from newer drivers is not a value either.
             _ if told.len() < text.len() => Err(Absence::Unknown),
             text => Ok(text),
         }
     }
 
-    /// A number, without its unit.
+    /// Returns a number without its unit.
     pub(super) fn number(self) -> Reading<f64> {
         let number = |text: &str| {
             let number = text
@@ -46,7 +46,7 @@ impl<'a> Cell<'a> {
         self.text().and_then(number).into()
     }
 
-    /// A number that is whole.
+    /// Returns a whole number.
     pub(super) fn whole(self) -> Reading<u64> {
         match self.number() {
             Reading::Now(number) if number >= 0.0 && number <= u64::MAX as f64 => {
@@ -57,7 +57,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// A whole number that is not large.
+    /// Returns a whole number of at most 32 bits.
     pub(super) fn small(self) -> Reading<u32> {
         match self.whole() {
             Reading::Now(number) => u32::try_from(number).map_err(|_| Absence::Unknown).into(),
@@ -65,7 +65,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// MiB, in bytes.
+    /// Returns an amount of memory in bytes. The cell is in MiB.
     pub(super) fn mebibytes(self) -> Reading<u64> {
         match self.whole() {
             Reading::Now(number) => number.checked_mul(MIB).ok_or(Absence::Unknown).into(),
@@ -73,7 +73,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// One of two words.
+    /// Returns which of two words the cell contains.
     pub(super) fn is(self, yes: &str, no: &str) -> Reading<bool> {
         let truth = |text: &str| match text {
             text if text == yes => Ok(true),
@@ -83,7 +83,7 @@ impl<'a> Cell<'a> {
         self.text().and_then(truth).into()
     }
 
-    /// A mask of bits, as `0x0000000000000004`.
+    /// Returns a bit mask such as `0x0000000000000004`.
     pub(super) fn mask(self) -> Reading<u64> {
         let mask = |text: &str| {
             let digits = text.strip_prefix("0x").ok_or(Absence::Unknown)?;

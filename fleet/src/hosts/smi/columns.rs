@@ -1,4 +1,4 @@
-//! Which columns are asked for, and what each is in the model.
+//! The queried columns, and their fields in the model.
 
 use gpumon_probe::{
     model::{
@@ -10,16 +10,16 @@ use gpumon_probe::{
 
 use super::cell::Cell;
 
-/// A row: all that nvidia-smi tells of one GPU.
+/// All of nvidia-smi's values for one GPU.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) gpu: Gpu,
     pub(super) sample: GpuSample,
     pub(super) details: GpuDetails,
-    /// How many GPUs there are.
+    /// The number of GPUs.
     pub(super) count: Option<u32>,
     pub(super) driver_version: Reading<String>,
-    /// Parts of what the model has as one.
+    /// Values that form one value in the model together.
     modes: [Reading<bool>; 4],
     pages: [Reading<u32>; 2],
     pages_pending: Reading<bool>,
@@ -29,8 +29,8 @@ pub(super) struct Row {
 
 pub(super) type Set = fn(&mut Row, Cell<'_>);
 
-/// Columns by their names in `nvidia-smi --help-query-gpu`. What older drivers called otherwise is
-/// there twice, the newer name last: a driver that knows both answers both alike.
+/// Columns by their names in `nvidia-smi --help-query-gpu`. If older drivers have another name,
+/// both are listed, the newer one last. Drivers that know both give the same value for both.
 pub(super) const COLUMNS: &[(&str, Set)] = &[
     ("index", |row, cell| {
         if let Reading::Now(index) = cell.small() {
@@ -227,8 +227,7 @@ pub(super) const COLUMNS: &[(&str, Set)] = &[
 ];
 
 impl Row {
-    /// What the cells of a line tell, where these are the columns; `None` where it is no row of
-    /// them.
+    /// Parses a line with these columns. Returns `None` if the line is not a row of them.
     pub(super) fn parse(line: &str, columns: &[Set], at_ms: u64) -> Option<Self> {
         let cells: Vec<_> = line.split(", ").collect();
         if cells.len() != columns.len() {
@@ -254,7 +253,7 @@ impl Row {
         (row.gpu.index != u32::MAX).then_some(row)
     }
 
-    /// Puts together what the model has as one.
+    /// Combines values that form one value in the model.
     fn finish(&mut self) {
         let Self {
             gpu,
@@ -304,7 +303,7 @@ fn enabled(cell: Cell<'_>) -> Reading<bool> {
     cell.is("Enabled", "Disabled")
 }
 
-/// Drivers write `0`, `1` or `Yes`, `No`.
+/// Parses a boolean. Drivers write `0`, `1` or `Yes`, `No`.
 fn yes(cell: Cell<'_>) -> Reading<bool> {
     let truth = |text: &str| match text {
         "0" | "No" => Ok(false),

@@ -1,4 +1,4 @@
-//! From lines to records.
+//! Conversion of nvidia-smi's lines into records.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,19 +16,19 @@ use super::{
     processes::Processes,
 };
 
-/// More GPUs than any machine has.
+/// The maximum number of GPUs, more than any machine has.
 const MOST_GPUS: usize = 64;
 
-/// How often details are told, in milliseconds, as gpumon does.
+/// The interval between details, in milliseconds, the same as that of gpumon.
 const DETAILS_MS: u64 = 10_000;
 
-/// A round of rows has ended where nothing came for so long, in milliseconds.
+/// The time without a row after which a round of rows is complete, in milliseconds.
 const ROUND_MS: u64 = 400;
 
-/// Rows that do not come for so many intervals mean that nvidia-smi hangs in the driver.
+/// The number of intervals without a row after which nvidia-smi counts as hung in the driver.
 const PATIENCE: u64 = 3;
 
-/// Makes records of what nvidia-smi writes on one host.
+/// A converter of nvidia-smi's output on one host.
 pub struct Converter {
     interval_ms: u64,
     hostname: String,
@@ -36,25 +36,25 @@ pub struct Converter {
     gpus: BTreeMap<u32, GpuState>,
     processes: Processes,
     driver_version: Reading<String>,
-    /// Rows since the last sample.
+    /// The rows since the last sample.
     round: Vec<Row>,
-    /// When the last of them came.
+    /// The time of the last row.
     round_ms: u64,
-    /// When the last sample was made.
+    /// The time of the last sample.
     sampled_ms: u64,
     details_ms: u64,
     seq: u64,
-    /// Whether there is more to tell than the last inventory did.
+    /// Whether the inventory has changed since it was last sent.
     inventory_changed: bool,
-    /// The GPU that is asked alone: its place among them, and its bus id.
+    /// The GPU that is queried separately: its position and bus id.
     asked: Option<(u32, String)>,
     asked_count: u32,
-    /// What nvidia-smi said last that is no row.
+    /// The last message of nvidia-smi that is not a row.
     message: Option<String>,
 }
 
 impl Converter {
-    /// For a host of this name, of which rows come so often.
+    /// Creates a converter for the host of this name, with rows at this interval.
     pub fn new(hostname: &str, interval: Duration) -> Self {
         Self {
             interval_ms: (interval.as_millis() as u64).max(1000),
@@ -75,10 +75,10 @@ impl Converter {
         }
     }
 
-    /// Takes in a line, and returns the records that follow.
+    /// Processes a line, and returns the resulting records.
     ///
     /// # Errors
-    /// Where there is nothing to read: what nvidia-smi says.
+    /// Returns nvidia-smi's message if no GPU can be read.
     pub fn line(&mut self, line: &str, now_ms: u64) -> Result<Vec<Record>, String> {
         if let Some(told) = line.strip_prefix('#') {
             return self.marker(told, now_ms);
@@ -107,8 +107,8 @@ impl Converter {
         Ok(records)
     }
 
-    /// The records that follow from the time alone: rows that were the last of a round, and those
-    /// that do not come.
+    /// Returns the records that depend on time alone: for a complete round of rows, or for rows
+    /// that are overdue.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Record> {
         let round_ended =
             !self.round.is_empty() && now_ms.saturating_sub(self.round_ms) >= ROUND_MS;
@@ -155,13 +155,13 @@ impl Converter {
                 }
                 return Ok(self.sample(now_ms));
             }
-            // A newer form of what runs there may tell more.
+            // A newer remote command may send other markers.
             _ => {}
         }
         Ok(Vec::new())
     }
 
-    /// What is no row is what nvidia-smi has to say, of a GPU or of all.
+    /// Processes a message of nvidia-smi about one GPU or all of them.
     fn on_message(&mut self, line: &str, now_ms: u64) {
         let line = line.trim();
         if line.is_empty() {
@@ -198,8 +198,8 @@ impl Converter {
                 && self.gpus.len() < MOST_GPUS
                 && !self.round.iter().any(|row| row.gpu.index == place)
             {
-                // It has not been read since the start: by their bus ids, GPUs have the same order
-                // everywhere.
+                // The GPU has never been read. Its index is its position, because GPUs are ordered
+                // by bus id everywhere.
                 let mut state = GpuState::unknown(place, Some(bus_id), now_ms);
                 state.fail(failure);
                 self.gpus.insert(place, state);
@@ -209,8 +209,8 @@ impl Converter {
         self.message = Some(clean_line(line));
     }
 
-    /// What goes out now: an inventory where there is more to tell, details now and then, events,
-    /// and the sample.
+    /// Returns the records to send: an inventory if it has changed, details from time to time,
+    /// events, and the sample.
     fn sample(&mut self, now_ms: u64) -> Vec<Record> {
         for row in std::mem::take(&mut self.round) {
             if row.driver_version.value().is_some() && self.driver_version != row.driver_version {

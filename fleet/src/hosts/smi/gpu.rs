@@ -1,4 +1,4 @@
-//! What is remembered of one GPU between two rows.
+//! The state of one GPU between two rows.
 
 use gpumon_probe::{
     derive::{ConditionSettings, ConditionTracker, EccTracker, ProcessTracker, sanity_check},
@@ -7,34 +7,33 @@ use gpumon_probe::{
 
 use super::columns::Row;
 
-/// Why a GPU has no row.
+/// The reasons why a GPU has no row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// It has fallen off the bus.
+    /// The GPU has fallen off the bus.
     Lost,
-    /// nvidia-smi cannot read it.
+    /// nvidia-smi cannot read the GPU.
     Unreadable,
 }
 
-/// The state of one GPU.
 pub(super) struct GpuState {
     pub(super) gpu: Gpu,
     last: GpuSample,
     details: Option<GpuDetails>,
     failure: Option<Failure>,
-    /// When it was told of last, in milliseconds since 1970.
+    /// The time of the last row, in milliseconds since 1970.
     told_ms: u64,
     shown: Health,
     conditions: ConditionTracker,
     processes: ProcessTracker,
-    /// As of when its processes made events.
+    /// The time of the list of processes from which events were last derived.
     processes_ms: u64,
     ecc: EccTracker,
     events: Vec<EventKind>,
 }
 
 impl GpuState {
-    /// One that has not been read.
+    /// Returns the state of a GPU that has never been read.
     pub(super) fn unknown(index: u32, pci_bus_id: Option<String>, now_ms: u64) -> Self {
         let unknown = Absence::NoAnswer;
         Self {
@@ -55,7 +54,8 @@ impl GpuState {
         }
     }
 
-    /// Takes in a row; true where it is another GPU than before, or more is known of it.
+    /// Updates the state from a row. Returns `true` if the inventory has changed: it is another
+    /// GPU, or more is known about it.
     pub(super) fn ingest(&mut self, row: Row, now_ms: u64) -> bool {
         let Row {
             gpu,
@@ -79,18 +79,18 @@ impl GpuState {
         is_new
     }
 
-    /// nvidia-smi said that it cannot read it.
+    /// Marks the GPU as unreadable or lost, as nvidia-smi has reported.
     pub(super) fn fail(&mut self, failure: Failure) {
         self.failure = Some(failure);
     }
 
-    /// What changes slowly, where it has been told.
+    /// Returns the slowly changing details, if they have been read.
     pub(super) fn details(&self) -> Option<&GpuDetails> {
         self.details.as_ref().filter(|_| self.failure.is_none())
     }
 
-    /// It as it is now, but for its conditions, where nothing was told of it for longer than
-    /// `patience_ms` or it is.
+    /// Returns the sample of the GPU without its conditions, and its events. The GPU counts as hung
+    /// if it has had no row for longer than `patience_ms`.
     pub(super) fn compose(
         &mut self,
         (processes_ms, processes): (u64, Reading<Vec<Process>>),
@@ -152,8 +152,8 @@ impl GpuState {
         (sample, events)
     }
 
-    /// Fills in its conditions, where `samples` are those of all GPUs, and returns which began and
-    /// ended.
+    /// Sets the conditions of the GPU, where `samples` are those of all GPUs, and returns which
+    /// conditions have started and ended.
     pub(super) fn conditions(
         &mut self,
         samples: &mut [GpuSample],
@@ -169,7 +169,7 @@ impl GpuState {
         )
     }
 
-    /// Nothing can be read; how large it was stays.
+    /// Returns a sample without readings except for the total memory.
     fn absent(&self, health: Health, reason: &Absence, now_ms: u64) -> GpuSample {
         let mut sample = GpuSample::absent(
             self.gpu.index,

@@ -1,8 +1,8 @@
-//! Records of what nvidia-smi writes as CSV, for hosts without gpumon.
+//! Conversion of nvidia-smi's CSV into records, for hosts without gpumon.
 //!
-//! [`columns`] are what it is asked for, [`cell`] is what stands in one, [`processes`] is who
-//! computes; [`gpu`] remembers a GPU between two rows, and [`Converter`] makes records of lines.
-//! What CSV does not have is absent and says so.
+//! [`columns`] lists the queried fields, [`cell`] parses values, and [`processes`] lists processes.
+//! [`gpu`] keeps the state of a GPU between two rows, and [`Converter`] converts lines into
+//! records. Values that CSV lacks are absent, with the reason.
 
 mod cell;
 mod columns;
@@ -14,7 +14,8 @@ mod tests;
 
 pub use converter::Converter;
 
-/// The fields that `--query-gpu` is asked for, as far as a driver has them.
+/// Returns the fields for `--query-gpu`. The remote command omits those that the driver does not
+/// know.
 pub(super) fn fields() -> Vec<&'static str> {
     columns::COLUMNS.iter().map(|(name, _)| *name).collect()
 }

@@ -1,4 +1,4 @@
-//! Who computes on which GPU.
+//! The processes on the GPUs of a host.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,26 @@ use gpumon_probe::{
 
 use super::cell::Cell;
 
-/// So many processes of a host are told.
+/// The maximum number of processes of a host.
 const MOST: usize = 1000;
 
-/// The processes of all GPUs of a host, as they were told last.
+/// The last list of processes on all GPUs of a host.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    /// Those that are being told.
+    /// The processes of the list that is being received.
     new: Vec<(String, Process)>,
-    /// Of each of them the user, and for how long it has run, in seconds.
+    /// The user of each process, and the time since its start in seconds.
     users: BTreeMap<u32, (String, Option<u64>)>,
-    /// By GPU, and when; `None` while nothing has been told.
+    /// The time of the last complete list, and its processes by GPU. The value is `None` until
+    /// there is a list.
     known: Option<(u64, Reading<ByGpu>)>,
 }
 
 type ByGpu = BTreeMap<String, Vec<Process>>;
 
 impl Processes {
-    /// A line of `gpu_uuid, pid, used_gpu_memory, process_name`; another is none.
+    /// Adds the process of a line with `gpu_uuid, pid, used_gpu_memory, process_name`. Other lines
+    /// are ignored.
     pub(super) fn add(&mut self, line: &str) {
         let mut cells = line.splitn(4, ", ").map(Cell);
         let (Some(uuid), Some(pid), Some(memory), Some(name)) =
@@ -43,7 +45,7 @@ impl Processes {
         }
     }
 
-    /// A line of `ps`: PID, user, seconds since its start.
+    /// Adds the user of a line of `ps`: the PID, the user, and the seconds since the start.
     pub(super) fn add_user(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         let (Some(pid), Some(user)) = (words.next().and_then(|pid| pid.parse().ok()), words.next())
@@ -61,7 +63,7 @@ impl Processes {
         }
     }
 
-    /// All have been told, or `nvidia-smi` failed.
+    /// Completes the list. `succeeded` is `false` if `nvidia-smi` failed.
     pub(super) fn end(&mut self, succeeded: bool, now_ms: u64) {
         let users = std::mem::take(&mut self.users);
         let mut by_gpu = ByGpu::new();
@@ -85,7 +87,7 @@ impl Processes {
         self.known = Some((now_ms, known));
     }
 
-    /// Those of one GPU, with the time at which they were told.
+    /// Returns the processes of one GPU, with the time of the list.
     pub(super) fn of(&self, uuid: Option<&str>) -> (u64, Reading<Vec<Process>>) {
         match (&self.known, uuid) {
             (Some((at_ms, Reading::Now(by_gpu))), Some(uuid)) => (
@@ -98,8 +100,7 @@ impl Processes {
     }
 }
 
-/// A process as nvidia-smi has it. Its name is the path of its program, whose last part people know
-/// it by.
+/// Returns a process of nvidia-smi's list. Its name is the last part of the program's path.
 fn process(pid: u32, memory_bytes: Reading<u64>, name: Cell<'_>) -> Process {
     fn not_told<T>() -> Reading<T> {
         Reading::Absent(Absence::NeedsGpumon)
@@ -115,7 +116,7 @@ fn process(pid: u32, memory_bytes: Reading<u64>, name: Cell<'_>) -> Process {
     Process {
         pid,
         kind: ProcessKind::Compute,
-        // In containers the driver may not tell whose memory it is.
+        // In containers, the driver may not report the memory.
         memory_bytes,
         sm_percent: not_told(),
         memory_percent: not_told(),

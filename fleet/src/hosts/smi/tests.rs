@@ -1,4 +1,4 @@
-//! What nvidia-smi of several drivers wrote, and what else it can write.
+//! Tests with the output of several drivers, and with other possible output.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ const CAPTURES: [(&str, &str); 5] = [
 
 const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 
-/// A capture of all fields, as what runs on a host would have asked for it: the fields that there
-/// are, and the row.
+/// Returns the fields and the row that the remote command would have printed, from a capture of all
+/// fields.
 fn asked(capture: &str) -> (String, String) {
     let mut lines = capture
         .lines()
@@ -50,7 +50,7 @@ fn asked(capture: &str) -> (String, String) {
     assert_eq!(names.len(), cells.len());
     let found = fields().into_iter().filter_map(|field| {
         let place = names.iter().position(|name| *name == field)?;
-        // `nounits`
+        // The remote command queries with `nounits`, so the units are removed.
         let cell = cells[place];
         let unit = ["MiB", "MHz", "W", "%"]
             .into_iter()

@@ -1,6 +1,6 @@
-//! What Prometheus answers: series, warnings, or an error.
+//! Prometheus' answers: series, warnings, or an error.
 //!
-//! Labels are borrowed from the answer's bytes, since there are hundreds of thousands of them.
+//! Labels are borrowed from the answer's bytes, because there are hundreds of thousands of them.
 
 mod result;
 mod samples;
@@ -11,13 +11,13 @@ use serde::Deserialize;
 use self::result::Series;
 pub(super) use self::result::{Labels, MOST_SERIES, Row};
 
-/// What a query has brought.
+/// The answer to a query.
 #[derive(Debug, Default)]
 pub(super) struct Answer<'a> {
     pub(super) rows: Vec<Row<'a>>,
-    /// What the source says of its own answer, cleaned: some of it may be missing.
+    /// Warnings of the source about its own answer, cleaned, such as missing parts.
     pub(super) warnings: Vec<String>,
-    /// More series came than are read.
+    /// Whether there were more series than are read.
     pub(super) is_cut: bool,
 }
 
@@ -28,7 +28,7 @@ struct Envelope<'a> {
     data: Option<Data<'a>>,
     warnings: Option<Vec<String>>,
     error: Option<String>,
-    /// What `VictoriaMetrics` and Thanos say where some of their stores did not answer.
+    /// A flag that `VictoriaMetrics` and Thanos set if some of their stores have not answered.
     #[serde(default, rename = "isPartial")]
     is_partial: bool,
 }
@@ -39,11 +39,13 @@ struct Data<'a> {
     result: Series<'a>,
 }
 
-/// A message has no more, and there are no more of them.
+/// The maximum number of warnings that are kept.
 const MOST_WARNINGS: usize = 5;
 
+/// Parses an answer.
+///
 /// # Errors
-/// Why it is not what Prometheus answers.
+/// Returns the reason why the bytes are not an answer of Prometheus.
 pub(super) fn parse(bytes: &[u8]) -> Result<Answer<'_>, String> {
     let envelope: Envelope<'_> =
         serde_json::from_slice(bytes).map_err(|error| described(bytes, &error))?;
@@ -73,7 +75,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Answer<'_>, String> {
     })
 }
 
-/// What an error's answer says, where it is one of Prometheus.
+/// Returns the message in Prometheus' error response, if any.
 pub(super) fn error_message(bytes: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Refusal {

@@ -9,22 +9,21 @@ use serde::{
 
 use super::samples::{Sample, Text};
 
-/// More than a fleet has, and as many as there is memory for.
+/// The maximum number of series, which is more than a fleet has and still fits into memory.
 pub(in crate::prometheus) const MOST_SERIES: usize = 200_000;
 
-/// More labels than series have.
+/// The maximum number of labels, which is more than a series has.
 const MOST_LABELS: usize = 64;
 
-/// A series.
 #[derive(Debug, Default)]
 pub(in crate::prometheus) struct Row<'a> {
     pub(in crate::prometheus) labels: Labels<'a>,
-    /// Seconds since 1970, and the value then; at least one.
+    /// At least one sample, as seconds since 1970 and a value.
     pub(in crate::prometheus) samples: Vec<(f64, f64)>,
 }
 
 impl Row<'_> {
-    /// The value of an instant query; `None` for what is no number.
+    /// Returns the value of an instant query, or `None` if it is not a finite number.
     pub(in crate::prometheus) fn value(&self) -> Option<f64> {
         self.samples
             .first()
@@ -33,12 +32,12 @@ impl Row<'_> {
     }
 }
 
-/// The labels of a series. Their values are chosen by strangers.
+/// The labels of a series. Their values are untrusted.
 #[derive(Debug, Default)]
 pub(in crate::prometheus) struct Labels<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl Labels<'_> {
-    /// Empty where there is no such label, as Prometheus has it.
+    /// Returns the value of a label, or an empty string if it is missing, as in Prometheus.
     pub(in crate::prometheus) fn get(&self, name: &str) -> &str {
         self.0
             .iter()
@@ -46,7 +45,7 @@ impl Labels<'_> {
             .map_or("", |(_, value)| value)
     }
 
-    /// The first of these that has a value.
+    /// Returns the first non-empty value of these labels.
     pub(in crate::prometheus) fn first(&self, names: &[&str]) -> &str {
         names
             .iter()
@@ -115,7 +114,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Row<'a> {
     }
 }
 
-/// All of them, as far as they are read.
+/// The series that were read.
 #[derive(Debug, Default)]
 pub(super) struct Series<'a> {
     pub(super) rows: Vec<Row<'a>>,

@@ -1,4 +1,4 @@
-//! A moment and a value: `[1700000000.123, "0.25"]`.
+//! Samples: a time and a value, such as `[1700000000.123, "0.25"]`.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,7 +7,7 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 
-/// A text, borrowed where it has no escapes.
+/// A text that is borrowed if it has no escapes.
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for Sample {
                 let missing = || A::Error::custom("a sample is incomplete");
                 let at: f64 = list.next_element()?.ok_or_else(missing)?;
                 let Text(value) = list.next_element()?.ok_or_else(missing)?;
-                // Go writes infinity with its sign, as Rust reads it.
+                // Prometheus writes infinity with its sign, which Rust's parser accepts.
                 let value = value
                     .parse()
                     .map_err(|_| A::Error::custom("a value is no number"))?;

@@ -1,4 +1,4 @@
-//! The GPUs of each node, of what single series say.
+//! The GPUs of each node, assembled from the facts of single series.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::model::{HELD_BYTES, READINGS};
 
-/// What `IdleDcgm` asks for, in seconds.
+/// The time range in the query `IdleDcgm`, in seconds.
 const IDLE_DCGM_S: f64 = 1800.0;
 
-/// When gpumon says that memory is held idle, unless told otherwise, in seconds.
+/// The default time after which gpumon reports an idle GPU with memory in use, in seconds.
 const HELD_IDLE_S: f64 = 300.0;
 
 /// The time at which gpumon exports a GPU.
@@ -26,23 +26,24 @@ const HELD_IDLE_S: f64 = 300.0;
 pub(super) enum Exported {
     #[default]
     Never,
-    /// Within the last hour, even if the node does not answer now.
+    /// Within the last hour, even if the node does not respond at present.
     Lately,
     Now,
 }
 
-/// What is known of one GPU.
+/// The facts about one GPU.
 #[derive(Debug, Default)]
 pub(super) struct Gpu {
     pub(super) model: Option<Arc<str>>,
     readings: [Option<(Family, f64)>; READINGS.len()],
-    /// What its MIG devices make up, where nothing is told of the whole.
+    /// The totals of its MIG devices, if there is no value of the whole GPU.
     parts: [Option<f64>; READINGS.len()],
-    /// What dcgm-exporter's total adds up from: of the whole, and of its MIG devices.
+    /// The values that add up to dcgm-exporter's total memory: of the whole GPU, and of its MIG
+    /// devices.
     memory: [BTreeMap<&'static str, f64>; 2],
     pub(super) processes: Option<u32>,
     pub(super) is_down: bool,
-    /// Whether anything is told of it now.
+    /// Whether any fact about the GPU is current.
     pub(super) is_current: bool,
     pub(super) gpumon: Exported,
     pub(super) idle_s: Option<f64>,
@@ -50,7 +51,7 @@ pub(super) struct Gpu {
     pub(super) conditions: BTreeMap<Arc<str>, u8>,
 }
 
-/// The GPUs of each node by their index; of nodes alone one each.
+/// The GPUs of each node by index. If only nodes are listed, each has one entry.
 pub(super) type Gpus = Vec<BTreeMap<u32, Gpu>>;
 
 pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
@@ -186,7 +187,7 @@ impl Gpu {
             Some(code) => describe_error(code).severity.rank(),
             None => (fact.value as u8).clamp(1, 3),
         };
-        // dcgm-exporter keeps telling an Xid that gpumon knows to be over.
+        // dcgm-exporter continues to report an Xid that gpumon has recognized as resolved.
         if question == QuestionName::Xids && self.gpumon == Exported::Now {
             return;
         }
@@ -198,7 +199,7 @@ impl Gpu {
     }
 
     fn finish(&mut self) {
-        // Their numbers say more.
+        // The numbered Xids are more informative than the summary `xid`.
         if self.conditions.keys().any(|kind| kind.starts_with("xid_"))
             && let Some(severity) = self.conditions.remove("xid")
             && let Some(worst) = self

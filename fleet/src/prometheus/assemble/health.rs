@@ -1,4 +1,4 @@
-//! How nodes and GPUs are, and why.
+//! The health of nodes and GPUs, and the reasons for problems.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,28 +13,28 @@ use super::{
 };
 use crate::model::{GpuHealth, NodeHealth};
 
-/// For how long a node is told of that is gone without a trace, in milliseconds.
+/// How long a node without any series is still listed, in milliseconds.
 const REMEMBERED_MS: u64 = 300_000;
 
-/// How all nodes are.
+/// The health of all nodes.
 pub(super) struct Health {
     nodes: Vec<Node>,
-    /// Whether anything is known of GPUs as they are now.
+    /// Whether any current facts about GPUs are known.
     has_readings: bool,
     seen: HashMap<String, u64>,
 }
 
 #[derive(Debug, Default)]
 struct Node {
-    /// Whether something of it could be scraped; `None` where that is not told.
+    /// Whether any target of the node could be scraped, or `None` if that is unknown.
     is_up: Option<bool>,
     is_current: bool,
     has_gpus: bool,
-    /// The state of its collector.
+    /// The state of the node's collector.
     state: Option<String>,
-    /// Seconds since its newest sample, where that is long ago.
+    /// The age of the newest sample in seconds, if it is too old.
     stuck_s: Option<f64>,
-    /// When it was last there, where it is not now.
+    /// The time at which the node last had series, if it has none at present.
     seen_ms: Option<u64>,
     at_ms: u64,
     gpus_recorded: u32,
@@ -96,7 +96,7 @@ impl Health {
         }
     }
 
-    /// Whether it is no longer told of.
+    /// Returns `true` if the node is no longer listed.
     pub(super) fn is_gone(&self, node: usize) -> bool {
         let node = &self.nodes[node];
         node.is_up.is_none() && !node.is_current && node.seen_ms.is_none()
@@ -141,7 +141,7 @@ impl Health {
         }
     }
 
-    /// How many GPUs rules have counted.
+    /// Returns the number of GPUs that recording rules have counted.
     pub(super) fn gpus_recorded(&self, node: usize) -> u32 {
         self.nodes[node].gpus_recorded
     }

@@ -1,4 +1,4 @@
-//! Why no GPU has a reading.
+//! The reasons why no GPU has a reading.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A fleet, of what single series say.
+//! A fleet, assembled from the facts of single series.
 
 mod gpus;
 mod health;
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// The newest facts of each question.
+/// The newest facts of each query.
 #[derive(Debug, Default)]
 pub(super) struct FactsByQuestion(BTreeMap<QuestionName, Arc<Vec<Fact>>>);
 
@@ -42,32 +42,32 @@ impl FactsByQuestion {
     }
 }
 
-/// What a fleet is made of.
+/// The inputs from which a fleet is assembled.
 pub(super) struct Inputs<'a> {
     pub(super) at_ms: u64,
     pub(super) facts: &'a FactsByQuestion,
     pub(super) resolution: Resolution,
-    /// Whose names there are.
+    /// The families of metrics that exist.
     pub(super) present: Families,
     pub(super) source: FleetSource,
     pub(super) state: FleetState,
     pub(super) problems: Vec<String>,
     pub(super) refresh_s: u32,
-    /// When nodes were last there, in milliseconds since 1970.
+    /// The times at which nodes last had series, in milliseconds since 1970.
     pub(super) seen: &'a HashMap<String, u64>,
 }
 
-/// A fleet, and what else was found out.
+/// The assembled fleet, with further results.
 #[derive(Debug)]
 pub(super) struct Assembled {
     pub(super) fleet: Fleet,
-    /// Which node each target is of.
+    /// The nodes with their targets.
     pub(super) nodes: Nodes,
-    /// When nodes were last there.
+    /// The times at which nodes last had series.
     pub(super) seen: HashMap<String, u64>,
-    /// Whether dcgm-exporter tells of no GPU that gpumon does not.
+    /// Whether gpumon exports every GPU that dcgm-exporter does.
     pub(super) is_dcgm_covered: bool,
-    /// Pods by their UID, as counters of gpumon name them.
+    /// Pods by UID, which is how gpumon's counters name them.
     pub(super) pods: HashMap<String, FleetOwner>,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn assemble(inputs: &Inputs<'_>) -> Assembled {
     });
     let mut places = HashMap::new();
     for (at, of_gpus) in gpus.iter_mut().enumerate() {
-        // Nodes that have gone are left out.
+        // Nodes that are gone are omitted.
         if health.is_gone(at) {
             nodes.targets[at].clear();
             continue;
@@ -105,7 +105,7 @@ pub(super) fn assemble(inputs: &Inputs<'_>) -> Assembled {
             unopenable: unopenable(of_gpus, inputs),
         });
         if inputs.resolution == Resolution::Node {
-            // Each node is one place, even if nothing is recorded about it.
+            // Each node has one entry, even if no rule has recorded values for it.
             of_gpus.entry(0).or_default();
         }
         for (index, gpu) in of_gpus {
@@ -142,8 +142,8 @@ pub(super) fn assemble(inputs: &Inputs<'_>) -> Assembled {
     }
 }
 
-/// Those that say which nodes there are. Of a target that is down, only what else names it says
-/// that.
+/// Returns the facts that determine the list of nodes, and whether each is current. The `up` series
+/// of a target counts only if the target is down and no other fact has the same instance.
 fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = (bool, &Fact)> {
     let others = || {
         facts

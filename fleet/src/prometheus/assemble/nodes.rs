@@ -1,4 +1,4 @@
-//! Which targets are one node, and what nodes are called.
+//! The grouping of targets into nodes, and the names of nodes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -8,18 +8,19 @@ use std::{
 use super::super::{facts::Fact, facts::More, target::Target};
 use crate::natural::compare_names;
 
-/// Nodes in the order of their names.
+/// The nodes in order of their names.
 #[derive(Debug, Default)]
 pub(in crate::prometheus) struct Nodes {
     pub(super) names: Vec<String>,
-    /// The targets of each node, its own name first; none if the node has gone.
+    /// The targets of each node, the one that names it first. The list is empty if the node is
+    /// gone.
     pub(super) targets: Vec<Vec<Arc<Target>>>,
     by_target: HashMap<Arc<Target>, usize>,
     by_instance: HashMap<(Arc<str>, Arc<str>), usize>,
     by_host: HashMap<(Arc<str>, Arc<str>), Vec<usize>>,
 }
 
-/// What is known of a target.
+/// The facts about a target.
 #[derive(Default)]
 struct Known {
     gpus: BTreeMap<u32, Arc<str>>,
@@ -29,18 +30,18 @@ struct Known {
 }
 
 impl Known {
-    /// What names a node comes first.
+    /// Returns a sort key. The target that names a node comes first.
     fn rank(&self) -> [bool; 3] {
         [!self.is_own, self.gpus.is_empty(), !self.is_now]
     }
 }
 
 impl Nodes {
-    /// Of facts, and whether each is of now.
+    /// Groups targets into nodes. Each fact comes with a flag for whether it is current.
     pub(super) fn new<'f>(facts: impl Iterator<Item = (bool, &'f Fact)>) -> Self {
         let mut known: HashMap<Arc<Target>, Known> = HashMap::new();
         for (is_now, fact) in facts {
-            // Cheaper than to own the target of each fact.
+            // This check avoids cloning the target of each fact.
             if !known.contains_key(&fact.target) {
                 known.insert(Arc::clone(&fact.target), Known::default());
             }
@@ -58,8 +59,7 @@ impl Nodes {
             }
         }
         let mut known: Vec<_> = known.into_iter().collect();
-        // What gpumon tells decides how nodes are called, and of several names the one that it has
-        // now.
+        // Targets of gpumon name their nodes. If a node has several names, a current one is used.
         known.sort_by(|(a, of_a), (b, of_b)| of_a.rank().cmp(&of_b.rank()).then_with(|| a.cmp(b)));
         let groups = grouped(known);
         let mut named: Vec<_> = names(&groups).into_iter().zip(groups).collect();
@@ -91,7 +91,7 @@ impl Nodes {
         self.targets.push(targets);
     }
 
-    /// Returns the targets of the node with this name; `None` if the fleet has no such node.
+    /// Returns the targets of the node with this name, or `None` if the fleet has no such node.
     pub(in crate::prometheus) fn targets_of(&self, name: &str) -> Option<&[Arc<Target>]> {
         let at = self.names.iter().position(|known| known == name)?;
         let targets = self.targets[at].as_slice();
@@ -104,7 +104,7 @@ impl Nodes {
         node.unwrap_or(&target.host)
     }
 
-    /// The place of the node that this target is of.
+    /// Returns the position of the node to which this target belongs.
     pub(super) fn of(&self, target: &Target) -> Option<usize> {
         let exact = self.by_target.get(target).copied();
         let instance = || {
@@ -124,10 +124,10 @@ impl Nodes {
     }
 }
 
-/// Targets that are one node, and its GPUs.
+/// The targets of one node, and the UUIDs of its GPUs.
 type Group = (Vec<Arc<Target>>, BTreeMap<u32, Arc<str>>);
 
-/// Targets that are one node.
+/// Groups targets that belong to the same node.
 fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
     let mut groups: Vec<Group> = Vec::new();
     let mut by_uuid: HashMap<(u32, Arc<str>), usize> = HashMap::new();
@@ -135,8 +135,8 @@ fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
     for (target, of) in known {
         let host = (Arc::clone(&target.cluster), Arc::clone(&target.host));
         let mut uuids = of.gpus.iter().map(|(gpu, uuid)| (*gpu, Arc::clone(uuid)));
-        // One node by two names, or at two ports. Simulated GPUs of many machines can have the
-        // same.
+        // Targets with the same GPU are one node with two names or ports. Simulated GPUs are
+        // excepted, because those of many machines can be the same.
         let by_gpu = if of.is_simulated {
             None
         } else {
@@ -173,8 +173,8 @@ fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
     groups.into_iter().map(|(targets, _)| targets).collect()
 }
 
-/// The host; with its port where one has several nodes, and with the cluster where several have
-/// such a host.
+/// Returns the names of nodes: the host, with the port if the host has several nodes, and with the
+/// cluster if several clusters have a host of this name.
 fn names(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
     let mut hosts: HashMap<(&str, &str), u32> = HashMap::new();
     let mut clusters: HashMap<&str, BTreeSet<&str>> = HashMap::new();
@@ -256,7 +256,8 @@ mod tests {
             names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "C")]),
             ["n9:1", "n9:2", "n10"]
         );
-        // The same GPUs at two ports, or of a name and an address, are one node.
+        // If the same GPUs are at two ports, or at a name and an IP address, they belong to one
+        // node.
         assert_eq!(
             names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "B")]),
             ["n9", "n10"]
@@ -267,7 +268,7 @@ mod tests {
             Nodes::new([(false, &moved[0]), (true, &moved[1])].into_iter()).names,
             ["n9"]
         );
-        // Simulated ones are those of a scenario.
+        // Simulated GPUs are the same on all machines with the same scenario.
         let simulated = |target| fact(target, Family::Own, "A", true);
         assert_eq!(
             names_of(&[simulated(&a), simulated(&b), simulated(&c)]).len(),

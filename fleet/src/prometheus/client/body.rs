@@ -1,4 +1,4 @@
-//! An answer's body, as far as it is wanted.
+//! The body of an answer, up to a maximum size.
 
 use std::io::Read;
 
@@ -12,16 +12,17 @@ use hyper::{
 
 use super::error::causes;
 
-/// Why there is none.
+/// The reasons why a body cannot be read.
 pub(super) enum BodyError {
     TooLarge,
-    /// It ended early.
+    /// The body ended early.
     Broken(String),
-    /// It is not what was asked for.
+    /// The body has an unexpected encoding.
     Unknown(String),
 }
 
-/// All of it, unpacked; neither form is larger than `most`.
+/// Returns the decompressed body. Neither the compressed nor the decompressed form may be larger
+/// than `most` bytes.
 pub(super) async fn read(
     headers: &HeaderMap,
     body: Incoming,

@@ -1,11 +1,11 @@
-//! Why a query has no answer, in a sentence with its cure.
+//! The reasons why a query fails, as sentences with remedies.
 
 use std::{error::Error, time::Duration};
 
 use gpumon_probe::owner::clean_line;
 use hyper::StatusCode;
 
-/// Why a query has no answer.
+/// The reason why a query has failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::prometheus) enum QueryError {
     #[error("{0}")]
@@ -56,13 +56,13 @@ pub(in crate::prometheus) enum QueryError {
 }
 
 impl QueryError {
-    /// Whether other queries would fail for the same cause.
+    /// Returns `true` if other queries would fail for the same reason.
     pub(in crate::prometheus) fn is_of_all(&self) -> bool {
         !matches!(self, Self::Rejected { .. } | Self::TooLarge { .. })
     }
 }
 
-/// What an error is made of, without what is said twice.
+/// Formats an error with its causes, without repetitions.
 pub(super) fn causes(error: &dyn Error) -> String {
     let mut text = String::new();
     let mut next = Some(error);

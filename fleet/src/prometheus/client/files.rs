@@ -1,4 +1,4 @@
-//! What this program shows to Prometheus, and whom it trusts, by files that are read anew when they
+//! Credentials and trusted certificates for Prometheus. Their files are read again when they
 //! change.
 
 use std::path::PathBuf;
@@ -12,10 +12,11 @@ use crate::credentials::{
     NO_AUTHORITIES, authorities, basic, bearer, certificates_of, private_key_of, tls_client,
 };
 
-/// The header, read anew of its file: tokens of Kubernetes are replaced every hour.
+/// Returns the header. Its file is read at each call, because Kubernetes replaces tokens every
+/// hour.
 ///
 /// # Errors
-/// What is wrong with the file, and the cure.
+/// Returns the problem of the file and its remedy.
 pub(super) fn authorization(of: &Authorization) -> Result<Option<HeaderValue>, String> {
     match of {
         Authorization::None => Ok(None),
@@ -27,15 +28,17 @@ pub(super) fn authorization(of: &Authorization) -> Result<Option<HeaderValue>, S
     }
 }
 
-/// For an address that is not encrypted: it trusts nobody.
+/// Returns the TLS configuration for an unencrypted address, which trusts no certificate.
 pub(super) fn no_tls() -> Result<ClientConfig, String> {
     Ok(tls_client()?
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth())
 }
 
+/// Returns the TLS configuration of the settings.
+///
 /// # Errors
-/// Which file is not what it should be, and the cure.
+/// Returns the problem of a file and its remedy.
 pub(super) fn tls(settings: &Settings) -> Result<ClientConfig, String> {
     let roots = authorities(settings.ca_file.as_deref())?.ok_or_else(|| {
         format!("{NO_AUTHORITIES}, or name a file with the authority of Prometheus' certificate")
@@ -60,7 +63,7 @@ pub(super) fn tls(settings: &Settings) -> Result<ClientConfig, String> {
     })
 }
 
-/// The files that TLS takes.
+/// Returns the files that the TLS configuration uses.
 pub(super) fn of_tls(settings: &Settings) -> Vec<PathBuf> {
     let own = settings
         .client_certificate
@@ -69,7 +72,7 @@ pub(super) fn of_tls(settings: &Settings) -> Vec<PathBuf> {
     settings.ca_file.iter().chain(own).cloned().collect()
 }
 
-/// Returns the stamps of files, which differ if a file has changed.
+/// Returns the stamps of files. A stamp changes when its file does.
 pub(super) fn read_stamps(paths: &[PathBuf]) -> Vec<Option<FileStamp>> {
     paths.iter().map(|path| FileStamp::read(path)).collect()
 }

@@ -1,7 +1,6 @@
-//! Asks Prometheus' HTTP API, within limits of time and bytes.
+//! A client for Prometheus' HTTP API, with limits of time and bytes.
 //!
-//! Redirects are not followed: where requests are to go is for people to say, and credentials go
-//! nowhere else.
+//! Redirects are not followed, because the user decides where requests and credentials are sent.
 
 mod body;
 mod error;
@@ -40,11 +39,11 @@ use super::{
     settings::{Settings, SettingsError},
 };
 
-/// Connections that wait for the next queries.
+/// The maximum number of idle connections that are kept for further queries.
 const IDLE_CONNECTIONS: usize = 4;
 const IDLE: Duration = Duration::from_mins(1);
 
-/// Names that requests have of themselves.
+/// Headers that the client sets itself.
 const OWN_HEADERS: [&str; 8] = [
     "authorization",
     "host",
@@ -58,7 +57,7 @@ const OWN_HEADERS: [&str; 8] = [
 
 type Connections = Pool<HttpsConnector<proxy::Connector>, Empty<Bytes>>;
 
-/// Asks one Prometheus.
+/// A client of one Prometheus.
 pub(super) struct Client {
     address: Address,
     settings: Settings,
@@ -68,8 +67,10 @@ pub(super) struct Client {
 }
 
 impl Client {
+    /// Creates a client.
+    ///
     /// # Errors
-    /// What is wrong with the settings, or with a file that they name.
+    /// Returns the problem of the settings, or of a file that they name.
     pub(super) fn new(settings: &Settings) -> Result<Self, SettingsError> {
         Self::with_proxies(settings, &Matcher::from_env())
     }
@@ -95,12 +96,12 @@ impl Client {
         })
     }
 
-    /// Its address, as people may see it.
+    /// Returns the address for display.
     pub(super) fn address(&self) -> &str {
         self.address.name()
     }
 
-    /// The bytes of an answer of `endpoint`, as `query`; at most `most` of them.
+    /// Returns the answer of an endpoint such as `query`, with at most `most` bytes.
     pub(super) async fn get(
         &self,
         endpoint: &str,
@@ -123,7 +124,7 @@ impl Client {
         parameters: &[(&str, &str)],
         most: usize,
     ) -> Result<Bytes, QueryError> {
-        // Prometheus, too, gives up then.
+        // Prometheus aborts the query after the same time.
         let limit = format!("{}s", self.settings.timeout.as_secs_f64());
         let mut parameters = parameters.to_vec();
         parameters.push(("timeout", &limit));
@@ -225,7 +226,7 @@ impl Client {
         Ok(request)
     }
 
-    /// Other ones where a certificate has been replaced.
+    /// Returns the connections, or new ones if a certificate has been replaced.
     fn connections(&self) -> Result<Arc<Connections>, String> {
         let stamps = files::read_stamps(&files::of_tls(&self.settings));
         let mut known = self
@@ -294,7 +295,7 @@ fn connections(
         .build(connector.wrap_connector(proxy::Connector { tcp, proxy })))
 }
 
-/// Where a redirect leads, without what may be secret in it.
+/// Returns the destination of a redirect, without parts that may be secret.
 fn origin(location: Option<&HeaderValue>) -> String {
     let uri = location.and_then(|value| value.to_str().ok()?.parse::<hyper::Uri>().ok());
     let of = |uri: hyper::Uri| {

@@ -1,6 +1,6 @@
-//! The way to Prometheus through a proxy, where variables name one as for curl: `HTTP_PROXY`,
-//! `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. Where Prometheus encrypts, the proxy passes on what
-//! it cannot read (`CONNECT`).
+//! Connections to Prometheus through a proxy. The same environment variables as for curl name it:
+//! `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. Encrypted connections are tunneled
+//! through the proxy (`CONNECT`).
 
 use std::{
     error::Error,
@@ -27,10 +27,10 @@ use tower_service::Service;
 
 use super::super::{address::Address, settings::SettingsError};
 
-/// The proxy for this address; none leads to this machine itself.
+/// Returns the proxy for this address. Addresses on this machine have none.
 ///
 /// # Errors
-/// Where it is of a kind that is not spoken here.
+/// Returns an error if the kind of the proxy is not supported.
 pub(super) fn of(address: &Address, matcher: &Matcher) -> Result<Option<Intercept>, SettingsError> {
     let proxy = address
         .uri()
@@ -46,7 +46,7 @@ pub(super) fn of(address: &Address, matcher: &Matcher) -> Result<Option<Intercep
     }
 }
 
-/// Connects, by the proxy where there is one.
+/// A connector that uses the proxy, if there is one.
 #[derive(Clone)]
 pub(super) struct Connector {
     pub(super) tcp: HttpConnector,
@@ -97,8 +97,8 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A connection to Prometheus, or to a proxy that reads the requests and has to be told where they
-/// go.
+/// A connection to Prometheus, or to a proxy that forwards unencrypted requests and needs the full
+/// address in them.
 pub(super) struct Stream {
     io: TokioIo<TcpStream>,
     is_proxied: bool,
@@ -173,7 +173,8 @@ mod tests {
         head
     }
 
-    /// A proxy, and behind it what encrypts; and the heads of all requests that they get.
+    /// Starts a proxy with an encrypted server behind it. Returns its address, and the headers of
+    /// all requests that both receive.
     async fn proxy(tls: TlsAcceptor) -> (String, mpsc::UnboundedReceiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

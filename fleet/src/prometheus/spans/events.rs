@@ -1,4 +1,4 @@
-//! What went wrong, until now.
+//! The events of a time range that ends now.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -21,19 +21,20 @@ use crate::{
     reader::Range,
 };
 
-/// So many moments are asked about.
+/// The number of steps of a range query.
 const MOMENTS: u32 = 120;
 
-/// Of each GPU, where no rule has recorded which of them did not respond.
+/// The number of steps for single GPUs, if no recording rule has recorded which of them did not
+/// respond.
 const MOMENTS_OF_GPUS: u32 = 40;
 
-/// GPUs that did not respond, as a rule records them.
+/// The recording rule for GPUs that did not respond.
 const DOWN_RULE: &str = "gpu:gpumon_gpu_up:zero";
 
-/// What is recorded of each node by the same rules, whether or not something is wrong.
+/// A metric of the same rules that exists for every node, even without problems.
 const RULES: &str = "instance:gpumon_gpus_down:sum";
 
-/// Which event: those of the same are counted together.
+/// The identity of an event. Occurrences with the same key are counted together.
 type Key = (Arc<Target>, Option<u32>, FleetEventKind, Option<u32>);
 
 #[derive(Default)]
@@ -55,7 +56,7 @@ pub(in crate::prometheus) async fn read(
     fresh(reader.events().await, before, empty, period)
 }
 
-/// Nothing is known yet.
+/// Returns the events before anything has been read.
 pub(in crate::prometheus) fn nothing(source: &Arc<Source>, range: Range) -> FleetEvents {
     let reader = SpanReader::new(Arc::clone(source), Told::default(), range);
     FleetEvents::empty(reader.from_ms, reader.to_ms)
@@ -151,8 +152,8 @@ impl SpanReader {
         Ok(self.events_of(all))
     }
 
-    /// Times in which an expression had a value. What lasts is what `now` has, since a step of a
-    /// week is more than an hour.
+    /// Returns the periods in which an expression had a value. `now` is the expression for events
+    /// that still last, because a step of a week's range is longer than an hour.
     async fn runs(
         &mut self,
         expression: &str,
@@ -206,7 +207,7 @@ impl SpanReader {
         for ((target, gpu, kind, xid), found) in
             all.into_iter().filter(|(_, found)| found.count > 0)
         {
-            // Two jobs, or two replicas, tell the same.
+            // Two jobs or replicas report the same events.
             let known = merged
                 .entry((
                     self.told.nodes.name_of(&target).to_owned(),
@@ -246,7 +247,7 @@ impl SpanReader {
     }
 }
 
-/// How often something began, and when it was so last.
+/// Returns how often an event has started, and the time when it last occurred.
 fn found(row: &Row<'_>, steps: Steps) -> Found {
     let step = f64::from(steps.step_s);
     let mut found = Found::default();
@@ -260,8 +261,8 @@ fn found(row: &Row<'_>, steps: Steps) -> Found {
     found
 }
 
-/// Xids by the counters of gpumon. A counter that appears within the span has counted all that it
-/// says.
+/// Returns Xids from gpumon's counters. If a counter first appears within the range, its whole
+/// value was counted within it.
 fn xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Found)> {
     let mut interner = Interner::new(label);
     let event = |row: &Row<'_>| {
@@ -276,7 +277,7 @@ fn xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Fou
             .copied()
             .filter(|(_, value)| value.is_finite())
         {
-            // What is less than before began anew.
+            // A value lower than the previous one means that the counter was reset.
             let more = if value < last { value } else { value - last };
             if more > 0.0 {
                 found.count = found.count.saturating_add(more as u32);
@@ -289,7 +290,7 @@ fn xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Fou
     answer.rows.iter().filter_map(event).collect()
 }
 
-/// Xids as dcgm-exporter tells them: the newest of each GPU, for as long as it runs.
+/// Returns Xids from dcgm-exporter, which exports the newest one of each GPU while it runs.
 fn dcgm_xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Found)> {
     let mut interner = Interner::new(label);
     let mut all = Vec::new();
@@ -340,7 +341,7 @@ fn keys(answer: &Answer<'_>, label: Option<&str>) -> Vec<Key> {
         .collect()
 }
 
-/// Of an Xid.
+/// Returns the identity of an Xid event.
 fn key(row: &Row<'_>, interner: &mut Interner<'_>) -> Option<Key> {
     let code = row.labels.get("code").parse().ok()?;
     Some((

@@ -1,4 +1,4 @@
-//! How all, or one node, did until now.
+//! Readings of a fleet or a node over time, up to now.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,16 +19,16 @@ use crate::{
     reader::Range,
 };
 
-/// So many moments at most.
+/// The maximum number of times in a series.
 const MOMENTS: u32 = 120;
 
-/// Values that Prometheus adds up of single GPUs for one series, at most.
+/// The maximum number of values of single GPUs that Prometheus adds up for one series.
 const MOST_VALUES: u32 = 500_000;
 
-/// Sums over more are read less often.
+/// The number of GPUs above which sums are read less often.
 const FEW_GPUS: u32 = 1000;
 
-/// Ids of the series.
+/// The ids of the series.
 const GPUS: &str = "gpus";
 const HELD: &str = "gpus_held";
 const IDS: [&str; 6] = [
@@ -40,7 +40,7 @@ const IDS: [&str; 6] = [
     HELD,
 ];
 
-/// Sums over all GPUs of a job, from the recording rules.
+/// Recording rules for sums over all GPUs of a job.
 const RULES: [&str; 6] = [
     "job:gpumon_gpu_utilization_ratio:sum",
     "job:gpumon_gpu_memory_used_bytes:sum",
@@ -50,7 +50,8 @@ const RULES: [&str; 6] = [
     "job:gpumon_gpus_held:sum",
 ];
 
-/// The number of GPUs that report their utilization. The rules of older versions did not record it.
+/// The recording rule for the number of GPUs that report their utilization. Older versions of the
+/// rules lack it.
 const REPORTING_RULE: &str = "job:gpumon_gpu_utilization_ratio:count";
 
 pub(in crate::prometheus) async fn read(
@@ -60,7 +61,7 @@ pub(in crate::prometheus) async fn read(
     before: Option<Arc<FleetHistory>>,
 ) -> Fresh<FleetHistory> {
     let reader = SpanReader::new(source, told, range);
-    // Sums over all GPUs cost Prometheus a second.
+    // Sums over all GPUs take Prometheus a second.
     let least = if node.is_none() && reader.told.gpus > FEW_GPUS {
         120
     } else {
@@ -71,7 +72,7 @@ pub(in crate::prometheus) async fn read(
     fresh(reader.history(node).await, before, empty, period)
 }
 
-/// Nothing is known yet.
+/// Returns the history before anything has been read.
 pub(in crate::prometheus) fn nothing(node: Option<String>) -> FleetHistory {
     FleetHistory {
         node,
@@ -83,7 +84,7 @@ pub(in crate::prometheus) fn nothing(node: Option<String>) -> FleetHistory {
 }
 
 impl SpanReader {
-    /// Of a node by its name and matchers.
+    /// Reads the history of the fleet, or of a node, given by its name and matchers.
     async fn history(mut self, node: Option<(String, String)>) -> Result<FleetHistory, QueryError> {
         let (name, matchers) = node.unzip();
         let steps = Steps::until_now(self.range.seconds(), step(self.range, MOMENTS));
@@ -124,10 +125,10 @@ impl SpanReader {
         Ok(told(name, steps, columns, self.state(), self.problems))
     }
 
-    /// Sums over single GPUs.
+    /// Returns the queries for sums over single GPUs.
     fn expressions(&self, matchers: &str) -> [Option<String>; 6] {
         let families = self.told.families;
-        // Of those that tell the same, one.
+        // If several families report the same values, only one is used.
         let families = Families {
             renamed: families.renamed && !families.own,
             old: families.old && !families.own,
@@ -143,7 +144,7 @@ impl SpanReader {
         };
         let aggregated = |id: &str| {
             let names = in_base_units(id, families, &matchers);
-            // This is the mean of the GPUs that report their utilization.
+            // The utilization is the mean of the GPUs that report it.
             let function = if id == metrics::UTILIZATION {
                 "avg"
             } else {
@@ -200,7 +201,7 @@ fn told(
 ) -> FleetHistory {
     let series = IDS.into_iter().zip(columns).map(|(id, mut values)| {
         if id == metrics::UTILIZATION {
-            // Convert the ratio to percent.
+            // The recorded ratio is converted to percent.
             values = values
                 .into_iter()
                 .map(|value| value.map(|share| (share * 100.0).min(100.0)))
@@ -223,7 +224,7 @@ fn told(
     }
 }
 
-/// Whether rules have recorded most of the span.
+/// Returns `true` if rules have recorded most of the range.
 fn is_most(columns: &[Vec<Option<f64>>]) -> bool {
     let count = |column: &Vec<Option<f64>>| column.iter().filter(|value| value.is_some()).count();
     columns
@@ -254,7 +255,7 @@ fn moments(steps: Steps) -> usize {
     (steps.to.saturating_sub(steps.from) / u64::from(steps.step_s)) as usize + 1
 }
 
-/// In seconds, a multiple of a quarter of a minute.
+/// Returns a step in seconds, which is a multiple of 15.
 fn step(range: Range, moments: u32) -> u32 {
     range.seconds().div_ceil(moments).next_multiple_of(15)
 }

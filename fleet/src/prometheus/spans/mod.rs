@@ -1,5 +1,5 @@
-//! What a fleet did in a span of time: few queries, of recorded sums where there are some, and none
-//! that reads every sample of every GPU.
+//! Queries about a time range. There are few of them. They use recorded sums if possible, and never
+//! read every sample of every GPU.
 
 pub(super) mod events;
 pub(super) mod history;
@@ -22,10 +22,10 @@ use crate::{
     reader::Range,
 };
 
-/// Labels by which replicas of a Prometheus differ, and jobs that scrape the same.
+/// Labels in which replicas of a Prometheus, or several jobs with the same targets, differ.
 const REPLICAS: &str = "job, replica, prometheus_replica";
 
-/// What asks about a span.
+/// A reader of data about a time range.
 pub(super) struct SpanReader {
     source: Arc<Source>,
     told: Told,
@@ -33,12 +33,12 @@ pub(super) struct SpanReader {
     from_ms: u64,
     to_ms: u64,
     problems: Vec<String>,
-    /// What is wrong with every query so far.
+    /// The error of the last failed query.
     failure: Option<QueryError>,
     is_answered: bool,
 }
 
-/// Where its marks are in an answer.
+/// A result with a state and problems.
 pub(super) trait Span: Clone + Send + Sync + 'static {
     fn state_and_problems(&mut self) -> (&mut FleetState, &mut Vec<String>);
 }
@@ -55,7 +55,8 @@ macro_rules! impl_span {
 
 impl_span!(FleetUsage, FleetEvents, FleetHistory);
 
-/// An answer; what was answered before, or `empty`, where there is none.
+/// Returns a result. If reading has failed, it is the previous or the `empty` result, with the
+/// error as its problem.
 pub(super) fn fresh<T: Span>(
     read: Result<T, QueryError>,
     before: Option<Arc<T>>,
@@ -95,9 +96,10 @@ impl SpanReader {
         }
     }
 
+    /// Sends a query. Returns `None` if only this query fails, which is reported as a problem.
+    ///
     /// # Errors
-    /// What makes all further queries useless. What one query alone lacks is a problem, and its
-    /// answer is `None`.
+    /// Returns an error that would affect all further queries.
     async fn ask<T: Send + 'static>(
         &mut self,
         expression: &str,
@@ -121,13 +123,14 @@ impl SpanReader {
         }
     }
 
-    /// The value of an expression that has one; `None` where it has none.
+    /// Returns the value of an expression, or `None` if it has none.
     async fn ask_number(&mut self, expression: &str) -> Result<Option<f64>, QueryError> {
         let read = |answer: &Answer<'_>| answer.rows.first().and_then(super::answer::Row::value);
         Ok(self.ask(expression, None, read).await?.flatten())
     }
 
-    /// What would tell more, where `deploy/prometheus/fleet.yml` has not recorded most of the span.
+    /// Returns the advice to show if `deploy/prometheus/fleet.yml` has not recorded most of the
+    /// range.
     async fn unrecorded(&mut self) -> Result<&'static str, QueryError> {
         let rule = self.metric(NODE_RULES[0].0, "");
         let is_loaded = self.ask_number(&format!("count({rule})")).await?.is_some();
@@ -142,8 +145,10 @@ impl SpanReader {
         })
     }
 
+    /// Checks that a query has been answered.
+    ///
     /// # Errors
-    /// Where no query has been answered.
+    /// Returns the last error if all queries have failed.
     fn check(&self) -> Result<(), QueryError> {
         match &self.failure {
             Some(failure) if !self.is_answered => Err(failure.clone()),
@@ -165,7 +170,7 @@ impl SpanReader {
         }
     }
 
-    /// A metric with what all series have that are read.
+    /// Returns the selector of a metric with the matchers of all series.
     fn metric(&self, name: &str, further: &str) -> String {
         let matchers = self.source.matchers_and(further);
         if matchers.is_empty() {
@@ -176,7 +181,8 @@ impl SpanReader {
     }
 }
 
-/// A reading under each of its names, in base units: a share is one of one, as rules have it.
+/// Returns the expressions of a reading under each of its names, in base units. Percentages are
+/// converted to fractions, as in the recording rules.
 fn in_base_units(id: &str, families: Families, matchers: &str) -> Vec<String> {
     let Some(reading) = Reading::of(id) else {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! Who used how much, until now.
+//! Usage by owner, up to now.
 //!
-//! Where the rules of `deploy/prometheus/fleet.yml` have recorded what was used in each quarter of
-//! an hour, these are added up. Otherwise counters are compared at both ends of the span.
+//! If the rules of `deploy/prometheus/fleet.yml` have recorded the usage of each quarter of an
+//! hour, these values are added up. Otherwise, counters are compared at both ends of the range.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -27,18 +27,18 @@ use crate::{
     reader::Range,
 };
 
-/// Seconds of which each rule has one sum.
+/// The time that one recorded sum covers, in seconds.
 const RULES_S: u32 = 900;
 
-/// Of shorter spans counters say more, in seconds.
+/// The minimum range for recorded sums, in seconds. Counters are more precise for shorter ranges.
 const RECORDED_S: u32 = 6 * 3600;
 const CHOOSE_LONGER: &str =
     "Choose a range of 6 h or more, of which deploy/prometheus/fleet.yml records it";
 
-/// Told by each of gpumon's nodes, whoever uses them.
+/// A counter that every node of gpumon exports, even if no GPU has an owner.
 const UNHELD: &str = "gpumon_unheld_gpu_seconds_total";
 
-/// What was used of each metric.
+/// The counter of each amount, and its recording rule.
 const COUNTERS: [(&str, &str); 3] = [
     (
         "gpumon_owner_gpu_seconds_total",
@@ -67,13 +67,13 @@ const NODES_RULE: &str = "owner:gpumon_owner_nodes:count15m";
 type ByOwner = BTreeMap<FleetOwner, f64>;
 type Sums<K> = BTreeMap<K, Amounts>;
 
-/// What each was found to have used.
+/// The usage that was found.
 #[derive(Default)]
 struct Found {
     owners: Sums<FleetOwner>,
     /// The number of nodes of each owner.
     nodes: ByOwner,
-    /// The sums by user, if Prometheus adds them up; `None` is an unknown user.
+    /// The sums by user, if Prometheus adds them up. The key `None` is for unknown users.
     users: Option<Sums<Option<String>>>,
     /// The sums by namespace, over the pods whose namespace is known.
     namespaces: Option<Sums<Option<String>>>,
@@ -102,7 +102,7 @@ pub(in crate::prometheus) async fn read(
     fresh(reader.usage().await, before, empty, period)
 }
 
-/// Nothing is known yet.
+/// Returns the usage before anything has been read.
 pub(in crate::prometheus) fn nothing(source: &Arc<Source>, range: Range) -> FleetUsage {
     let reader = SpanReader::new(Arc::clone(source), Told::default(), range);
     FleetUsage::empty(reader.from_ms, reader.to_ms)
@@ -126,8 +126,9 @@ impl SpanReader {
         Ok(self.usage_of(found))
     }
 
-    /// Whether rules have recorded nearly all of the span. They do not tell of the last minutes,
-    /// which are much of a short one, and two jobs that scrape the same are added up there.
+    /// Returns `true` if rules have recorded nearly all of the range and can be used. They lack the
+    /// last minutes, which matter in a short range, and they count the GPUs of two jobs with the
+    /// same targets twice.
     async fn has_rules(&mut self) -> Result<bool, QueryError> {
         if self.told.is_doubled || self.range.seconds() < RECORDED_S {
             return Ok(false);
@@ -177,8 +178,8 @@ impl SpanReader {
         Ok(found)
     }
 
-    /// Moves the end of the span to the newest quarter of an hour that rules have recorded, since
-    /// sums of rules have no later values.
+    /// Moves the end of the range to the newest quarter of an hour that rules have recorded,
+    /// because they have no later values.
     async fn end_with_rules(&mut self) -> Result<(), QueryError> {
         let rule = self.metric(UNHELD_COUNTERS[0].1, "");
         let newest = format!(
@@ -247,8 +248,8 @@ impl SpanReader {
         Ok(found)
     }
 
-    /// Reads the usage of owners, users and namespaces. Prometheus adds up users and namespaces, so
-    /// that these sums are complete for any number of jobs.
+    /// Reads the usage of owners, users, and namespaces. Prometheus adds up users and namespaces,
+    /// so that these sums are complete for any number of jobs.
     async fn sums(&mut self, basis: Basis) -> Result<Found, QueryError> {
         let mut found = Found::default();
         let namespaces = self.namespaces_of_pods();
@@ -319,7 +320,7 @@ impl SpanReader {
         }
     }
 
-    /// Returns the query for the namespace of each pod in the span, since counters have only the
+    /// Returns the query for the namespace of each pod in the range, because counters have only the
     /// pod's UID. If Prometheus adds labels of the pod that it scrapes, the labels of the pod on
     /// the GPU start with `exported_`.
     fn namespaces_of_pods(&self) -> String {
@@ -334,8 +335,7 @@ impl SpanReader {
                    container!~\".*(gpumon|exporter).*\"";
         let own = self.metric(jobs, own);
         let step = (self.range.seconds() / 96).max(60);
-        // The range includes pods that end soon after the start of the span. Rules may lag by half
-        // an hour.
+        // The range includes pods that end soon after its start. Rules may lag by half an hour.
         let range = self.range.seconds() + 2 * step.max(RULES_S);
         format!(
             "topk by (pod_uid) (1, group by (pod_uid, namespace) (max_over_time((label_replace({exported}, \
@@ -343,7 +343,7 @@ impl SpanReader {
         )
     }
 
-    /// Returns sums by the value of one label; the key `None` is for series without the label.
+    /// Returns sums by the value of one label. The key `None` is for series without the label.
     async fn by_label(
         &mut self,
         expression: &str,
@@ -361,8 +361,9 @@ impl SpanReader {
         Ok(self.ask(expression, None, read).await?.unwrap_or_default())
     }
 
-    /// What a counter has risen since then. One that began anew has risen by what it is, where its
-    /// node was read before; where it was not, nobody knows how much of it is of the span.
+    /// Returns the query for the increase of a counter within this time. A new or reset counter has
+    /// increased by its value if its node was scraped at the start. Otherwise, the increase is
+    /// unknown.
     fn increase(&self, counter: &str, further: &str, range_s: u32) -> String {
         let (counter, unheld) = (self.metric(counter, further), self.metric(UNHELD, ""));
         format!(
@@ -371,7 +372,7 @@ impl SpanReader {
         )
     }
 
-    /// The span, or as much of it as most nodes were read in.
+    /// Returns the length of the range, or of the part in which most nodes were scraped.
     async fn known_range(&mut self) -> Result<u32, QueryError> {
         let unheld = self.metric(UNHELD, "");
         let now = self
@@ -400,7 +401,7 @@ impl SpanReader {
         Ok(range)
     }
 
-    /// What pods used, of which dcgm-exporter tells at some moments.
+    /// Reads the usage of pods from samples of dcgm-exporter.
     async fn by_pods(&mut self) -> Result<Found, QueryError> {
         let (range, mut found) = (self.range.seconds(), Found::default());
         let step = (range / 96).max(300);
@@ -437,7 +438,8 @@ impl SpanReader {
         Ok(found)
     }
 
-    /// These readings of dcgm-exporter in base units: a share is one of one.
+    /// Returns the expressions of these readings of dcgm-exporter in base units, with percentages
+    /// as fractions.
     fn readings<const N: usize>(&self, ids: [&str; N]) -> Option<[String; N]> {
         let families = Families {
             own: false,
@@ -503,7 +505,7 @@ impl SpanReader {
             users.retain(|_, amounts| is_used(amounts));
             replace_sums(&mut usage.users, users);
             if usage.unlisted.owners > 0 {
-                // The answer about jobs may have been cut, too.
+                // The answer about jobs may be incomplete, too.
                 let listed: Vec<_> = usage.owners.iter().map(OwnerUsage::amounts).collect();
                 let (known, missing) = (
                     usage.unlisted.amounts(),
@@ -543,8 +545,8 @@ fn add_named(
     }
 }
 
-/// Replaces sums over owners, whose answer may have been cut, with the sums that Prometheus has
-/// found.
+/// Replaces sums over owners, whose answer may be incomplete, with the sums that Prometheus has
+/// calculated.
 fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
     let before = std::mem::take(groups);
     let count = |name: &Option<String>| {
@@ -566,7 +568,7 @@ fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
 }
 
 /// Returns the usage of the groups minus the usage of their parts. Differences up to a thousandth
-/// are ignored, because the queries were answered at different moments.
+/// are ignored, because the queries were answered at different times.
 fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     [0, 1, 2].map(|at| {
         let all = sum_known(groups.iter().map(|group| group.amounts()[at]))?;
@@ -575,7 +577,7 @@ fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     })
 }
 
-/// Who, on how many nodes, and how much.
+/// Returns the pods in an answer, each with one node and its value.
 fn pods(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64, f64)> {
     let rows = answer.rows.iter();
     rows.filter_map(|row| Some((pod(&row.labels), 1.0, row.value()?)))

@@ -1,4 +1,4 @@
-//! Ways in, and what comes of it where there is none.
+//! Tests of connections and credentials, and of the errors without them.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Duration};
 
@@ -75,7 +75,8 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
             settings.timeout = Duration::from_secs(2);
         }
         fake.set(behavior);
-        // By themselves, so that none waits for the pause after the one before.
+        // Each case has its own reader, so that no one waits for the pause after the previous
+        // failure.
         let other = PrometheusReader::new(settings).unwrap();
         let fleet = other.now().await;
         assert_eq!(fleet.state, FleetState::Loading, "{words}");
@@ -91,7 +92,7 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
             "{words}"
         );
     }
-    // It is shown meanwhile as it was.
+    // In the meantime, the previous state is shown.
     let after = once(&reader, |fleet| fleet.state != FleetState::Current).await;
     assert_eq!(
         (after.state, after.at_ms),
@@ -142,7 +143,7 @@ async fn what_nothing_is_answered_of_is_of_before() {
 async fn what_is_scraped_no_more_is_a_problem() {
     let fake = Fake::start(Behavior::Series(OWN)).await;
     let mut settings = settings(&fake);
-    // How many GPUs there are is asked at every twentieth reading otherwise.
+    // GPUs are counted only at every twentieth reading, so the test needs a short period.
     settings.period = Duration::from_millis(500);
     let reader = PrometheusReader::new(settings).unwrap();
     assert!(reader.now().await.problems.is_empty());
@@ -192,7 +193,7 @@ async fn whoever_asks_shows_a_token_or_a_password_and_further_headers() {
     );
     file(folder.path(), "token", "two");
     once(&reader, |_| fake.headers()["authorization"] == "Bearer two").await;
-    // One that has gone is a problem, and not the end.
+    // A missing file is a problem from which the reader recovers.
     fs::remove_file(&token).unwrap();
     once(&reader, |fleet| {
         fleet.state == FleetState::Outdated && fleet.problems[0].contains("cannot read")
@@ -223,7 +224,7 @@ async fn whoever_asks_shows_a_token_or_a_password_and_further_headers() {
     }
 }
 
-/// A file that only its owner reads.
+/// Writes a file that only its owner can read.
 fn file(folder: &Path, name: &str, text: &str) -> std::path::PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).unwrap();
@@ -238,7 +239,7 @@ async fn certificates_say_who_is_who_on_both_sides() {
     let (certificate, key) = (own.cert.pem(), own.signing_key.serialize_pem());
     let [ca_file, key_file] = [("ca.pem", &certificate), ("key.pem", &key)]
         .map(|(name, text)| file(folder.path(), name, text));
-    // A server that answers nothing but says at the door who is welcome.
+    // The server answers no request, but requires a client certificate in the handshake.
     let mut roots = RootCertStore::empty();
     roots.add(own.cert.der().clone()).unwrap();
     let provider = Arc::new(ring::default_provider());

@@ -1,7 +1,7 @@
-//! A Prometheus that answers as a test wants it to.
+//! A fake Prometheus with configurable answers.
 //!
-//! It knows series, and of queries selections by name, comparisons with numbers, `or`, and counts
-//! by name.
+//! The server stores series, and supports selections by name, comparisons with numbers, `or`, and
+//! counts by name.
 
 use std::{
     collections::HashMap,
@@ -21,18 +21,18 @@ use axum::{
 use futures_util::stream;
 use tokio::net::TcpListener;
 
-/// How it behaves.
+/// The behavior of the server.
 #[derive(Clone)]
 pub(super) enum Behavior {
-    /// Its series, as `/metrics` has them.
+    /// Answers with these series, in the format of `/metrics`.
     Series(&'static str),
-    /// It takes for ever.
+    /// Never answers.
     Hung,
-    /// Always the same.
+    /// Always sends this response.
     Raw(StatusCode, &'static str, &'static str),
-    /// It has an answer that does not end.
+    /// Sends an endless answer.
     Endless,
-    /// It sends elsewhere.
+    /// Redirects to this address.
     Elsewhere(&'static str),
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Seen {
 struct Shared {
     behavior: Arc<Mutex<Behavior>>,
     warnings: Arc<Mutex<Vec<&'static str>>>,
-    /// Answers of queries that have these words, before all others.
+    /// Answers to queries that contain these words, which take precedence.
     answers: Arc<Mutex<Vec<(&'static str, &'static str)>>>,
     seen: Arc<Mutex<Seen>>,
 }
 
-/// One that runs as long as the test.
+/// A fake server that runs until the end of the test.
 pub(super) struct Fake {
     pub(super) address: SocketAddr,
     shared: Shared,
@@ -84,7 +84,7 @@ impl Fake {
         self.shared.warnings.lock().unwrap().push(warning);
     }
 
-    /// Queries that have `words` are answered with these series.
+    /// Sets the series with which queries that contain `words` are answered.
     pub(super) fn answer(&self, words: &'static str, series: &'static str) {
         self.shared.answers.lock().unwrap().push((words, series));
     }
@@ -145,7 +145,7 @@ async fn answer(
     }
 }
 
-/// A name, labels as JSON has them, and a value.
+/// A name, labels in JSON, and a value.
 type Series = (String, Vec<(String, String)>, f64);
 
 fn parsed(line: &str) -> Option<Series> {
@@ -200,7 +200,7 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|part| part == word)
 }
 
-/// Of a range, the last moment alone.
+/// Formats an answer. A range query gets only its last time.
 fn json(all: &[Series], end: Option<&String>, warnings: &str) -> String {
     let now = || {
         SystemTime::now()

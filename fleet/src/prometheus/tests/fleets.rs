@@ -1,4 +1,4 @@
-//! What becomes of series.
+//! Tests of fleets built from series.
 
 use axum::http::StatusCode;
 
@@ -119,7 +119,7 @@ async fn at_once_it_is_as_it_was_until_it_has_been_read_anew() {
         if fleet.state == FleetState::Outdated {
             break fleet;
         }
-        // A reading that took long is read again later.
+        // A slow reading delays the next one.
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     };
     assert_eq!(old.nodes, first.nodes);
@@ -194,7 +194,8 @@ up{job="my-gpumon",instance="e:1"} 0
             fleet.nodes.reasons
         );
     }
-    // What it has is known of before; that of a node that answers is lost.
+    // The GPUs of a node that does not respond are known from before. The GPU missing from a node
+    // that responds is lost.
     assert_eq!(fleet.gpus.node, [0, 0, 1]);
     assert_eq!(
         fleet.gpus.health,
@@ -204,7 +205,7 @@ up{job="my-gpumon",instance="e:1"} 0
         readings(&fleet, "memory.total_bytes"),
         [None, None, Some(8.0)]
     );
-    // One that Prometheus no longer scrapes is told of for a while.
+    // A node that Prometheus no longer scrapes is listed for a while.
     fake.set(Behavior::Series(OWN));
     let fleet = once(&reader, |fleet| {
         fleet.nodes.name.iter().any(|name| name == "n2")
@@ -467,7 +468,7 @@ up{job="g",instance="n2:1"} 1
             .iter()
             .all(|query| query.contains(r#"instance=~"n1:1""#))
     );
-    // Where one has, they are not counted again.
+    // If a rule has counted the GPUs, they are not counted again.
     fake.answer("max(job:gpumon_gpus:count)", "x 3");
     let mut settings = super::settings(&fake);
     settings.gpus_most = 2;

@@ -1,4 +1,4 @@
-//! The reader over a Prometheus that answers as a test wants it to.
+//! Tests of the reader with a fake Prometheus.
 
 mod access;
 mod fake;
@@ -13,7 +13,8 @@ use self::fake::{Behavior, Fake};
 use super::{PrometheusReader, Settings};
 use crate::{FleetReader, model::Fleet};
 
-/// Two nodes of gpumon, one with a GPU that does not respond, the other held idle.
+/// Two nodes with gpumon: one with a GPU that does not respond, and one with an idle GPU whose
+/// memory is in use.
 const OWN: &str = r#"
 gpumon_gpu_up{job="g",instance="n2:9124",gpu="0",uuid="A"} 1
 gpumon_gpu_up{job="g",instance="n2:9124",gpu="1",uuid="B"} 0
@@ -47,8 +48,8 @@ fn settings(fake: &Fake) -> Settings {
     settings
 }
 
-/// What it tells as soon as this is so. What was read counts for the period, and on a busy machine
-/// for longer: nothing is read after it for as long as it took.
+/// Reads the fleet until the condition is met. Each result is cached for the period, and for at
+/// least as long as reading took, which can be long on a busy machine.
 async fn once(reader: &PrometheusReader, is_so: impl Fn(&Fleet) -> bool) -> Arc<Fleet> {
     for turn in 0.. {
         let fleet = reader.now().await;

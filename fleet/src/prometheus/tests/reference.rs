@@ -1,5 +1,5 @@
-//! `docs/reference/fleet-queries.md`: what is asked, how often. Queries about spans are those that
-//! a Prometheus was asked.
+//! Generates `docs/reference/fleet-queries.md`, the list of all queries and how often they are
+//! sent. Queries about time ranges are recorded by a fake Prometheus.
 
 use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Spans of time, of recorded sums and without.
+//! Tests of time ranges, with and without recorded sums.
 
 use serde_json::json;
 
@@ -264,7 +264,7 @@ async fn events_are_xids_lost_gpus_and_nodes_that_did_not_answer() {
         "min_over_time(up",
         "up{instance=\"n10:9124\"} 0\nup{instance=\"n11:9124\"} 0",
     );
-    // As of now.
+    // This answer is about the current time.
     fake.answer("\"} == 0", "up{instance=\"n11:9124\"} 0");
     let events = reader.events(day()).await.unwrap();
     let told: Vec<_> = events
@@ -325,7 +325,7 @@ async fn history_is_of_rules_for_all_and_of_gpus_for_one_node() {
             .copied()
             .next()
     };
-    // The fake does not add up.
+    // The fake does not add values up.
     assert_eq!(
         (
             value("gpus"),
