@@ -1,5 +1,5 @@
-//! Compresses the description of the API for the binary, and the web page, or none where it was not
-//! built.
+//! Compresses the API description and the files of the web page for the binary. The page is left
+//! out if it was not built.
 
 use std::{
     env,
@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !page.exists() && env::var_os("GPUMON_PAGE_FOLLOWS").is_some() {
         return Err("the page is not built yet".into());
     }
-    // A path that does not exist would make cargo run this, and compile the crate, at every build.
+    // If cargo watched a path that does not exist, it would run this script and compile the crate
+    // in every build.
     let (watched, files) = if page.exists() {
         (page, files(page)?)
     } else {
@@ -63,7 +64,7 @@ fn pack(file: &Path, packed: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// All files in a folder and its folders, always in the same order.
+/// Returns all files in a directory and its subdirectories in a fixed order.
 fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut entries = fs::read_dir(folder)?
         .map(|entry| Ok(entry?.path()))

@@ -1,8 +1,9 @@
-//! A day's samples, 86,400 of them, through a server as fast as they come: does memory grow?
+//! Sends a day's 86,400 samples through a server as fast as possible, to check whether memory
+//! grows.
 //!
-//! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the server's resident memory after the first
-//! hour's samples, when the history is full, and after the last. `GPUMON_NVML_LIB` names the
-//! library that the samples are made from.
+//! The output is `{"begin_kb":…,"end_kb":…,"seconds":…}`: the server's resident memory after the
+//! samples of the first hour, when the history is full, and after the last sample.
+//! `GPUMON_NVML_LIB` names the library that provides the readings.
 
 use std::{
     env, fs,
@@ -39,7 +40,7 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// The collector: one sample, a day long, a second apart.
+/// Acts as the collector: repeats one sample for a day, at intervals of a second.
 fn feed() -> io::Result<()> {
     let source = SourceChoice::Nvml
         .open(&Roots {
@@ -71,7 +72,8 @@ fn feed() -> io::Result<()> {
             gpus,
             ..sample.clone()
         }))?;
-        // The server is seen at two moments, and must not be past the first before that.
+        // The server's memory is measured at these two samples, so it must not get further ones for
+        // a moment.
         if seq == HOUR || seq + 1 == SAMPLES {
             std::thread::sleep(Duration::from_secs(2));
         }
@@ -137,7 +139,7 @@ fn measure() -> io::Result<()> {
     Ok(())
 }
 
-/// Until the server's newest sample is this one, or a later one.
+/// Waits until the server's newest sample is this one or a later one.
 fn wait_for(address: &str, seq: u64) -> io::Result<()> {
     loop {
         let mut stream = TcpStream::connect(address)?;

@@ -1,5 +1,5 @@
-//! Sockets that a service manager has opened (socket activation): they are there before the server,
-//! and while it restarts.
+//! Sockets that a service manager has opened (socket activation). They exist before the server
+//! starts, and during its restarts.
 
 use std::{
     io,
@@ -29,11 +29,11 @@ pub struct BadSocket {
 pub struct Inherited(Vec<(StdListener, PathBuf, bool)>);
 
 impl Inherited {
-    /// Takes them over. What is started later does not have them: so this comes first, before there
-    /// is a second thread.
+    /// Takes over the sockets. This must be called before there is a second thread, so that child
+    /// processes do not inherit them.
     ///
     /// # Errors
-    /// Where one is no unix socket.
+    /// Returns an error if a socket is not a unix socket.
     pub fn take() -> Result<Self, BadSocket> {
         let mut passed = ListenFd::from_env();
         let sockets = (0..passed.len()).map(|place| {
@@ -56,15 +56,14 @@ impl Inherited {
         sockets.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Ready to be served, within a runtime.
+    /// Registers the sockets with the async runtime.
     ///
     /// # Errors
-    /// Where the runtime has no room for them.
+    /// Returns an error if the runtime cannot register a socket.
     pub fn into_listeners(self) -> io::Result<Vec<Listener>> {
         let listener = |(listener, path, is_shared)| {
             Ok(Listener::Unix(
@@ -76,7 +75,7 @@ impl Inherited {
     }
 }
 
-/// Whether others than its owner may open it.
+/// Returns `true` if other users than the owner may open the socket.
 fn is_shared(path: &Path) -> io::Result<bool> {
     Ok(std::fs::metadata(path)?.permissions().mode() & 0o022 != 0)
 }

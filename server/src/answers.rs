@@ -1,4 +1,4 @@
-//! `GET /api/v1/answers`: the driver's answers to the collector.
+//! The endpoint `GET /api/v1/answers`: the driver's answers to the collector.
 
 use axum::{
     Extension,
@@ -15,7 +15,7 @@ use crate::{
     view::View,
 };
 
-/// From the collector's memory: it never waits for the driver.
+/// Returns the answers in the collector's memory, without waiting for the driver.
 pub(crate) async fn answers(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,

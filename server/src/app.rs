@@ -1,4 +1,4 @@
-//! What the endpoints share.
+//! The state that all endpoints share.
 
 use std::sync::Arc;
 
@@ -22,19 +22,18 @@ use crate::{
     watching::Watching,
 };
 
-/// What clients may hold of one kind of answers, in KiB.
+/// The maximum size of the responses of one kind that wait for clients, in KiB.
 const QUOTA_KIB: usize = 64 * 1024;
 
-/// Who writes what takes milliseconds. Each kind waits for its own turns and has its own room, so
-/// that whoever asks for much history, or takes it slowly, keeps nobody from a hello or from
-/// metrics.
+/// The encoders of expensive responses. Each kind has a queue and a quota of its own, so that
+/// requests for much history, or slow clients, do not delay hellos and metrics.
 pub(crate) struct Encoders {
     pub(crate) hellos: StreamEncoder,
     pub(crate) histories: StreamEncoder,
     pub(crate) responses: ResponseEncoder,
-    /// Those with history.
+    /// The encoder of responses with history.
     pub(crate) long_responses: ResponseEncoder,
-    /// The same text for all who scrape at the same time.
+    /// The metrics pages, which are encoded once for all simultaneous requests.
     pub(crate) metrics_pages: SharedPages,
 }
 
@@ -49,7 +48,7 @@ impl Encoders {
         }
     }
 
-    /// Lets go of what nobody asks for any more, and says how many KiB that was.
+    /// Releases buffers that are no longer needed, and returns their size in KiB.
     pub(crate) fn trim(&self) -> usize {
         let encoders = self.hellos.trim()
             + self.histories.trim()
@@ -59,29 +58,29 @@ impl Encoders {
     }
 }
 
-/// Handed to every handler.
+/// The state that every handler receives.
 #[derive(Clone)]
 pub(crate) struct AppState {
     pub(crate) hub: Arc<Hub>,
-    /// What clients ask the collector for.
+    /// The sampling interval that clients request from the collector.
     pub(crate) sampling_interval: Arc<SamplingInterval>,
-    /// Who watches.
+    /// The viewers of the readings.
     pub(crate) watching: Arc<Watching>,
     pub(crate) control: Arc<Control>,
     pub(crate) runs: Arc<Runs>,
-    /// Where a recording is played in the place of a collector.
+    /// The replay, if a recording is played instead of running a collector.
     pub(crate) replay: Option<Replay>,
-    /// Whether there are readings of this machine, or of a recording.
+    /// Whether the server has readings of this machine or of a recording.
     pub(crate) reads_gpus: bool,
-    /// Which fleet is shown, where one is.
+    /// The settings of the fleet, if the server shows one.
     pub(crate) fleet: Option<Arc<FleetSettings>>,
     pub(crate) alerts: Arc<Alerts>,
-    /// Limits marks and cells of all users together.
+    /// The rate limit for marks and cells of all users together.
     pub(crate) event_limit: Arc<RatePerClient<&'static str>>,
     pub(crate) encoders: Arc<Encoders>,
     pub(crate) live: watch::Receiver<Live>,
     pub(crate) doors: Arc<Doors>,
-    /// What others see of processes.
+    /// The processes that other users may see.
     pub(crate) show_processes: ShowProcesses,
     pub(crate) stopped: watch::Receiver<bool>,
 }

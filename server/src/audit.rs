@@ -1,5 +1,4 @@
-//! Who has changed something, and who was not let in: a line in the log for each, without any
-//! secret.
+//! The audit log: a line without secrets for each change by a client, and for each refused one.
 
 use std::{
     mem,
@@ -18,24 +17,24 @@ use crate::{
     refused_credentials::{Credential, RefusedCredentials},
 };
 
-/// Characters of what somebody did.
+/// The maximum number of characters in the description of an action.
 const LONGEST: usize = 200;
 
-/// Tells that this client has done this, as `started run 1-2: copy`.
+/// Logs an action of a client, such as `started run 1-2: copy`.
 pub(crate) async fn note(client: &Client, what: &str) {
     let what: String = clean_line(what).chars().take(LONGEST).collect();
     tracing::info!("audit: {} {what}", client.label().await);
 }
 
-/// The log of wrong tokens and passwords. There may be many, so that the lines are limited, and all
-/// are counted.
+/// The log of wrong tokens and passwords. The number of lines is limited, but all refusals are
+/// counted.
 pub(crate) struct RefusalLog {
     told: RatePerClient<()>,
     untold: Mutex<u64>,
     counts: Arc<RefusedCredentials>,
 }
 
-/// Lines: twenty at once, and then one every six seconds.
+/// The rate limit of the log: 20 lines at once, and then one every six seconds.
 const LINES: Rate = Rate {
     burst: 20,
     spacing: Duration::from_secs(6),
@@ -54,7 +53,8 @@ impl RefusalLog {
         Arc::clone(&self.counts)
     }
 
-    /// Counts a refusal, of a client whose address the proxy has reported, if there is one.
+    /// Counts and logs a refusal. `proxy` is the address of the proxy that reported the client's
+    /// address.
     pub(crate) fn note(&self, credential: Credential, client: Peer, proxy: Option<IpAddr>) {
         self.counts.count(credential);
         let mut untold = lock::lock(&self.untold);

@@ -1,8 +1,8 @@
-//! Clients of a reverse proxy: whoever connects is the proxy. A server of a fleet is one, which
-//! passes on what its viewers ask, and says so.
+//! Clients of a reverse proxy, whose connections come from the proxy. A server of a fleet is also a
+//! proxy, because it passes on the requests of its viewers to nodes, with a header that marks them.
 //!
-//! A proxy that `--public-origin` names tells the address of its client in `X-Forwarded-For`,
-//! behind those that the client itself has sent. So the last address counts, and no other.
+//! A proxy named by `--public-origin` appends the address of its client to `X-Forwarded-For`, after
+//! addresses that the client itself has sent. Only the last address is therefore trusted.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,13 +16,15 @@ use tokio::sync::watch;
 
 use crate::{connections::Arrival, live::Live, peer::Peer};
 
-/// What a server of a fleet says with all that it passes on to a node (RFC 9110, section 7.6.3).
+/// The header that marks requests that a server of a fleet passes on to a node (RFC 9110, section
+/// 7.6.3).
 pub(crate) const VIA: HeaderName = header::VIA;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const PASSED_ON: &str = "1.1 gpumon-fleet";
 
-/// Before everything else: also on a connection that was there before it became a proxy's, its user
-/// is not who asks.
+/// Replaces the proxy by its client, before all other processing. This is decided for each request:
+/// even on a connection that is older than the setting, the user of the connection is not the
+/// client.
 pub(crate) async fn find_client(
     State(live): State<watch::Receiver<Live>>,
     mut request: Request,

@@ -1,8 +1,9 @@
-//! `POST /api/v1/cells`: a front end of Jupyter tells what a notebook's cell took of the GPUs, so
-//! that it stands on the charts of everybody who looks at this server, and in the history. Other
-//! users get it without the notebook's name.
+//! The endpoint `POST /api/v1/cells`, with which a Jupyter front end reports a notebook cell's use
+//! of GPUs. The cell appears on the charts of all clients and in the history. Other users do not
+//! see the name of the notebook.
 //!
-//! As marks, cells are told by whoever may start runs here. The code of a cell is not among it.
+//! The client needs permission to start runs, the same as for marks. The code of a cell is not
+//! sent.
 
 use axum::{
     Extension, Json, Router,
@@ -20,14 +21,15 @@ use tokio::time::Instant;
 
 use crate::{app::AppState, auth::Client, history::DEPTH_MS, marks::RATE, runs};
 
-/// Bytes of a request.
+/// The maximum size of a request in bytes.
 const LARGEST: usize = 8192;
-/// Characters of a file's name.
+/// The maximum number of characters of a file name.
 const LONGEST_NAME: usize = 255;
-/// Characters of an ID: Jupyter's are UUIDs, cells may be called otherwise.
+/// The maximum number of characters of an ID. Jupyter uses UUIDs for kernels, but cells can have
+/// other IDs.
 const LONGEST_ID: usize = 64;
 const MOST_GPUS: usize = 64;
-/// How far a kernel's clock may be ahead.
+/// The tolerance for a kernel's clock that is ahead, in milliseconds.
 const AHEAD_MS: u64 = 1000;
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
@@ -37,7 +39,7 @@ pub(crate) fn router(app: &AppState) -> Router<AppState> {
         .route_layer(DefaultBodyLimit::max(LARGEST))
 }
 
-/// Answers with the event that everybody gets.
+/// Adds a cell and returns its event.
 async fn add(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
@@ -61,8 +63,10 @@ async fn add(
     Ok((StatusCode::CREATED, Json(event)))
 }
 
+/// Parses and checks a cell.
+///
 /// # Errors
-/// What is wrong with it, and what would be right.
+/// Returns what is wrong with the cell, and the valid values.
 fn read(body: &[u8], now_ms: u64) -> Result<Cell, String> {
     let mut cell: Cell =
         serde_json::from_slice(body).map_err(|error| format!("invalid cell: {error}"))?;

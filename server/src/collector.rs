@@ -1,4 +1,4 @@
-//! One collector, from its start to its end.
+//! A collector process, from its start to its end.
 
 use std::{io, process::Stdio, time::Duration};
 
@@ -15,44 +15,44 @@ use crate::{
     supervisor::{Collector, Instructions, Request},
 };
 
-/// A driver without persistence mode opens its GPUs for up to half a minute before the first line
-/// comes.
+/// The time limit for the first line. Without persistence mode, the driver needs up to half a
+/// minute to open its GPUs.
 const FIRST_LINE: Duration = Duration::from_mins(1);
-/// So many intervals without a line, and at least so much time, mean that the collector itself
-/// hangs.
+/// The number of intervals without a line after which the collector is considered to hang, and the
+/// minimum time.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(5);
-/// How long one that closed its output may take to end, or to take in a line.
+/// The time limit for a collector to end after it has closed its output, and to read a line.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How a collector ended.
+/// The way in which a collector ended.
 pub(crate) enum End {
-    /// It said why there is nothing to read, and ended by itself before its first line.
+    /// The collector reported why there is nothing to read, and exited before its first record.
     NothingToRead(String),
-    /// Another server tells what it would.
+    /// Another server provides the readings.
     NotNeeded,
-    /// Some GPUs, described here, are not read. A new collector would read them.
+    /// Some GPUs, which the message describes, are not read. A new collector would read them.
     Outdated(String),
-    /// It died, fell silent, or wrote what is no record.
+    /// The collector crashed, hangs, or wrote something that is not a record.
     Broken {
-        /// Which of it.
+        /// The description of the problem.
         message: String,
-        /// Whether it had written a record before.
+        /// Whether the collector had written a record before.
         had_begun: bool,
     },
 }
 
-/// A collector that was started.
+/// A running collector process.
 pub(crate) struct Running {
     pub(crate) child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
     last_message: JoinHandle<Option<String>>,
-    /// What it is to know, and what it knows.
+    /// The current instructions for the collector, followed by those that were sent to it.
     instructions: Instructions,
     sent_interval: Duration,
     sent_watched: bool,
-    /// The GPUs that are sent to it first, if there are any.
+    /// The GPUs that are sent to the collector first, if there are any.
     known_gpus: Vec<KnownGpu>,
     lines_read: u64,
 }
@@ -66,7 +66,7 @@ impl Running {
         let mut child = Command::from(child::command(&collector.program))
             .args(&collector.arguments)
             .args((!known_gpus.is_empty()).then_some("--known-gpus"))
-            // It ends when this pipe closes, which it does also where this process is killed.
+            // The collector ends when this pipe is closed, even if this process is killed.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -91,12 +91,12 @@ impl Running {
         })
     }
 
-    /// Returns `true` if it has written a record.
+    /// Returns `true` if the collector has written a record.
     pub(crate) fn has_begun(&self) -> bool {
         self.lines_read > 0
     }
 
-    /// Passes on what it writes until it ends, or something is wrong with it.
+    /// Passes on the collector's records until it ends or a problem occurs.
     pub(crate) async fn monitor(&mut self, hub: &Hub) -> End {
         match self.read_lines(hub).await {
             Some(message) => End::Broken {
@@ -107,7 +107,7 @@ impl Running {
         }
     }
 
-    /// Reads its output and returns what is wrong with it; `None` if it closed its output.
+    /// Reads the collector's output. Returns the problem, or `None` if the output was closed.
     async fn read_lines(&mut self, hub: &Hub) -> Option<String> {
         let mut last_line = Instant::now();
         let known_gpus = std::mem::take(&mut self.known_gpus);
@@ -118,7 +118,8 @@ impl Running {
             self.instructions.allocations.mark_changed();
         }
         let mut answers_requests = hub.answers_requests();
-        // What it has been told since, of which the slowest is what it may still be at.
+        // After a change of the interval, the collector may still use the previous one until its
+        // next line. The longer of the two decides.
         let mut slowest = self.sent_interval;
         loop {
             let wanted = *self.instructions.interval.borrow_and_update();
@@ -166,7 +167,8 @@ impl Running {
 
     async fn send(&mut self, request: Request) {
         let line = serde_json::to_string(&request).expect("a request is JSON") + "\n";
-        // One that does not take it in has ended or hangs, which its output tells.
+        // If the collector does not read the line, it has ended or hangs, which is detected by its
+        // output.
         let _ = timeout(GRACE, self.stdin.write_all(line.as_bytes())).await;
     }
 
@@ -195,7 +197,7 @@ impl Running {
     }
 }
 
-/// Passes the collector's messages on to this process's own, and returns the last.
+/// Logs the collector's messages, and returns the last one.
 async fn forward_stderr(mut lines: Lines<BufReader<ChildStderr>>) -> Option<String> {
     let mut last = None;
     while let Ok(Some(line)) = lines.next_line().await {

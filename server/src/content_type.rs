@@ -1,5 +1,5 @@
-//! What browsers are told that a file of the page is. `build.rs` asks, too, and fails for a file of
-//! another kind.
+//! Returns the content type of a file of the page. `build.rs` uses this as well, and fails if it is
+//! unknown.
 
 pub(crate) fn content_type(path: &str) -> Option<&'static str> {
     Some(match path.rsplit_once('.')?.1 {

@@ -1,4 +1,4 @@
-//! Whether there is to be a collector: what was asked for, and how far it has come.
+//! Control of the collector: the requested state, and which requests were carried out.
 
 use std::{
     sync::{Mutex, MutexGuard},
@@ -10,11 +10,11 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::lock;
 
-/// Between the endpoints that pause and resume, and the supervisor that does it.
+/// The connection between the endpoints that pause and resume, and the supervisor.
 #[derive(Debug)]
 pub(crate) struct Control {
     order: watch::Sender<Order>,
-    /// Those that were neither carried out nor withdrawn, the oldest first.
+    /// The orders that were neither carried out nor withdrawn, the oldest first.
     open: Mutex<Vec<Order>>,
     /// The newest order that was carried out.
     done: watch::Sender<Order>,
@@ -23,15 +23,15 @@ pub(crate) struct Control {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Order {
     pub(crate) number: u64,
-    /// `None` where there is to be a collector.
+    /// The requested pause, or `None` if the collector should run.
     pub(crate) pause: Option<Pause>,
 }
 
-/// A pause, which may end by itself.
+/// A pause with an optional end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pause {
     pub(crate) until: Option<Instant>,
-    /// The same for people.
+    /// The end of the pause in milliseconds since 1970.
     pub(crate) resumes_ms: Option<u64>,
 }
 
@@ -44,8 +44,8 @@ impl Control {
         }
     }
 
-    /// Asks for a pause, for so long or until it is resumed, and returns the order's number. The
-    /// last word counts.
+    /// Requests a pause for a time, or until it is resumed, and returns the number of the order.
+    /// The last order wins.
     pub(crate) fn pause(&self, time: Option<Duration>) -> u64 {
         let pause = Pause {
             until: time.map(|time| Instant::now() + time),
@@ -58,9 +58,9 @@ impl Control {
         self.submit(None)
     }
 
-    /// Takes back the order with this number: what was refused must not happen later. What another
-    /// still asks for, or else what was carried out last, is in force again. False where it is done
-    /// by now.
+    /// Withdraws an order that was refused, so that it is not carried out later. The last open
+    /// order, or else the one that was carried out, is then valid again. Returns `false` if the
+    /// order has already been carried out.
     pub(crate) fn withdraw(&self, number: u64) -> bool {
         let mut is_open = false;
         self.order.send_if_modified(|order| {
@@ -70,7 +70,7 @@ impl Control {
             };
             is_open = true;
             open.remove(place);
-            // The last word counts, and this was not it.
+            // A later order exists, which remains valid.
             if place < open.len() {
                 return false;
             }
@@ -98,12 +98,12 @@ impl Control {
         lock::lock(&self.open)
     }
 
-    /// What was asked for last, and what will be.
+    /// Returns the channel of orders.
     pub(crate) fn orders(&self) -> watch::Receiver<Order> {
         self.order.subscribe()
     }
 
-    /// This order, and so every one before it, is done.
+    /// Marks an order and all earlier ones as carried out.
     pub(crate) fn mark_done(&self, order: Order) {
         let mut open = self.open();
         open.retain(|one| one.number > order.number);
@@ -111,7 +111,7 @@ impl Control {
     }
 
     pub(crate) async fn wait_done(&self, number: u64) {
-        // It fails only where the sender is gone, and that is here.
+        // Waiting fails only if the sender is dropped, but `self` owns it.
         let _ = self
             .done
             .subscribe()

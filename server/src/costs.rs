@@ -1,4 +1,5 @@
-//! `GET /api/v1/cost`: the cost of a notebook's kernel in a span, for the line below a cell.
+//! The endpoint `GET /api/v1/cost`: the cost of a notebook's kernel in a span, which is shown below
+//! a cell.
 
 use std::time::Duration;
 
@@ -15,33 +16,34 @@ use ts_rs::TS;
 
 use crate::{app::AppState, auth::Client, query, view::View};
 
-/// The driver's records of the end of a span come within two seconds. A GPU that does not answer is
-/// not waited for.
+/// The longest wait for the driver's records of the end of a span. They usually arrive within two
+/// seconds; a GPU that does not respond is not waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// The kernel, and the span.
+/// The query of `GET /api/v1/cost`: a kernel and a span.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CostQuery {
-    /// Jupyter's ID of the kernel.
+    /// The ID of the kernel in Jupyter.
     kernel_id: String,
-    /// The beginning of the span, in milliseconds since 1970.
+    /// The start of the span in milliseconds since 1970.
     from_ms: u64,
-    /// Its end: the answer waits up to 5 s for the driver's records of it. By default, the cost
-    /// until now.
+    /// The end of the span in milliseconds since 1970. The response waits up to 5 s for the
+    /// driver's records of it. By default, the cost until now is returned.
     to_ms: Option<u64>,
 }
 
-/// The cost of a kernel in a span.
+/// The cost of a notebook's kernel in a span.
 #[derive(Debug, Serialize, TS, JsonSchema)]
 pub struct KernelCost {
-    /// As of `gpumon run`. Activity, links, conditions, driver errors and marks are left out.
+    /// The cost as in `gpumon run`, without activity, links, conditions, driver errors and marks.
     pub cost: Cost,
-    /// The same in the form that notebooks store, without the run; `null` if no GPU was held.
+    /// The same cost in the form stored in notebooks, without the run; `null` if no GPU was held.
     pub stored: Option<StoredCost>,
 }
 
-/// Answers from memory. A kernel that the client may not see is answered as one that holds no GPU.
+/// Returns the cost from memory. A kernel that the client may not see has the same response as one
+/// without GPUs.
 pub(crate) async fn answer_cost(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,

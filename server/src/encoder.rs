@@ -1,11 +1,12 @@
-//! Answers that take milliseconds to write: off the event loop, a few at a time, and once for all
-//! who ask for the same.
+//! Encoding of large responses outside the event loop. The number of simultaneous encodings is
+//! limited, and equal requests share a response.
 //!
-//! History of 64 GPUs is 10 MB of JSON. Written where clients are served, it would delay
-//! everybody's samples.
+//! The history of 64 GPUs is 10 MB of JSON. Encoding this in the event loop would delay the samples
+//! of all clients.
 //!
-//! Every user has a share: at most half of the turns at a time, and of the room never more than is
-//! left to others. So a user who asks for much, or takes it slowly, keeps nobody else waiting.
+//! Each user gets at most half of the encodings at a time, and not more memory than remains for
+//! others. A user with many requests, or with slow connections, therefore does not delay other
+//! users.
 
 use std::{
     collections::HashMap,
@@ -26,26 +27,26 @@ use tokio::{
 
 use crate::{lock, peer::Who};
 
-/// What was written answers the same question for so long, unless something new has come.
+/// The time for which a response is reused for equal requests.
 const REUSE_FOR: Duration = Duration::from_millis(500);
 
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The fastest level, which leaves a tenth of the JSON's size.
+/// The compression level. The fastest one reduces JSON to a tenth of its size.
 const COMPRESSION: Compression = Compression::fast();
 
-/// Too much is asked for at once, or taken too slowly.
+/// The error if there are too many requests, or if clients read too slowly.
 #[derive(Debug)]
 pub(crate) struct Overloaded;
 
-/// Writes answers whose keys are told apart by `K`.
+/// An encoder of responses, which are identified by a key `K`.
 pub(crate) struct Encoder<K> {
     permits: Arc<Semaphore>,
     permits_per_user: usize,
-    /// The turns of those users who write or wait.
+    /// The permits of each user who encodes or waits.
     by_user: Mutex<HashMap<Who, Arc<Semaphore>>>,
     quota: Arc<MemoryQuota>,
-    /// What was written lately, or is being written.
+    /// The recent responses, including those that are being encoded.
     recent: Mutex<HashMap<K, Recent>>,
 }
 
@@ -55,7 +56,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// Whether it is fresh, or somebody waits for it to be written.
+    /// Returns `true` if the response is recent, or if a request waits for it.
     fn is_wanted(&self) -> bool {
         self.at.elapsed() < REUSE_FOR
             || (!self.answer.initialized() && Arc::strong_count(&self.answer) > 1)
@@ -63,8 +64,9 @@ impl Recent {
 }
 
 impl<K: Clone + Eq + Hash> Encoder<K> {
-    /// Half of the processors write; the others serve. All answers together that are being sent
-    /// hold `most_held_kib` at most, so that clients that take them slowly do not fill the memory.
+    /// Creates an encoder that uses half of the processors, so that the others serve clients. All
+    /// responses that are being sent have at most `most_held_kib` together, so that slow clients do
+    /// not fill the memory.
     pub(crate) fn new(most_held_kib: usize) -> Self {
         let permits = available_parallelism().map_or(1, |all| (all.get() / 2).clamp(1, 4));
         Self {
@@ -79,12 +81,11 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         }
     }
 
-    /// The answer about `key` for this user, as `write` makes it unless somebody has just asked for
-    /// the same.
+    /// Returns the response for `key`: a recent one, or the result of `write`.
     ///
     /// # Errors
-    /// [`Overloaded`] where its turn does not come within ten seconds, or clients hold too many
-    /// answers.
+    /// Returns [`Overloaded`] if there is no permit within ten seconds, or if the responses being
+    /// sent exceed the quota.
     pub(crate) async fn answer(
         &self,
         who: Who,
@@ -95,14 +96,13 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         if let Some(written) = answer.get() {
             return Ok(written.clone());
         }
-        // Before the answer is begun, since another user who asks for the same must not wait for
-        // this one's permit.
+        // The permit is acquired before the encoding starts. Otherwise another user with the same
+        // request could wait for this user's permit.
         let permit = timeout(QUEUE_TIMEOUT, self.permit(who))
             .await
             .map_err(|_| Overloaded)??;
         let written = answer.get_or_try_init(|| async {
-            // The turn lasts as long as the writing, also where the client that asked has gone
-            // meanwhile.
+            // The permit is held until the encoding ends, even if the client disconnects before.
             let write = move || (write(), drop(permit)).0;
             let bytes = spawn_blocking(write).await.map_err(|_| Overloaded)?;
             let room = self
@@ -117,7 +117,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         written.await.cloned()
     }
 
-    /// Waits among the same user's questions first, then among all.
+    /// Waits for a permit of the user first, and then for one of all users.
     async fn permit(&self, who: Who) -> Result<[OwnedSemaphorePermit; 2], Overloaded> {
         let of_user = {
             let mut by_user = lock::lock(&self.by_user);
@@ -136,7 +136,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         Ok([of_user, of_all])
     }
 
-    /// Where the answer is, or will be. What is no longer fresh is let go of.
+    /// Returns the entry of a response, and removes old responses.
     fn entry_of(&self, key: K) -> Arc<OnceCell<Bytes>> {
         let mut recent = lock::lock(&self.recent);
         recent.retain(|_, recent| recent.is_wanted());
@@ -147,7 +147,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         Arc::clone(&recent.entry(key).or_insert_with(new).answer)
     }
 
-    /// Lets go of what is no longer fresh, and says how many KiB that was.
+    /// Removes old responses, and returns their size in KiB.
     pub(crate) fn trim(&self) -> usize {
         let mut recent = lock::lock(&self.recent);
         let kib = |recent: &HashMap<K, Recent>| {
@@ -163,15 +163,15 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     }
 }
 
-/// Limits the memory of answers that are being sent, in total and per user.
+/// A quota for the memory of responses that are being sent, in total and per user.
 struct MemoryQuota {
     most_kib: usize,
     held_kib: Mutex<HashMap<Who, usize>>,
 }
 
 impl MemoryQuota {
-    /// Reserves quota for an answer of this user; `None` where the user would hold more than is
-    /// left to others.
+    /// Reserves memory for a response. Returns `None` if the user would have more memory than
+    /// remains for others.
     fn take(self: &Arc<Self>, who: Who, kib: usize) -> Option<Reserved> {
         let mut held = lock::lock(&self.held_kib);
         let free = self.most_kib - held.values().sum::<usize>();
@@ -188,7 +188,7 @@ impl MemoryQuota {
     }
 }
 
-/// Reserved quota, released when dropped.
+/// Reserved memory, which is released when dropped.
 struct Reserved {
     quota: Arc<MemoryQuota>,
     who: Who,
@@ -207,7 +207,7 @@ impl Drop for Reserved {
     }
 }
 
-/// An answer, which takes up room until the last client has it.
+/// A response whose memory is reserved until the last client has received it.
 struct QuotaBytes {
     bytes: Vec<u8>,
     _reserved: Reserved,
@@ -219,10 +219,10 @@ impl AsRef<[u8]> for QuotaBytes {
     }
 }
 
-/// The same, compressed.
+/// Compresses bytes with gzip.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), COMPRESSION);
-    // A vector takes everything.
+    // Writing to a vector cannot fail.
     let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
     written.unwrap_or_default()
 }
@@ -285,7 +285,7 @@ mod tests {
         };
         let much = join_all((0..MUCH).map(|key| ask(SOMEBODY, key)));
         let one = async {
-            // What somebody waits for is no reason for another to wait.
+            // The response of one user must not depend on another user's slow reading.
             ask(OTHER, MUCH - 1).await.unwrap();
             written.load(Ordering::Relaxed)
         };

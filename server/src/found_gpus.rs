@@ -1,5 +1,5 @@
-//! Looks for added GPUs in a separate process. A driver counts GPUs when it is loaded, so a running
-//! collector does not find an added GPU.
+//! The search for added GPUs in a separate process. A driver counts GPUs when it is loaded, so a
+//! running collector does not find an added GPU.
 
 use std::{
     collections::BTreeSet, ffi::OsString, fs, io, path::Path, process::Stdio, time::Duration,
@@ -23,23 +23,23 @@ use crate::{
 /// The interval between searches if nothing hints at a change. A search costs 50 ms of CPU time.
 const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The interval between reads of the kernel's list of GPUs. A change of this list is a hint. A read
-/// costs some microseconds.
+/// The interval between checks of the kernel's list of GPUs, whose changes are hints. A check costs
+/// some microseconds.
 const HINT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The longest time that a search may take. A busy driver can need this long.
+/// The time limit of a search. A busy driver can need this long.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The largest list of GPUs, in bytes. No machine has more GPUs than this has room for.
+/// The maximum size of the list of GPUs in bytes, which is enough for any machine.
 const MAX_LIST_BYTES: u64 = 64 << 10;
 
-/// Searches for GPUs that the collector does not read and that a new one would.
+/// A search for GPUs that the collector does not read, but a new one would.
 pub(crate) struct GpuSearch {
     collector: Collector,
     bound_devices: BTreeSet<OsString>,
     searched: Instant,
     reported: BTreeSet<String>,
-    /// The process that lists the GPUs. It may hold them.
+    /// The process that lists the GPUs. It may keep them open.
     child: Option<Child>,
 }
 
@@ -54,14 +54,13 @@ impl GpuSearch {
         }
     }
 
-    /// Searches repeatedly while the collector runs, until a GPU is found that it does not read.
-    /// Returns a description of that GPU. If this is cancelled, `stop` ends a search that has
-    /// begun.
+    /// Searches again and again while the collector runs, until it finds a GPU that is not read.
+    /// Returns a description of that GPU. If this is canceled, `stop` ends a search in progress.
     pub(crate) async fn find_unread(&mut self, hub: &Hub, stuck: &mut StuckCollectors) -> String {
         let mut hints = interval(HINT_INTERVAL);
         loop {
             hints.tick().await;
-            // A process that is stuck in the driver would be followed by more of them.
+            // If a process is stuck in the driver, further ones would be stuck as well.
             if hub.collector().state != CollectorState::Running || !stuck.pids().is_empty() {
                 continue;
             }
@@ -86,14 +85,14 @@ impl GpuSearch {
         }
     }
 
-    /// Ends a search that has begun.
+    /// Ends a search in progress.
     pub(crate) async fn stop(&mut self, stuck: &mut StuckCollectors) {
         if let Some(child) = self.child.take() {
             stuck.kill(child).await;
         }
     }
 
-    /// Returns the UUIDs of the GPUs that a new process finds; `None` for an unknown UUID.
+    /// Returns the UUIDs of the GPUs that a new process finds, with `None` for each unknown UUID.
     async fn list_gpus(&mut self) -> io::Result<Vec<Option<String>>> {
         let mut child = Command::from(child::command(&self.collector.program))
             .args(&self.collector.arguments)
@@ -119,9 +118,9 @@ impl GpuSearch {
     }
 }
 
-/// Describes a GPU that a new process has found and the collector does not read; `None` if there is
-/// none. A lost GPU that is found again has been put back. It is described once, by means of
-/// `reported`, until it responds.
+/// Describes a GPU that a new process has found and the collector does not read, if there is one. A
+/// lost GPU that is found again has been reinstalled. Its UUID is kept in `reported` until it
+/// responds, so that it is described only once.
 fn describe_unread(
     found: &[Option<String>],
     known: &[KnownGpu],
@@ -136,7 +135,7 @@ fn describe_unread(
     reported.retain(|uuid| !matches!(health(uuid), Some(Health::Ok)));
     let identified: Vec<_> = found.iter().flatten().collect();
     let mut unknown = identified.iter().filter(|uuid| health(uuid).is_none());
-    // Some of these may be GPUs whose UUID the collector does not know.
+    // Some of the unknown UUIDs may belong to GPUs whose UUID the collector does not know.
     let nameless = known
         .iter()
         .filter(|known| known.gpu.uuid.is_none())
@@ -169,7 +168,8 @@ fn all_bound_devices() -> BTreeSet<OsString> {
         .collect()
 }
 
-/// Returns the PCI addresses of the devices that one driver is bound to; none if it is not loaded.
+/// Returns the PCI addresses of the devices that a driver is bound to. The result is empty if the
+/// driver is not loaded.
 fn bound_devices(driver: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(driver)
         .into_iter()

@@ -1,4 +1,4 @@
-//! What travels over `/api/v1/stream`, in both directions, and `/api/v1/snapshot`.
+//! The messages of `/api/v1/stream` in both directions, and of `/api/v1/snapshot`.
 //!
 //! Inventory, sample and event frames are the collector's own lines, byte for byte.
 
@@ -17,63 +17,63 @@ use ts_rs::TS;
 
 use crate::runs::state::RunState;
 
-/// The times between samples that may be asked for, in milliseconds.
+/// The sampling intervals that clients may request, in milliseconds.
 pub const INTERVAL_MS: RangeInclusive<u32> = 100..=60_000;
 
-/// From the server to a client, told apart by `type`.
-// One of them exists at a time, so that the size of the largest does not matter.
+/// A frame from the server to a client. The key `type` has its kind.
+// Only one value exists at a time, so the size of the largest variant does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerFrame {
     /// The first frame of every connection.
     Hello(Hello),
-    /// What is there, whenever it has changed.
+    /// The GPUs, driver and host, after every change.
     Inventory(Inventory),
-    /// What was read at one moment.
+    /// The readings of one moment.
     Sample(Sample),
-    /// What changes slowly about one GPU, every ten seconds.
+    /// Slowly changing readings of one GPU, every ten seconds.
     Details(GpuDetails),
-    /// What the driver itself recorded of one GPU between two samples; only for a client that asked
-    /// for traces.
+    /// The driver's own records of one GPU between two samples, for clients that requested traces.
     Trace(Trace),
-    /// What happened.
+    /// Something that happened, such as the start of a process.
     Event(Event),
-    /// Which alerts fire now, whenever that has changed.
+    /// The firing alerts, after every change.
     Alerts {
-        /// The worst first.
+        /// The firing alerts, the most severe first.
         firing: Vec<FiringAlert>,
     },
-    /// The collector's state has changed.
+    /// The state of the collector, after every change.
     Collector(CollectorStatus),
-    /// What was missed during a pause, or what was asked for.
+    /// The history during a pause, or requested metrics.
     History(History),
-    /// A run of the workload runner has changed; only for a client that asked for runs.
+    /// A workload run that has changed, for clients that requested runs.
     Run(RunState),
-    /// The client was too slow for this many samples or events, which it will not get.
+    /// The client was too slow, so that some samples or events were not sent.
     Lagged {
-        /// How many.
+        /// The number of samples and events that were not sent.
         missed: u64,
     },
-    /// Sent behind the hello, whose clock may be a little old, and when nothing else was for a few
-    /// seconds, so that a client can tell a quiet server from a dead one.
+    /// The server's clock. This frame follows the hello, whose time can be slightly old, and is
+    /// sent when there was no other frame for a few seconds, so that a client can detect a broken
+    /// connection.
     Heartbeat {
-        /// The server's clock.
+        /// The time of the server's clock, in milliseconds since 1970.
         at_ms: u64,
     },
-    /// A client frame could not be understood. The connection goes on.
+    /// A frame of the client was not valid. The connection continues.
     Error {
-        /// What was wrong with it, and what would have been right.
+        /// A description of the error and of valid frames.
         message: String,
     },
 }
 
 impl ServerFrame {
-    /// Decodes a frame of those that say something of GPUs and of what reads them; `None` is one of
-    /// the others, or of a newer server's.
+    /// Decodes a frame about GPUs or the collector. Returns `None` for other frames, including
+    /// those of newer servers.
     ///
     /// # Errors
-    /// Where the text is not a frame.
+    /// Returns an error if the text is not a frame.
     pub fn decode(text: &str) -> Result<Option<Self>, serde_json::Error> {
         Ok(Some(match &*type_of(text)? {
             "hello" => Self::Hello(serde_json::from_str(text)?),
@@ -91,46 +91,47 @@ impl ServerFrame {
     }
 }
 
-/// From a client to the server, told apart by `type`.
+/// A frame from a client to the server. The key `type` has its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientFrame {
-    /// Send no samples until `resume`: nobody is looking. Events and states still come.
+    /// Stops samples until `resume`, for example because the page is hidden. Events and states are
+    /// still sent.
     Pause {},
-    /// Send samples again, after a history frame.
+    /// Starts samples again, after a history frame.
     Resume {},
-    /// Send no more than one sample per this time. The GPUs are read as often as the most demanding
-    /// client asks for. Without this frame, samples come at the server's own interval, every second
-    /// unless it was told otherwise.
+    /// Limits the samples to one per interval. GPUs are read at the shortest interval that any
+    /// client requests. Without this frame, the server's own interval applies, which is one second
+    /// by default.
     Interval {
-        /// Milliseconds, 100 to 60000.
+        /// The interval in milliseconds, from 100 to 60000.
         ms: u32,
     },
-    /// Send `trace` frames, too, or no more of them. None come during a pause.
+    /// Starts or stops `trace` frames. None are sent during a pause.
     Traces {
-        /// Whether to.
+        /// Whether to send `trace` frames.
         on: bool,
     },
-    /// Whether somebody looks at what comes, as is taken for granted without this frame. While
-    /// nobody does, here or at another client, what costs the driver much time is read every ten
-    /// seconds: hardware counters, rates, energy.
+    /// Sends whether somebody watches the client, which is the default. While nobody watches any
+    /// client, expensive readings (hardware counters, rates, energy) are only taken every ten
+    /// seconds.
     Watching {
-        /// Whether somebody does.
+        /// Whether somebody watches the client.
         on: bool,
     },
-    /// Send a `run` frame for each run that is known, and whenever one has changed, or no more of
-    /// them. During a pause none come; what has changed meanwhile comes after it.
+    /// Starts or stops `run` frames: one for each known run, and one after every change. None are
+    /// sent during a pause; the changes follow after it.
     Runs {
-        /// Whether to.
+        /// Whether to send `run` frames.
         on: bool,
     },
-    /// Send the history of these metrics, at once and after each pause. Without this frame, history
-    /// is of what an overview shows. An unknown metric is skipped, and told in an error frame
-    /// before the history.
+    /// Requests the history of these metrics, at once and after each pause. Without this frame, the
+    /// history has the metrics of the overview. For an unknown metric, an error frame precedes the
+    /// history.
     History {
-        /// Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`;
-        /// those of MIG devices with `mig.` before them, as `mig.memory.used_bytes`;
-        /// `processes.memory_bytes` for who held the memory.
+        /// The names in the catalogue, such as `pcie.tx_bytes_per_second` and
+        /// `host.cpu.busy_percent`. Those of MIG devices begin with `mig.`, such as
+        /// `mig.memory.used_bytes`. `processes.memory_bytes` is the memory of each process.
         metrics: Vec<String>,
     },
 }
@@ -145,115 +146,114 @@ tagged!(ClientFrame by "type" strict {
     "history" => History { metrics },
 });
 
-/// All a client needs to draw at once.
+/// The first frame, with all that a client needs to render its view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Hello {
-    /// gpumon's version, as `0.1.0`.
+    /// The version of gpumon, such as `0.1.0`.
     pub version: String,
-    /// The server's clock, so that a client whose clock differs can place "now".
+    /// The time of the server's clock in milliseconds since 1970, for clients whose clocks differ.
     pub at_ms: u64,
-    /// Whether samples are coming.
+    /// The state of the collector.
     pub collector: CollectorStatus,
-    /// What is there; `None` until the collector has told it.
+    /// The GPUs, driver and host; `null` until the collector has sent them.
     pub inventory: Option<Inventory>,
-    /// The newest sample; `None` until there is one.
+    /// The newest sample; `null` if there is none.
     pub sample: Option<Sample>,
-    /// What changes slowly, of each GPU of which it has been read.
+    /// The slowly changing readings of each GPU, if available.
     pub details: Vec<GpuDetails>,
-    /// What happened lately, the oldest first.
+    /// The recent events, the oldest first.
     pub events: Vec<Event>,
-    /// Which alerts fire now, the worst first; left out where none does.
+    /// The firing alerts, the most severe first. Omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<FiringAlert>>", optional)]
     pub alerts: Vec<FiringAlert>,
-    /// The recent past.
+    /// The samples of the last minutes.
     pub history: History,
-    /// Whether this server tells of a fleet, at `/api/v1/fleet`; left out where it does not.
+    /// Whether this server shows a fleet at `/api/v1/fleet`. Omitted if `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[ts(as = "Option<bool>", optional)]
     pub fleet: bool,
-    /// The price by which energy has costs; left out if it is unknown.
+    /// The price of energy for calculating costs. Omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub energy_price: Option<EnergyPrice>,
 }
 
-/// `/api/v1/snapshot`, and `gpumon --json`: everything known at one moment.
+/// The response of `/api/v1/snapshot`, and the output of `gpumon --json`: all data of one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Snapshot {
-    /// gpumon's version, as `0.1.0`.
+    /// The version of gpumon, such as `0.1.0`.
     pub version: String,
-    /// Whether samples are coming.
+    /// The state of the collector.
     pub collector: CollectorStatus,
-    /// What is there; `None` until the collector has told it.
+    /// The GPUs, driver and host; `null` until the collector has sent them.
     pub inventory: Option<Inventory>,
-    /// The newest sample; `None` until there is one.
+    /// The newest sample; `null` if there is none.
     pub sample: Option<Sample>,
-    /// What changes slowly, of each GPU of which it has been read.
+    /// The slowly changing readings of each GPU, if available.
     pub details: Vec<GpuDetails>,
-    /// What happened lately, the oldest first; empty where there is no server that could remember.
+    /// The recent events, the oldest first. Empty if there is no server to keep them.
     pub events: Vec<Event>,
-    /// Which alerts fire now, the worst first; left out where none does.
+    /// The firing alerts, the most severe first. Omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<FiringAlert>>", optional)]
     pub alerts: Vec<FiringAlert>,
-    /// The recent past, where it was asked for (`?history_s=60`) and there is a server that
-    /// remembers it.
+    /// The recent history, if requested (`?history_s=60`) and if there is a server to keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub history: Option<History>,
 }
 
-/// The age at which a sample is late, where they come at this interval.
+/// Returns the age in milliseconds at which a sample is late for this interval.
 pub(crate) fn late_ms(interval_ms: u64) -> u64 {
     5_000 + 3 * interval_ms
 }
 
-/// Whether a sample tells how things are at `now_ms`: the collector runs and is not late.
+/// Returns `true` if a sample shows the state at `now_ms`: the collector is running, and the sample
+/// is not late.
 pub(crate) fn is_fresh(sample: &Sample, collector: &CollectorStatus, now_ms: u64) -> bool {
     let is_late = now_ms.saturating_sub(sample.at_ms) >= late_ms(sample.interval_ms.into());
     !is_late && collector.state == CollectorState::Running
 }
 
-/// What the child that reads the driver is doing.
+/// The state of the process that reads the driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct CollectorStatus {
-    /// Its state.
+    /// The current state of the collector.
     pub state: CollectorState,
-    /// Since when.
+    /// The time since which the collector has this state.
     pub since_ms: u64,
-    /// Why, in words for people, where it is not running.
+    /// The reason in words for people, if the collector is not running.
     pub message: Option<String>,
-    /// When a pause ends by itself; left out where it does not.
+    /// The time at which a pause ends by itself. Omitted if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub resumes_ms: Option<u64>,
-    /// The socket of the server whose collector it is, where this server has joined that one; left
-    /// out where the collector is this server's own.
+    /// The socket of the server that this server has joined, whose collector this is. Omitted if
+    /// the collector belongs to this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub joined: Option<String>,
 }
 
-/// States of the collector.
+/// The possible states of the collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CollectorState {
-    /// Started, nothing read yet.
+    /// The collector has started, but has not sent a sample yet.
     Starting,
-    /// Samples are coming.
+    /// The collector is sending samples.
     Running,
-    /// It ended or fell silent and is being replaced.
+    /// The collector has ended or does not respond, and is being replaced.
     Restarting,
-    /// There is nothing to read: library, driver or GPU is missing. It is tried again now and then.
+    /// There is nothing to read: a library, the driver or a GPU is missing. The server retries from
+    /// time to time.
     Unavailable,
-    /// Somebody asked that the GPU be let go of (`gpumon pause`). Nothing is read until `gpumon
-    /// resume`.
+    /// The GPU was released on request (`gpumon pause`). Nothing is read until `gpumon resume`.
     Paused,
 }
 
 impl CollectorState {
-    /// Every state.
     pub const ALL: [Self; 5] = [
         Self::Starting,
         Self::Running,
@@ -263,23 +263,23 @@ impl CollectorState {
     ];
 }
 
-/// The recent past of every GPU, by metric, on one time axis.
+/// The recent history of all GPUs, by metric, on one time axis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct History {
-    /// When each sample was put together, oldest first.
+    /// The time of each sample, the oldest first.
     pub times_ms: Vec<u64>,
-    /// So many of the first are no samples: their values are means of the ten seconds around that
-    /// time, as an earlier server has left them. Left out where there are none.
+    /// The number of values at the beginning that are not samples, but means of the ten seconds
+    /// around their time, from before a restart of the server. Omitted if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[ts(as = "Option<usize>", optional)]
     pub means: usize,
-    /// One entry per GPU whose UUID is known.
+    /// The GPUs with a known UUID.
     pub gpus: Vec<GpuHistory>,
-    /// One entry per MIG device; left out where none was asked for.
+    /// The MIG devices. Omitted if none was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<GpuHistory>>", optional)]
     pub mig_devices: Vec<GpuHistory>,
-    /// The machine's, in the form of a GPU's; left out where none was asked for.
+    /// The metrics of the host by name. Omitted if none was requested.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(as = "Option<BTreeMap<String, Vec<Option<f32>>>>", optional)]
     pub host: BTreeMap<String, Vec<Option<f32>>>,
@@ -290,29 +290,28 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// One GPU's past, or a MIG device's.
+/// The history of one GPU or MIG device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuHistory {
-    /// Its UUID.
+    /// The UUID of the device.
     pub uuid: String,
-    /// Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null`
-    /// where there was none. Left out where there is no value at all.
+    /// The metrics by name, such as `power.draw_watts`, with one value for each of `times_ms`, or
+    /// `null` if there was none. Metrics without any value are omitted.
     pub metrics: BTreeMap<String, Vec<Option<f32>>>,
-    /// Who held its memory, the first to come first, at most 16; left out unless
-    /// `processes.memory_bytes` was asked for.
+    /// The processes that held the GPU's memory, in the order of their appearance; at most 16.
+    /// Omitted unless `processes.memory_bytes` was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<HolderHistory>>", optional)]
     pub holders: Vec<HolderHistory>,
 }
 
-/// What somebody held of a GPU's memory: a notebook with all that its kernel has started, or
-/// another process.
+/// The GPU memory of a notebook with all processes of its kernel, or of another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct HolderHistory {
-    /// As it was seen last: the notebook's kernel, the largest of its processes where the kernel
-    /// holds nothing, or the process.
+    /// The last state of the process. For a notebook, this is the kernel, or its largest process if
+    /// the kernel holds no memory.
     pub process: Process,
-    /// One value for each of `times_ms`, `null` where it held nothing.
+    /// The memory in bytes for each of `times_ms`, or `null` if none was held.
     pub memory_bytes: Vec<Option<f32>>,
 }
 

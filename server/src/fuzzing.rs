@@ -1,4 +1,4 @@
-//! What fuzzing feeds with bytes from outside.
+//! Entry points for fuzzing with external input.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -30,51 +30,51 @@ use crate::{
     view::ShowProcesses,
 };
 
-/// A client that says no more gets the rest of its answers and the end of the connection in this
-/// time.
+/// The time limit for the rest of the responses and the end of the connection after a client has
+/// stopped sending.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Another user's program, so that nothing is paused or started.
+/// The process of another user, so that nothing is paused or started.
 const STRANGER: Peer = Peer::Socket { uid: Some(65_533) };
 
-/// Decodes a line of a collector, as the server does.
+/// Decodes a line of a collector in the same way as the server.
 pub fn record(line: &str) {
     let _ = Record::decode(line);
 }
 
-/// Reads a web configuration.
+/// Parses a web configuration.
 pub fn web_config(text: &str) {
     crate::web_config::fuzz(text);
 }
 
-/// Reads what a kubelet answers, without the HTTP/2 around it.
+/// Parses the response of a kubelet, without the HTTP/2 around it.
 pub fn kubelet_answer(answer: &[u8]) {
     crate::kubernetes::fuzz(answer);
 }
 
-/// Reads the answer of a fleet's node; the first byte chooses the route.
+/// Parses the response of a fleet's node. The first byte chooses the route.
 ///
 /// # Panics
-/// The written answer is not read as the same.
+/// Panics if the serialized response is not parsed to the same value.
 pub fn node_answer(answer: &[u8]) {
     crate::fleet::nodes::answer::fuzz(answer);
 }
 
-/// A server without a listener, which is handed its clients.
+/// A server without a listener, which receives its clients directly.
 pub struct Server {
     runtime: Runtime,
     table: Arc<ConnectionTable>,
-    /// As on a port, and as on a unix socket.
+    /// The routes of a port and those of a unix socket.
     routers: [Router; 2],
     stopped: watch::Receiver<bool>,
     _stop: watch::Sender<bool>,
 }
 
 impl Server {
-    /// Knows what these lines of a collector tell.
+    /// Creates a server that has received these lines of a collector.
     ///
     /// # Panics
-    /// Where the system refuses what it needs.
+    /// Panics if the system refuses a resource.
     pub fn new(lines: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -127,10 +127,10 @@ impl Server {
         }
     }
 
-    /// What a client gets that sends this and then nothing more.
+    /// Returns the bytes that a client receives after sending `request` and closing its output.
     ///
     /// # Panics
-    /// Where the connection does not end.
+    /// Panics if the connection does not end.
     pub fn answer(&self, on_port: bool, request: &[u8]) -> Vec<u8> {
         let router = self.routers[usize::from(!on_port)].clone();
         self.runtime.block_on(async {
@@ -148,7 +148,8 @@ impl Server {
             let (mut output, mut input) = client.into_split();
             let (mut answer, mut sent) = (Vec::new(), Ok(()));
             let talk = async {
-                // Who does not read while it writes is not answered further.
+                // Requests are written and responses read at the same time, because the server does
+                // not continue while its output is not read.
                 let write = async {
                     sent = input.write_all(request).await;
                     drop(input);
@@ -171,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// Those that tell nothing reach nothing of what is fuzzed.
+    /// Seeds that are not valid records would not reach the code to be fuzzed.
     #[test]
     fn seeds_are_what_a_collector_tells() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds");

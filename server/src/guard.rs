@@ -1,8 +1,8 @@
-//! Who may ask: Host and Origin, checked on every route.
+//! The check of the headers Host and Origin on every route.
 //!
-//! A page of another site can make the browser send requests here, and by DNS rebinding even read
-//! the answers. The browser cannot be made to lie about `Host` and `Origin`, so these two tell such
-//! requests from ours.
+//! A page of another site can make the browser send requests here, and can even read the responses
+//! by DNS rebinding. The browser does not let a page change `Host` and `Origin`, so these two
+//! distinguish such requests from those of this server's own page.
 
 use std::{net::IpAddr, str::FromStr, sync::Arc};
 
@@ -19,16 +19,15 @@ use crate::{auth::Doors, connections::Arrival, live::Live, public_origin::Public
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
-    /// On a TCP port: the machine's own loopback names, the address that was connected to, the
-    /// names of the server's certificate, and those of public origins.
+    /// A TCP port. It accepts the loopback names of the machine, the address of the connection, the
+    /// names in the server's certificate, and those of public origins.
     Port,
-    /// On a unix socket: any name, since only programs that may open the socket reach it, and no
-    /// browser can. They pass on the name by which a browser reached them (jupyter-server-proxy
-    /// does).
+    /// A unix socket. It accepts any name, because no browser can open it. Programs that can, such
+    /// as jupyter-server-proxy, pass on the name by which a browser reached them.
     Socket,
 }
 
-/// What is checked with.
+/// The state for checking requests.
 #[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) access: Access,
@@ -36,8 +35,8 @@ pub(crate) struct Guard {
     pub(crate) doors: Arc<Doors>,
 }
 
-/// Values of `Sec-Fetch-Dest` for answers that are shown as a page or embedded in one (Fetch
-/// Metadata, section 2.1).
+/// The values of `Sec-Fetch-Dest` for responses that are rendered as a page or embedded in one
+/// (Fetch Metadata, section 2.1).
 const PAGES: [&str; 6] = [
     "document",
     "iframe",
@@ -67,7 +66,7 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
 type Refusal = (StatusCode, &'static str);
 
 impl Guard {
-    /// `local` is the address that was connected to.
+    /// Checks the headers. `local` is the server's address of the connection.
     fn verdict(
         &self,
         local: Option<IpAddr>,
@@ -96,12 +95,12 @@ impl Guard {
         if !headers.contains_key(header::ORIGIN) {
             return Ok(());
         }
-        // A proxy that changes Host says what it was.
+        // A proxy that changes Host puts the original one into this header.
         let forwarded = matches!(self.access, Access::Socket)
             .then(|| only(headers, "x-forwarded-host"))
             .flatten();
         let is_ours = only(headers, header::ORIGIN.as_str()).is_some_and(|origin: PublicOrigin| {
-            // A page that came without encryption may be anybody's.
+            // A page that was not transferred over TLS may have been changed by anybody.
             let may_be_own = !is_tls || origin.is_https();
             let has_host = [Some(host), forwarded]
                 .iter()
@@ -118,7 +117,7 @@ impl Guard {
 
     fn is_own(&self, host: &Authority, local: Option<IpAddr>, public: &[PublicOrigin]) -> bool {
         let name = host.host();
-        // No name of somebody's can lead a browser here that has sent an address.
+        // DNS rebinding needs a name, so requests for an address are safe.
         let is_address = || {
             local.is_some_and(|local| address(name).is_some_and(|ip| ip.to_canonical() == local))
         };
@@ -134,8 +133,8 @@ impl Guard {
     }
 }
 
-/// Whether a page of another site makes the request, as browsers tell (Fetch Metadata). Following a
-/// link from there to the page is fine: it opens in a window of its own, which the other site
+/// Returns `true` if browsers report that a page of another site sends the request (Fetch
+/// Metadata). Links from there to the page are allowed: they open in a window that the other site
 /// cannot read.
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let opens_a_window =
@@ -143,7 +142,7 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
     has(headers, "sec-fetch-site", "cross-site") && !opens_a_window
 }
 
-/// Returns `true` for a path of the API, this server's or a node's.
+/// Returns `true` for a path of the API of this server or of a node.
 fn is_api(path: &str) -> bool {
     let of_node = path
         .strip_prefix("/nodes/")
@@ -153,7 +152,7 @@ fn is_api(path: &str) -> bool {
     path.trim_start_matches('/').starts_with("api/")
 }
 
-/// Returns `true` if a browser shows the answer as a page of its own, or within one.
+/// Returns `true` if a browser renders the response as a page or within one.
 fn is_navigation(headers: &HeaderMap) -> bool {
     has(headers, "sec-fetch-mode", "navigate")
         || PAGES
@@ -165,7 +164,7 @@ fn has(headers: &HeaderMap, name: &str, value: &str) -> bool {
     headers.get_all(name).iter().any(|found| found == value)
 }
 
-/// What the header says, where it is there once and valid.
+/// Returns the value of a header that exists once and is valid.
 fn only<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?.parse().ok()?;
@@ -441,7 +440,7 @@ mod tests {
             ("origin", "https://evil.example"),
         ];
         assert_eq!(ask(Access::Socket, &foreign), Err(StatusCode::FORBIDDEN));
-        // On a port there is no proxy to believe.
+        // A port has no trusted proxy, so the forwarded host is ignored.
         let claimed = [
             ("host", "localhost:9123"),
             ("x-forwarded-host", "evil.example"),

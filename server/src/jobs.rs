@@ -1,4 +1,4 @@
-//! `GET /api/v1/jobs`: which jobs were on which GPUs, from when to when.
+//! The endpoint `GET /api/v1/jobs`: jobs with their GPUs and times.
 
 use axum::{
     Extension,
@@ -19,11 +19,11 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobsQuery {
-    /// Those that are called so, by ID or name; by default, all of them.
+    /// The ID or name of a job; by default, all jobs are returned.
     id: Option<String>,
 }
 
-/// From memory and disk: it never waits for the driver.
+/// Returns jobs from memory and disk, without waiting for the driver.
 pub(crate) async fn jobs(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,

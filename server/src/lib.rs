@@ -1,38 +1,34 @@
-//! What gpumon serves.
+//! The server of gpumon.
 //!
-//! - [`frame`] is what travels: the stream's frames and the snapshot.
-//! - [`kubernetes`] asks the kubelet which pods hold which devices; the collector is told.
+//! - [`frame`] has the messages of the stream, and the snapshot.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver,
-//!   unless [`control`] says that it is to pause; [`stuck_collectors`] are those that cannot be
-//!   killed.
-//! - [`join`] shows another server's readings in the place of a collector's.
-//! - [`sampling_interval`] is how often it samples, [`watching`] whether somebody watches,
-//!   [`rate_limiter`] which of the samples one client gets.
-//! - [`live`] is what can change while it runs.
-//! - [`hub`] holds what the collector said last and passes it to every client.
-//! - [`history`] keeps the recent past for clients that come late.
-//! - [`fleet`] is many machines at once.
-//! - [`replay`] is a recording in the place of a collector.
-//! - [`alerts`] evaluates the rules of the alert file, and tells what fires.
-//! - [`runs`] are those of the workload runner: processes that work, and what they say.
+//!   unless [`control`] requests a pause; [`stuck_collectors`] has those that cannot be killed.
+//! - [`join`] shows the readings of another server, [`replay`] those of a recording.
+//! - [`kubernetes`] asks the kubelet which pods hold which devices.
+//! - [`sampling_interval`] combines the intervals that clients request, [`watching`] counts
+//!   viewers, [`rate_limiter`] selects the samples for one client.
+//! - [`live`] has the settings that can change while the server runs.
+//! - [`hub`] keeps the collector's data and sends it to all clients.
+//! - [`history`] keeps the past.
+//! - [`fleet`] shows many machines.
+//! - [`alerts`] evaluates the rules of the alert file.
+//! - [`runs`] starts workload runs.
 //! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`cells`], [`usage`],
-//!   [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them and knows each
-//!   [`public_origin`], [`auth`] has everybody sign in, [`peer`] stands before those that change
-//!   anything. [`view`] is how much of processes a client sees, [`audit`] what the log has of whom,
-//!   [`refused_credentials`] counts wrong ones.
-//! - [`web_config`] is TLS and what else Prometheus' exporters are told in a file; files that let
-//!   somebody in are [`watched`].
-//! - [`openapi`] describes the endpoints and all that they take and answer with.
-//! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that
-//!   over HTTP.
-//! - [`content_type`] is what the files of the page are.
-//! - [`memory`] gives back what clients needed.
-//! - [`service`] tells a service manager how the server is, [`activation`] takes sockets from it.
-//! - [`listen`] is where clients come in, [`shared`] what every user of the machine may do there,
-//!   [`connections`] how many may and for how long, and [`local`] the socket where programs of this
-//!   machine look for a server.
+//!   [`pause`] and [`routes`] are the endpoints. [`guard`] checks all requests, including each
+//!   [`public_origin`]; [`auth`] requires users to sign in; [`peer`] finds the user at the other
+//!   end of a connection. [`view`] limits the processes that a client sees, [`audit`] writes the
+//!   log, [`refused_credentials`] counts wrong credentials.
+//! - [`web_config`] reads TLS settings and users in Prometheus' format; files with credentials are
+//!   [`watched`] for changes.
+//! - [`openapi`] describes the endpoints and their types.
+//! - [`encoder`] encodes large responses outside the event loop, [`respond`] sends them over HTTP.
+//! - [`content_type`] has the types of the page's files.
+//! - [`memory`] returns freed memory to the system.
+//! - [`service`] reports the state to a service manager, [`activation`] takes over its sockets.
+//! - [`listen`] opens ports and sockets, [`shared`] limits the socket that all users share,
+//!   [`connections`] limits connections, and [`local`] finds the socket of a running server.
 //!
-//! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
+//! This process never loads NVML, so that it is not affected by a driver that hangs or crashes.
 
 pub mod activation;
 pub mod alerts;
@@ -121,62 +117,60 @@ use self::{
     watching::Watching,
 };
 
-/// Between samples of most recordings, and between those that a client gets that asks for no other
-/// time.
+/// The sampling interval of most recordings, and of clients that request no other.
 const RECORDED_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What every client of a server without readings is told.
+/// The collector's message on a server without readings.
 const NO_GPUS: &str = "this server shows a fleet and reads no GPUs itself; open one of its nodes";
 
-/// How often answers that nobody asks for any more are let go of.
+/// The interval at which unused responses are released.
 const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long open connections may take to end after the shutdown was asked for.
+/// The time limit for open connections to end after a shutdown request.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where samples come from.
+/// The source of samples.
 #[derive(Debug)]
 pub enum Readings {
-    /// From a child process that reads the driver.
+    /// A child process that reads the driver.
     Collector(Collector),
-    /// From a recording, which every client is told.
+    /// A recording. Clients are informed that it is one.
     Recording(Box<Player>),
-    /// From nowhere: this server shows a fleet alone.
+    /// No source: this server only shows a fleet.
     None,
 }
 
-/// What is served.
+/// The settings of a server.
 #[derive(Debug)]
 pub struct Settings {
-    /// Where samples come from.
+    /// The source of samples.
     pub readings: Readings,
-    /// Whose readings are shown instead of a collector's, while that server is there.
+    /// The server whose readings replace those of the collector while it is available.
     pub join: Option<JoinSettings>,
-    /// What can change meanwhile.
+    /// The settings that can change while the server runs.
     pub live: watch::Receiver<Live>,
-    /// Who may come in.
+    /// The access policy of the server.
     pub doors: Arc<Doors>,
-    /// What others than the server's own user see of processes.
+    /// The processes that users other than the server's own can see.
     pub show_processes: ShowProcesses,
-    /// How runs of the workload runner are started, and by whom.
+    /// The settings for workload runs.
     pub runs: RunSettings,
-    /// Where history is written; in memory alone without it.
+    /// The settings for history on disk. Without them, history is only in memory.
     pub history: Option<gpumon_history::writer::Settings>,
-    /// Which alerts there are.
+    /// The alert rules and their file.
     pub alerts: AlertSettings,
-    /// The kubelet's socket for pod resources; `None` asks none.
+    /// The kubelet's socket for pod resources, if the kubelet should be asked.
     pub kubelet: Option<PathBuf>,
-    /// Which fleet is shown, where one is.
+    /// The fleet, if the server shows one.
     pub fleet: Option<FleetSettings>,
-    /// The price by which energy has costs.
+    /// The price of energy for calculating costs.
     pub energy_price: Option<EnergyPrice>,
 }
 
-/// Serves at every listener until `shutdown` completes, then ends every connection and the
-/// collector.
+/// Serves all listeners until `shutdown` completes, then ends all connections and the collector.
 ///
 /// # Errors
-/// Where a listener fails.
+/// Returns an error if a listener fails.
 pub async fn run(
     listeners: Vec<Listener>,
     settings: Settings,
@@ -242,11 +236,11 @@ pub async fn run(
     }
     if let Some(fleet) = &fleet {
         hub.tell_of_fleet();
-        // So that history begins now, and not when somebody looks.
+        // Connecting at the start makes history begin at once, not with the first viewer.
         if let Some(hosts) = &fleet.hosts {
             hosts.start();
         } else if !reads_gpus {
-            // Somebody will come to see it, and is not to wait for the first reading.
+            // The first viewer should not have to wait for the first reading.
             let reader = Arc::clone(&fleet.reader);
             tokio::spawn(async move { reader.now().await });
         }
@@ -323,28 +317,28 @@ pub async fn run(
         () = metrics::keep_ready(&app) => Ok(()),
         () = Arc::clone(&doors).watch() => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
-        // It ends only by a defect. A server that looks well and shows nothing new would be worse
-        // than none.
+        // The supervisor only ends because of a defect. A server that appears to work but shows
+        // nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };
-    // The servers may have closed before the processes of runs have seen that the server stops.
+    // If all listeners have closed, the processes of runs have not been notified yet.
     let _ = stop.send(true);
     app.runs.wait_for_end(SHUTDOWN_TIMEOUT).await;
-    // Dropping the supervisor's future kills its child.
+    // Dropping the supervisor's future kills the collector.
     supervision.abort();
-    // What has been sampled of the last ten seconds.
+    // The samples of the current bucket are still to be written.
     let hub = Arc::clone(&app.hub);
     let _ = tokio::task::spawn_blocking(move || {
         app.alerts.end();
         hub.end_history();
     })
     .await;
-    // So that no socket is left over.
+    // The listeners must be dropped, so that their sockets are removed.
     servers.shutdown().await;
     result
 }
 
-/// Never ends.
+/// Releases unused responses and freed memory. This function never returns.
 async fn trim(app: &AppState, connections: &connections::ConnectionTable) {
     let mut memory = Memory::new();
     loop {
@@ -357,7 +351,7 @@ async fn trim(app: &AppState, connections: &connections::ConnectionTable) {
     }
 }
 
-/// Ends when the last door has closed, or the first fails.
+/// Waits until all listeners have closed, or until one fails.
 async fn all_closed(servers: &mut JoinSet<io::Result<()>>) -> io::Result<()> {
     while let Some(closed) = servers.join_next().await {
         closed.map_err(io::Error::other).flatten()?;

@@ -1,4 +1,4 @@
-//! Where clients come in: a TCP port, a unix socket, or this very program.
+//! Listeners for clients: TCP ports, unix sockets, and connections within the same process.
 
 use std::{
     fs::{File, Permissions},
@@ -30,28 +30,29 @@ use crate::{
     peer::{self, Peer},
 };
 
-/// Clients that have connected and are not accepted yet; the system may allow fewer.
+/// The maximum number of connections that wait to be accepted. The system may allow fewer.
 const BACKLOG: u32 = 4096;
 
-/// An open door.
+/// A listener for clients.
 #[derive(Debug)]
 pub enum Listener {
-    /// A TCP port.
     Tcp(TcpListener, Purpose),
-    /// A unix socket, which is removed at the end.
+    /// A unix socket, whose file is removed at the end.
     Unix(UnixListener, OwnSocket),
     /// The connections of a [`Connector`].
     Within(Mutex<mpsc::UnboundedReceiver<net::UnixStream>>),
 }
 
-/// Connects to a server that is part of this program, which nobody else reaches: there is no port
-/// and no file.
+/// Connects to a server in the same process. Nobody else can reach it, because there is no port and
+/// no file.
 #[derive(Debug, Clone)]
 pub struct Connector(mpsc::UnboundedSender<net::UnixStream>);
 
 impl Connector {
+    /// Opens a connection.
+    ///
     /// # Errors
-    /// Where the server has ended, or the system has no file descriptor left.
+    /// Returns an error if the server has ended, or if the system has no free file descriptor.
     pub fn connect(&self) -> io::Result<net::UnixStream> {
         let (near, far) = net::UnixStream::pair()?;
         far.set_nonblocking(true)?;
@@ -62,12 +63,12 @@ impl Connector {
     }
 }
 
-/// What a port serves.
+/// The endpoints that a port serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Everything.
+    /// All endpoints of the server.
     Everything,
-    /// Metrics, and whether the server is alive and ready.
+    /// The metrics, and whether the server is alive and ready.
     Metrics,
 }
 
@@ -80,44 +81,42 @@ impl Purpose {
     }
 }
 
-/// Why the door stays shut.
+/// The reason why a listener cannot be opened.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// An address that other machines could reach, without what keeps strangers out.
+    /// Other machines could reach the address without TLS or without signing in.
     #[error(
         "cannot listen on {address}: other machines could reach it, and {}; or listen on 127.0.0.1 and reach it by \
          ssh -L 9123:127.0.0.1:9123",
         missing(*has_tls, *asks)
     )]
     Unprotected {
-        /// The address.
         address: SocketAddr,
-        /// Whether connections would be encrypted.
+        /// Whether connections would use TLS.
         has_tls: bool,
-        /// Whether everybody would have to sign in.
+        /// Whether clients would have to sign in.
         asks: bool,
     },
-    /// Somebody else listens there.
+    /// Another program listens on the port.
     #[error(
         "cannot listen on {0}: the port is in use; choose another with {1}, or stop what listens there"
     )]
     PortInUse(SocketAddr, &'static str),
-    /// Another server listens on this socket.
     #[error(
         "cannot listen on {0}: another server listens on this socket; stop it, or choose another path"
     )]
     SocketInUse(PathBuf),
-    /// A file that is no socket.
+    /// The path is a file that is not a socket.
     #[error(
         "cannot listen on {0}: the path exists and is not a socket; choose another path, or remove it"
     )]
     NotASocket(PathBuf),
-    /// Anything else.
+    /// Any other error from the system.
     #[error("cannot listen on {address}: {cause}{}", cure(cause))]
     Other {
-        /// The address or path.
+        /// The address or path that cannot be used.
         address: String,
-        /// What the system said.
+        /// The error from the system.
         cause: io::Error,
     },
 }
@@ -148,11 +147,11 @@ fn cure(cause: &io::Error) -> &'static str {
 }
 
 impl Listener {
-    /// Listens on a port, within a runtime. Port 0 takes any that is free. Beyond this machine's
-    /// loopback, connections are encrypted and everybody has to sign in, or it does not listen.
+    /// Listens on a port, within an async runtime. Port 0 selects a free one. Addresses other than
+    /// loopback require TLS and signing in.
     ///
     /// # Errors
-    /// [`ListenError`] says what to do instead.
+    /// Returns a [`ListenError`], whose message has the cure.
     pub fn tcp(address: SocketAddr, purpose: Purpose, doors: &Doors) -> Result<Self, ListenError> {
         peer::prepare();
         let (has_tls, asks) = (doors.has_tls(), doors.asks());
@@ -174,24 +173,24 @@ impl Listener {
             })
     }
 
-    /// Listens on a unix socket that only this user may open. A socket left over by a server that
-    /// is gone is replaced.
+    /// Listens on a unix socket that only this user can open. A socket of a server that has ended
+    /// is replaced.
     ///
     /// # Errors
-    /// [`ListenError`] says what to do instead.
+    /// Returns a [`ListenError`], whose message has the cure.
     pub async fn unix(path: &Path) -> Result<Self, ListenError> {
         Self::bind_unix(path, false).await
     }
 
-    /// The same that every user of this machine may open, who all may only read there.
+    /// Listens on a unix socket that all users of this machine can open. They can only read there.
     ///
     /// # Errors
-    /// [`ListenError`] says what to do instead.
+    /// Returns a [`ListenError`], whose message has the cure.
     pub async fn shared(path: &Path) -> Result<Self, ListenError> {
         Self::bind_unix(path, true).await
     }
 
-    /// Listens for this very program.
+    /// Listens for connections within the same process.
     pub fn within() -> (Self, Connector) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self::Within(Mutex::new(receiver)), Connector(sender))
@@ -207,17 +206,17 @@ impl Listener {
                 return Err(ListenError::NotASocket(path.to_owned()));
             }
             match UnixStream::connect(path).await {
-                // Nobody listens any more.
+                // No server listens on this socket any more.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     std::fs::remove_file(path).map_err(other)?;
                 }
-                // Somebody does, of whatever kind and whoever may connect.
+                // A server listens on this socket, even if this user may not connect to it.
                 Ok(_) | Err(_) => return Err(ListenError::SocketInUse(path.to_owned())),
             }
         }
         let socket = UnixSocket::new_stream().map_err(other)?;
-        // The file gets the mode that the socket has when it is bound, so that nobody else can open
-        // it for a moment.
+        // The file gets the mode of the socket when it is bound, so that no other user can open it
+        // in between.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|error| other(error.into()))?;
         socket.bind(path).map_err(other)?;
         let file = OwnSocket::new(path, is_shared).map_err(other)?;
@@ -227,12 +226,13 @@ impl Listener {
         Ok(Self::Unix(socket.listen(BACKLOG).map_err(other)?, file))
     }
 
-    /// Whether every user of this machine may open it, so that nobody may do more than read.
+    /// Returns `true` for a socket that all users of this machine can open, on which everybody can
+    /// only read.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Unix(_, socket) if socket.is_shared)
     }
 
-    /// Where a browser or a program finds it.
+    /// Returns the URL or path of the listener.
     pub fn address(&self, doors: &Doors) -> String {
         let scheme = if doors.has_tls() { "https" } else { "http" };
         match self {
@@ -263,8 +263,7 @@ impl Listener {
         match self {
             Self::Tcp(listener, _) => {
                 let (socket, client) = listener.accept().await?;
-                // A frame that is ready is not kept back until the one before has been
-                // acknowledged.
+                // A frame must not wait for the acknowledgment of the previous one.
                 let _ = socket.set_nodelay(true);
                 let peer = Peer::of_port(client, socket.local_addr().ok());
                 Ok((Either::Left(socket), peer))
@@ -272,7 +271,7 @@ impl Listener {
             Self::Unix(listener, _) => Ok(of_socket(listener.accept().await?.0)),
             Self::Within(connections) => match connections.lock().await.recv().await {
                 Some(socket) => Ok(of_socket(UnixStream::from_std(socket)?)),
-                // Nobody can connect any more.
+                // The connector was dropped, so there will be no further connections.
                 None => pending().await,
             },
         }
@@ -292,18 +291,18 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     } else {
         TcpSocket::new_v6()
     }?;
-    // A port whose last connections have just ended is free.
+    // With this option, a port can be used again right after its last connections have ended.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// The file of a socket, removed at the end, also where the serving is cut short, by whom it was
-/// made.
+/// The file of a socket, which is removed at the end by the process that created it.
 #[derive(Debug)]
 pub struct OwnSocket {
     path: PathBuf,
-    /// Of the file that was made here; none where somebody else has made it, who removes it.
+    /// The device and inode of the file that this process created. `None` if another process
+    /// created it, which then removes it.
     device_and_inode: Option<(u64, u64)>,
     is_shared: bool,
 }
@@ -317,8 +316,8 @@ impl OwnSocket {
         })
     }
 
-    /// Lets every user connect. In a directory that others write to, another file can have taken
-    /// the name of the socket.
+    /// Allows all users to connect. In a directory that others can write to, another file may have
+    /// taken the socket's name, which this checks.
     fn open_to_all(&self) -> io::Result<()> {
         let opened = File::from(open(
             &self.path,
@@ -333,7 +332,7 @@ impl OwnSocket {
         std::fs::set_permissions(itself, Permissions::from_mode(0o666))
     }
 
-    /// One that was made by somebody else, as a service manager.
+    /// Returns a socket that another process, such as a service manager, has created.
     pub(crate) fn inherited(path: PathBuf, is_shared: bool) -> Self {
         Self {
             path,
@@ -345,7 +344,7 @@ impl OwnSocket {
 
 impl Drop for OwnSocket {
     fn drop(&mut self) {
-        // Somebody may have removed it and put another in its place.
+        // Another file may have taken the socket's name.
         if self
             .device_and_inode
             .is_some_and(|own| device_and_inode(&self.path).is_ok_and(|found| found == own))

@@ -1,4 +1,4 @@
-//! What can change while the server runs.
+//! The settings that can change while the server runs.
 
 use std::{future::pending, sync::Arc, time::Duration};
 
@@ -8,20 +8,19 @@ use crate::{
     auth::Doors, hub::Hub, public_origin::PublicOrigin, sampling_interval::SamplingInterval,
 };
 
-/// Settings that hold from the moment on at which they change.
+/// Settings that take effect as soon as they change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Live {
-    /// Between samples, where no client asks for more of them.
+    /// The sampling interval if no client requests a shorter one.
     pub interval: Duration,
-    /// Whether `/metrics` tells of processes, too.
+    /// Whether `/metrics` includes processes.
     pub process_metrics: bool,
-    /// Whether everybody who reaches the port may start and stop runs, and not only the server's
-    /// own user.
+    /// Whether all clients on the port may start and stop runs, not only the server's own user.
     pub runs_for_all: bool,
-    /// Where browsers reach it through a reverse proxy. With any, nobody at the port counts as the
-    /// server's own user.
+    /// The addresses of reverse proxies through which browsers reach the server. If there are any,
+    /// no client on the port counts as the server's own user.
     pub public_origins: Arc<[PublicOrigin]>,
-    /// How large the history on disk may become.
+    /// The size limit of the history on disk, in bytes.
     pub history_bytes: u64,
 }
 
@@ -42,13 +41,13 @@ impl Live {
         !self.public_origins.is_empty()
     }
 
-    /// Such as never change.
+    /// Returns settings that never change.
     pub fn fixed(self) -> watch::Receiver<Self> {
         watch::channel(self).1
     }
 }
 
-/// Hands on what nobody looks up when it is needed. Never ends.
+/// Passes changed settings on to the components that keep a copy. This function never returns.
 pub(crate) async fn follow(
     mut live: watch::Receiver<Live>,
     interval: Arc<SamplingInterval>,

@@ -1,5 +1,5 @@
-//! The unix socket where programs of this machine look for a running server, which need no port for
-//! that.
+//! The unix socket of a running server, by which programs on the same machine find it without a
+//! port.
 
 use std::{
     env, fs,
@@ -17,12 +17,12 @@ use rustix::process::geteuid;
 use crate::listen::{ListenError, Listener};
 
 const SOCKET: &str = "gpumon.sock";
-/// Root's folder, and that of the system's service, which has a user of its own.
+/// The directory of root and of the system's service, which runs as a user of its own.
 const SYSTEM: &str = "/run/gpumon";
-/// Where the system's service shares its readings with all users.
+/// The socket on which the system's service shares its readings with all users.
 pub const SHARED: &str = "/run/gpumon/public.sock";
 
-/// Where a server of this user may be: the first is where a new one listens.
+/// Returns the possible sockets of this user's server. A new one listens on the first.
 pub fn paths() -> Vec<PathBuf> {
     paths_of(
         geteuid().as_raw(),
@@ -34,7 +34,7 @@ fn paths_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
     if uid == 0 {
         return vec![Path::new(SYSTEM).join(SOCKET)];
     }
-    // A folder of somebody else is left in the environment by `su`.
+    // `su` keeps the variable, which then names another user's directory.
     let own = runtime_dir.filter(|folder| folder.is_absolute() && is_own_folder(folder, uid));
     let shared = PathBuf::from(format!("/tmp/gpumon-{uid}"));
     own.into_iter()
@@ -43,19 +43,19 @@ fn paths_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether a socket that is there was put there by this user, or for root by the system's service,
-/// by the folder it is in. In /tmp anybody may have made it.
+/// Returns `true` if the directory of a socket belongs to this user, or, for root, to the system's
+/// service. Anybody can create a socket in /tmp.
 pub fn is_own(socket: &Path) -> bool {
     socket
         .parent()
         .is_some_and(|folder| is_trusted_folder(folder, geteuid().as_raw()))
 }
 
-/// Listens at the first of [`paths`], in a folder that nobody else may enter.
+/// Listens on the first of [`paths`], in a directory that only this user can write to.
 ///
 /// # Errors
-/// [`ListenError::SocketInUse`] where another server of this user listens there already, and others
-/// where the folder cannot be made or is somebody else's.
+/// Returns [`ListenError::SocketInUse`] if another server of this user listens there, and another
+/// error if the directory cannot be created or belongs to another user.
 pub async fn listen() -> Result<Listener, ListenError> {
     let path = paths().swap_remove(0);
     if let Some(folder) = path.parent() {
@@ -68,7 +68,8 @@ pub async fn listen() -> Result<Listener, ListenError> {
     Listener::unix(&path).await
 }
 
-/// In /tmp anybody may have made a folder of that name, to see who falls for it.
+/// Creates the directory, or checks the owner of an existing one: in /tmp, anybody can have created
+/// it.
 fn make_own_folder(folder: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -83,38 +84,36 @@ fn make_own_folder(folder: &Path) -> io::Result<()> {
     )))
 }
 
-/// Folders in /run are made by root alone: the one of the system's service is given to the user
-/// that the service has.
+/// Returns `true` if only this user can write to the directory. For root, this includes the
+/// directory of the system's service: only root can create directories in /run.
 fn is_trusted_folder(folder: &Path, uid: u32) -> bool {
     is_own_folder(folder, uid) || (uid == 0 && folder == Path::new(SYSTEM))
 }
 
 fn is_own_folder(folder: &Path, uid: u32) -> bool {
-    // Not through a link, which could be somebody else's.
+    // Links are not followed, because they can belong to another user.
     fs::symlink_metadata(folder)
         .is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o022 == 0)
 }
 
-/// The answer of a server.
+/// The response of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The HTTP status.
     pub status: u16,
-    /// The body.
     pub body: String,
 }
 
-/// The initial capacity for an answer, which has room for a machine with several GPUs.
+/// The initial capacity for a response in bytes, which is enough for a machine with several GPUs.
 const ROOM: usize = 128 * 1024;
 
-/// The most bytes of an answer, which has as many points as were asked for.
+/// The maximum size of a response in bytes. It depends on the number of requested points.
 const LONGEST: u64 = 256 << 20;
 
-/// Sends one request, such as `GET /readyz`, and reads its answer, without an async runtime.
-/// HTTP/1.0 has no chunks and ends with the connection.
+/// Sends a request, such as `GET /readyz`, and reads the response, without an async runtime.
+/// HTTP/1.0 responses have no chunks, and end with the connection.
 ///
 /// # Errors
-/// The server does not answer in time, or not with HTTP.
+/// Returns an error if the server does not respond in time, or not with HTTP.
 pub fn send_request(
     mut stream: UnixStream,
     patience: Duration,
@@ -123,7 +122,7 @@ pub fn send_request(
 ) -> io::Result<Answer> {
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
-    // In one piece, so that the server need not wait for the rest.
+    // The request is written at once, so that the server does not have to wait for the rest.
     let length = body.len();
     let request = format!(
         "{request} HTTP/1.0\r\nHost: localhost\r\nX-Gpumon: run\r\n\

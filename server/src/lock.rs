@@ -1,4 +1,5 @@
-//! Locks of state that stays whole if a thread panics while it holds them.
+//! Functions that ignore the poisoning of locks. The protected state stays consistent if a thread
+//! panics.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -1,8 +1,7 @@
-//! `POST /api/v1/marks`: a person or a script marks a moment, for everybody who looks at this
-//! server.
+//! The endpoint `POST /api/v1/marks`, with which a person or a script marks a moment on the charts
+//! of all clients.
 //!
-//! A mark is text of somebody's in everybody's charts, so that it is set by whoever may start runs
-//! here.
+//! Marks are visible to everybody, so setting them requires permission to start runs.
 
 use std::time::Duration;
 
@@ -26,26 +25,26 @@ use crate::{
     history, runs,
 };
 
-/// The most marks of all users together, who may all start runs. The same holds for cells.
+/// The rate limit for the marks of all users together, and also for cells.
 pub(crate) const RATE: Rate = Rate {
     burst: 20,
     spacing: Duration::from_secs(1),
 };
 
 const LONGEST_TEXT: usize = Mark::LONGEST_TEXT;
-/// Bytes of a request, with each character escaped.
+/// The maximum size of a request in bytes, which allows for escaped characters.
 const LARGEST: usize = 4096;
-/// How far a browser's idea of the server's clock may be ahead.
+/// The tolerance for a browser's estimate of the server's clock, in milliseconds.
 const AHEAD_MS: u64 = 1000;
 
-/// A moment to mark.
+/// A mark to be set at a moment.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMark {
-    /// What happens then, as `epoch 3`.
+    /// The text of the mark, such as `epoch 3`.
     #[schemars(length(min = 1, max = LONGEST_TEXT), regex(pattern = r"\S"))]
     text: String,
-    /// When, in milliseconds since 1970, within the last 600 seconds; by default, now.
+    /// The time in milliseconds since 1970, within the last 600 seconds; by default, now.
     at_ms: Option<u64>,
 }
 
@@ -58,7 +57,7 @@ pub(crate) fn router(app: &AppState) -> Router<AppState> {
         .route_layer(DefaultBodyLimit::max(LARGEST))
 }
 
-/// Answers with the event that everybody gets.
+/// Sets a mark and returns its event.
 async fn add(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
@@ -84,10 +83,10 @@ async fn add(
     Ok((StatusCode::CREATED, Json(event)))
 }
 
-/// Text and moment of a mark.
+/// Parses a mark into its text and time.
 ///
 /// # Errors
-/// What is wrong with them, and what would be right.
+/// Returns what is wrong with the mark, and the valid values.
 fn read(body: &[u8], now_ms: u64) -> Result<(String, u64), String> {
     let NewMark { text, at_ms } = serde_json::from_slice(body)
         .map_err(|error| format!(r#"invalid mark: {error}; send one as {{"text":"epoch 3"}}"#))?;

@@ -1,10 +1,9 @@
-//! Returns freed memory to the system.
+//! Functions that return freed memory to the system.
 //!
-//! glibc's allocator keeps what was freed below anything that is still in use. Of a server with
-//! thousands of clients, nearly all of that is free once they have left. Each sample is allocated
-//! and freed, too, by whichever thread the runtime chooses, and every thread has a heap of its own:
-//! where hundreds of processes start and end in a second, these heaps keep several times as much as
-//! is in use.
+//! glibc's allocator keeps freed memory below any block that is still in use. A server with
+//! thousands of clients needs hardly any of it after they have left. Samples are allocated and
+//! freed by different threads, each with a heap of its own: if hundreds of processes start and end
+//! per second, these heaps keep several times the memory in use.
 
 #![allow(unsafe_code)]
 
@@ -12,20 +11,22 @@ use std::time::Duration;
 
 use tokio::{task::spawn_blocking, time::Instant};
 
-/// Giving back costs milliseconds, and taking again a fault for each page.
+/// The minimum time between two calls. Returning memory costs milliseconds, and allocating it again
+/// a page fault for each page.
 const MIN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often memory is returned in any case. Within five minutes, 10 MB more than is in use were
-/// kept.
+/// The time after which memory is returned in any case. Within five minutes, up to 10 MB of unused
+/// memory were measured.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What has to be free before it is worth it, as far as the server knows: in KiB.
+/// The amount of memory for which returning is worth the cost, in KiB. This is an estimate of the
+/// server.
 const MIN_FREE_KIB: usize = 1024;
 
-/// What a connection with a stream holds.
+/// The memory of a connection with a stream, in KiB.
 const CONNECTION_KIB: usize = 6;
 
-/// When memory was given back, and what has become free since.
+/// The time of the last call, and the memory freed since then.
 pub(crate) struct Memory {
     trimmed_at: Instant,
     connections: usize,
@@ -41,8 +42,8 @@ impl Memory {
         }
     }
 
-    /// Gives memory back where that is worth it: there are so many connections now, and answers of
-    /// so many KiB, given or read, have been let go of since the last call.
+    /// Returns memory to the system if it is worth the cost. `connections` is the current number of
+    /// connections, `released_kib` the size of the responses released since the last call.
     pub(crate) fn trim(&mut self, connections: usize, released_kib: usize) {
         let ended = self.connections.saturating_sub(connections);
         self.connections = connections;

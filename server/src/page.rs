@@ -1,4 +1,4 @@
-//! The web page, embedded in the binary.
+//! The web page, which is embedded in the binary.
 
 use std::{
     fs,
@@ -24,18 +24,18 @@ use crate::{
     view::View,
 };
 
-/// Where `npm run build` leaves the page.
+/// The directory into which `npm run build` writes the page.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../static/dist");
 
-/// What was there, by path, as `build.rs` has compressed it.
+/// The files of the page by path, which `build.rs` has compressed.
 const EMBEDDED: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// Bundled files carry a hash in their name, so that they never change; the page itself may with
-/// every version.
+/// The cache header of bundled files. Their names contain a hash, so they never change; the page
+/// itself can change with every version.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 const ASK_AGAIN: &str = "no-cache";
 
-/// Everything comes from here, and no other site may frame it.
+/// The policy allows resources from this server only, and no other site may frame the page.
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
 
@@ -105,8 +105,8 @@ async fn serve(
     response
 }
 
-/// A file of the page, compressed. A debug build reads the folder at each request, for those who
-/// change the page.
+/// Returns a compressed file of the page. A debug build reads the directory at each request, for
+/// development of the page.
 fn packed(path: &str) -> Option<Bytes> {
     if cfg!(debug_assertions) {
         in_folder(path)

@@ -1,4 +1,4 @@
-//! `GET /api/v1/history`: a span of the past, in as many points as a chart has room for.
+//! The endpoint `GET /api/v1/history`: a span of history with a limited number of points.
 
 use std::ops::Range;
 
@@ -22,10 +22,10 @@ use crate::{
     view::View,
 };
 
-/// A chart of a screen's width has no use for more.
+/// The default number of points, which is enough for a chart as wide as a screen.
 const USUAL_POINTS: u32 = 600;
 
-/// From memory and disk: it never waits for the driver.
+/// Returns a span from memory and disk, without waiting for the driver.
 pub(crate) async fn history(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
@@ -56,7 +56,7 @@ pub(crate) async fn history(
     Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
 }
 
-/// The span that is asked for at this moment, or why it is not served.
+/// Returns the requested span at this moment, or the reason why the query is not valid.
 fn resolve(query: &HistoryQuery, now_ms: u64) -> Result<SpanRequest, String> {
     let newest_ms = query.to_ms.unwrap_or(now_ms).min(now_ms);
     let from_ms = query.from_ms.unwrap_or(newest_ms.saturating_sub(DEPTH_MS));

@@ -1,5 +1,5 @@
-//! `POST /api/v1/pause` and `/api/v1/resume`: the collector lets go of the GPUs, and takes them up
-//! again.
+//! The endpoints `POST /api/v1/pause` and `/api/v1/resume`, with which the collector releases the
+//! GPUs and reads them again.
 
 use std::time::Duration;
 
@@ -14,24 +14,25 @@ use tokio::time::timeout;
 
 use crate::{app::AppState, audit, auth::Client, control::Control, frame::CollectorStatus};
 
-/// A collector gets a second to die, and the supervisor may be reading how the last one ended.
+/// The time limit for carrying out a request. A collector gets a second to end, and the supervisor
+/// may still be handling the end of the previous one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A longer pause is meant to last until somebody ends it.
+/// The maximum length of a pause in milliseconds. A longer pause should be one without an end.
 const LONGEST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
-/// For how long.
+/// The query of `POST /api/v1/pause`: its length.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseQuery {
-    /// For so many milliseconds; by default, until it is resumed.
+    /// The length of the pause in milliseconds; by default, it lasts until it is resumed.
     #[schemars(range(min = 1, max = LONGEST_MS))]
     for_ms: Option<u64>,
 }
 
 type Answer = Result<Json<CollectorStatus>, (StatusCode, String)>;
 
-/// Answers when the collector has ended, with what the server then says about it.
+/// Pauses the collector, and returns its state once it has ended.
 pub(crate) async fn pause(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
@@ -79,14 +80,14 @@ async fn answer(app: &AppState, number: u64) -> Answer {
     Ok(Json(app.hub.collector()))
 }
 
-/// Whether the order was carried out. It is taken back where it was not, also where the client
-/// hangs up meanwhile: what nobody waits for must not happen later.
+/// Waits for an order, and returns whether it was carried out. Otherwise the order is withdrawn,
+/// even if the client disconnects: it must not be carried out when nobody waits for it.
 async fn wait_done(control: &Control, number: u64) -> bool {
     let order = PendingOrder { control, number };
     timeout(PATIENCE, control.wait_done(number)).await.is_ok() || !order.withdraw()
 }
 
-/// An order that is taken back when this is dropped, unless it has been carried out.
+/// An order that is withdrawn when this is dropped, unless it has been carried out.
 struct PendingOrder<'a> {
     control: &'a Control,
     number: u64,

@@ -1,11 +1,12 @@
-//! `--public-origin`: the address at which browsers reach the server through a reverse proxy.
+//! The option `--public-origin`: the address at which browsers reach the server through a reverse
+//! proxy.
 
 use std::str::FromStr;
 
 use axum::http::{Uri, uri::Authority};
 use thiserror::Error;
 
-/// Scheme, host and port, as a browser sends them in `Origin`.
+/// The scheme, host and port that browsers send in `Origin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicOrigin {
     host: String,
@@ -13,7 +14,7 @@ pub struct PublicOrigin {
     is_https: bool,
 }
 
-/// Why a text is no such origin.
+/// The reason why a text is not a valid origin.
 #[derive(Debug, Error)]
 #[error(
     "{0}; give scheme, host and, if it is not the usual one, port, as https://gpus.example.org"
@@ -48,7 +49,7 @@ impl FromStr for PublicOrigin {
             ));
         }
         let port = authority.port_u16().unwrap_or(default_port(is_https));
-        // A port that is no number is left out by the parser.
+        // The parser ignores a port that is not a number.
         if authority.port_u16().is_none() && authority.as_str().len() > authority.host().len() {
             return Err(NotAnOrigin("the port is not a number from 1 to 65535"));
         }
@@ -61,12 +62,12 @@ impl FromStr for PublicOrigin {
 }
 
 impl PublicOrigin {
-    /// Whether what comes from it was encrypted.
+    /// Returns `true` if the scheme is `https`.
     pub(crate) fn is_https(&self) -> bool {
         self.is_https
     }
 
-    /// Whether a request with this `Host` came to it.
+    /// Returns `true` if a request with this `Host` was sent to the origin.
     pub(crate) fn has_host(&self, host: &Authority) -> bool {
         host.host().eq_ignore_ascii_case(&self.host)
             && host.port_u16().unwrap_or(default_port(self.is_https)) == self.port

@@ -1,4 +1,4 @@
-//! The query of an address.
+//! Parsing of queries in URLs.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 
-/// Parses a query without the keys that have no value: JupyterLab adds the time to each address, so
-/// that no answer is an old one.
+/// Parses a query, ignoring keys without a value: JupyterLab appends the time to each URL to
+/// prevent cached responses.
 pub(crate) fn parsed<T: DeserializeOwned>(uri: &Uri) -> Result<T, QueryRejection> {
     let with_values = uri
         .query()
@@ -17,14 +17,14 @@ pub(crate) fn parsed<T: DeserializeOwned>(uri: &Uri) -> Result<T, QueryRejection
         .split('&')
         .filter(|part| part.contains('='));
     let known = format!("/?{}", with_values.collect::<Vec<_>>().join("&"));
-    // A query without some of its parts is still one.
+    // A query is still valid after some of its parts are removed.
     Query::try_from_uri(&known.parse().unwrap_or_default()).map(|Query(query)| query)
 }
 
-/// Returns the span of a query, cut off at the present.
+/// Returns the span of a query, limited to the present.
 ///
 /// # Errors
-/// The span does not begin before it ends.
+/// Returns an error if the span does not begin before it ends.
 pub(crate) fn parse_span(
     from_ms: u64,
     to_ms: Option<u64>,

@@ -1,21 +1,21 @@
-//! Which samples one client gets: no more than it asked for, however many there are.
+//! The selection of samples for one client, which gets at most as many as it requested.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// One client's share of the samples.
+/// The state of one client's selection of samples.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     interval: Duration,
-    /// When the next is due; `None` before the first.
+    /// The time at which the next sample is due; `None` before the first.
     due: Option<Instant>,
-    /// The number of the sample that was offered last.
+    /// The number of the last sample that was offered.
     seen: u64,
 }
 
 impl RateLimiter {
-    /// From the sample after `seen` on, one per `interval`.
+    /// Selects one sample per `interval`, starting after the sample `seen`.
     pub(crate) fn new(interval: Duration, seen: u64) -> Self {
         Self {
             interval,
@@ -28,7 +28,7 @@ impl RateLimiter {
         self.interval
     }
 
-    /// From the next sample on, one per `interval`.
+    /// Sets the interval from the next sample on.
     pub(crate) fn set(&mut self, interval: Duration) {
         self.due = self
             .due
@@ -37,14 +37,15 @@ impl RateLimiter {
         self.interval = interval;
     }
 
-    /// A sample that the client does not get, whatever it asked for.
+    /// Records a sample that the client does not get.
     pub(crate) fn skip(&mut self, number: u64) {
         self.seen = number;
         self.due = None;
     }
 
-    /// Whether the client gets this sample, the newest, which came at `at` and is followed by
-    /// another `spacing` later. If so, how many it should have got since the last and has missed.
+    /// Decides whether the client gets the newest sample, which arrived at `at` and is followed by
+    /// another after `spacing`. If so, returns the number of samples that the client has missed
+    /// since the last one.
     pub(crate) fn admit(&mut self, number: u64, at: Instant, spacing: Duration) -> Option<u64> {
         let unseen = number.saturating_sub(self.seen + 1);
         self.seen = number;
@@ -52,12 +53,13 @@ impl RateLimiter {
             self.due = Some(at + self.interval);
             return Some(unseen);
         }
-        // The sample nearest to the moment is the one, be it a little early.
+        // The client gets the sample nearest to the due time, even if it is slightly early.
         let early = spacing / 2;
         let due = *self.due.get_or_insert(at);
         let late = (at + early).checked_duration_since(due)?;
         let turns = (late.as_nanos() / self.interval.as_nanos().max(1)) as u64;
-        // The tick is kept, so that early and late ones even out; a pause is not made up for.
+        // The due times stay regular, so that early and late samples balance out. After a pause,
+        // they start again.
         self.due = Some(if turns > 0 {
             at + self.interval
         } else {
@@ -73,7 +75,7 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_millis(100);
 
-    /// The moments, in ms, of the samples that a client gets of those that came at `at_ms`.
+    /// Returns the times of the samples that a client gets, of those that arrive at `at_ms`.
     fn admitted(interval_ms: u64, at_ms: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let start = Instant::now();
         let mut rate_limiter = RateLimiter::new(Duration::from_millis(interval_ms), 0);

@@ -1,4 +1,4 @@
-//! How many wrong tokens and passwords there were.
+//! Counts of wrong tokens and passwords.
 
 use std::{
     fmt,
@@ -21,7 +21,7 @@ impl fmt::Display for Credential {
     }
 }
 
-/// Counts since the server's start.
+/// The counts since the server's start.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedCredentials {
     tokens: AtomicU64,

@@ -1,4 +1,5 @@
-//! Answers over HTTP that are written off the event loop, compressed for clients that take that.
+//! HTTP responses that are encoded outside the event loop, and compressed for clients that support
+//! it.
 
 use std::{ops::Range, sync::Arc};
 
@@ -41,13 +42,14 @@ pub(crate) enum Resource {
     Jobs {
         id: Option<String>,
     },
-    /// `/metrics`, by its names and its format.
+    /// The page of `/metrics` with its names and format.
     Metrics(PageKey),
     Page(String),
     Fleet(FleetResource),
 }
 
-/// What is told of a fleet: how it is now, or a node of it, or so many seconds until now.
+/// The data of a fleet: the current state, that of a node, or the data of a number of seconds until
+/// now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FleetResource {
     Now { at_once: bool },
@@ -57,10 +59,11 @@ pub(crate) enum FleetResource {
     History(u32, Option<String>),
 }
 
-/// A resource, and what its answer depends on.
+/// A resource, and everything that its response depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
-    /// Each user has its own answers, so that a slow client uses no other user's quota.
+    /// The user. Each one has separate responses, so that slow clients do not use the quota of
+    /// other users.
     who: Who,
     resource: Resource,
     change: u64,
@@ -72,7 +75,7 @@ pub(crate) const JSON: &str = "application/json";
 
 pub(crate) type ResponseEncoder = Encoder<CacheKey>;
 
-/// Answers with what `write` makes of what is known.
+/// Returns the response that `write` creates from the hub's data.
 pub(crate) async fn respond(
     app: &AppState,
     headers: &HeaderMap,
@@ -93,7 +96,7 @@ pub(crate) async fn respond(
     respond_encoded(app, compress, who, view, resource, content_type, write).await
 }
 
-/// The same, where `write` compresses it or not.
+/// Returns the response that `write` creates and, if `is_gzip` is set, has compressed.
 pub(crate) async fn respond_encoded(
     app: &AppState,
     is_gzip: bool,
@@ -139,7 +142,8 @@ pub(crate) async fn respond_encoded(
     encoded(bytes, content_type, is_gzip)
 }
 
-/// Answers with what is written already: compressed, where the client takes that.
+/// Returns a response with bytes that have already been encoded, and compressed if `is_gzip` is
+/// set.
 pub(crate) fn encoded(bytes: Bytes, content_type: &'static str, is_gzip: bool) -> Response {
     let mut response = Body::from(bytes).into_response();
     let headers = response.headers_mut();
@@ -155,7 +159,8 @@ pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("answers have string keys and no failing parts")
 }
 
-/// Whether `Accept-Encoding` has gzip with a weight above 0 (RFC 9110, section 12.5.3).
+/// Returns `true` if `Accept-Encoding` contains gzip with a weight above 0 (RFC 9110, section
+/// 12.5.3).
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers
         .get_all(header::ACCEPT_ENCODING)

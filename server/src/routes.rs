@@ -1,4 +1,4 @@
-//! Which path leads where.
+//! The routes of the server, and the middleware before them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,8 +24,8 @@ use crate::{
     marks, metrics, openapi, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
 
-/// How long a request may take, its body included. What a terminal announces of a run, and streams,
-/// take as long as they last.
+/// The time limit of a request with its body. Streams, and the messages of a run in a terminal,
+/// have none.
 const LONGEST_REQUEST: Duration = Duration::from_secs(30);
 
 pub(crate) fn router(state: AppState, listener: &Listener) -> Router {
@@ -36,7 +36,7 @@ pub(crate) fn router(state: AppState, listener: &Listener) -> Router {
     protected(routes, state, listener.access())
 }
 
-/// What a port for Prometheus alone has; part of everything.
+/// Returns the routes of a port for Prometheus only, which are also part of all others.
 fn metrics() -> Router<AppState> {
     Router::new()
         .route("/metrics", get(metrics::metrics))
@@ -51,7 +51,8 @@ fn metrics() -> Router<AppState> {
 }
 
 pub(crate) fn everything(state: &AppState) -> Router<AppState> {
-    // Before these methods and no others, so that other ones are told which there are.
+    // This applies only to these methods, so that other methods get a response that lists the
+    // allowed ones.
     let may_change = middleware::from_fn(peer::may_change);
     let hosts = middleware::from_fn_with_state(state.clone(), fleet::hosts::nested::route);
     Router::new()
@@ -98,7 +99,8 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .merge(fleet::nodes::routes::streams().layer(hosts))
 }
 
-/// Behind everything that says who may come in. The last layer is the first that a request meets.
+/// Adds the middleware that decides which requests are allowed. The last layer is the first to
+/// process a request.
 pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Access) -> Router {
     let doors = Arc::clone(&state.doors);
     let guard = Guard {
@@ -120,7 +122,7 @@ pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Acces
             state.live.clone(),
             behind_proxy::find_client,
         ));
-    // Outside of them, so that a refusal has them, too.
+    // These layers are outside of the others, so that refusals have the headers as well.
     HEADERS
         .iter()
         .fold(checked, |inner, (name, value)| {
@@ -133,8 +135,8 @@ pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Acces
         .with_state(state)
 }
 
-/// Sets the headers of the web configuration, which may change. A content security policy is added
-/// to the answer's own: browsers apply both, so that it can only make them stricter.
+/// Sets the headers of the web configuration, which can change. A content security policy is added
+/// to that of the response: browsers apply both, so that this can only make it stricter.
 async fn configured_headers(
     State(doors): State<Arc<Doors>>,
     request: Request,
@@ -154,8 +156,8 @@ async fn configured_headers(
     response
 }
 
-/// Headers of every answer that does not set them itself: nobody guesses its type, keeps it, runs
-/// anything in it, embeds it in a page, or learns from where a link was followed.
+/// The default headers of every response: browsers must not guess its type, store it, run scripts
+/// in it, embed it in a page, or send the URL of the page with links.
 const HEADERS: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,

@@ -1,4 +1,4 @@
-//! How often to sample: as often as whoever looks most closely wants it.
+//! The sampling interval: the shortest one that any client requests.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::lock;
 
-/// What the clients ask for, and what follows for the collector.
+/// The intervals that clients request, and the resulting one of the collector.
 #[derive(Debug)]
 pub(crate) struct SamplingInterval {
     wanted: Mutex<Wanted>,
@@ -19,8 +19,8 @@ pub(crate) struct SamplingInterval {
 
 #[derive(Debug)]
 struct Wanted {
-    /// Without anybody who asks. It is never slower than this, for history and `/metrics` need it
-    /// too.
+    /// The interval without any request. The interval is never longer, because history and
+    /// `/metrics` need it as well.
     base: Duration,
     requested: BTreeMap<Duration, usize>,
 }
@@ -37,7 +37,7 @@ impl SamplingInterval {
         })
     }
 
-    /// The interval where nobody asks for another.
+    /// Returns the interval that applies without any request.
     pub(crate) fn base(&self) -> Duration {
         lock::lock(&self.wanted).base
     }
@@ -50,7 +50,7 @@ impl SamplingInterval {
         self.interval.subscribe()
     }
 
-    /// One more client, who asks for nothing yet.
+    /// Returns a request for one more client, which is empty at first.
     pub(crate) fn request(self: &Arc<Self>) -> IntervalRequest {
         IntervalRequest {
             shared: Arc::clone(self),
@@ -78,13 +78,13 @@ impl SamplingInterval {
             .keys()
             .next()
             .map_or(*base, |smallest| *smallest.min(base));
-        // Still under the lock, so that two changes arrive in the order in which they were made.
+        // The interval is sent under the lock, so that two changes arrive in order.
         self.interval
             .send_if_modified(|known| std::mem::replace(known, interval) != interval);
     }
 }
 
-/// One client's say, which ends with it.
+/// The interval that one client requests, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct IntervalRequest {
     shared: Arc<SamplingInterval>,
@@ -92,7 +92,7 @@ pub(crate) struct IntervalRequest {
 }
 
 impl IntervalRequest {
-    /// Asks for this interval instead of what was requested for before; `None` asks for nothing.
+    /// Replaces the requested interval. `None` requests nothing.
     pub(crate) fn set(&mut self, interval: Option<Duration>) {
         self.shared
             .replace(std::mem::replace(&mut self.requested, interval), interval);

@@ -1,5 +1,5 @@
-//! What a service manager is told (`sd_notify(3)`), where it has started this server: when it
-//! serves, what it does, and that it is well. Without one, nothing is sent.
+//! Notifications for a service manager (`sd_notify(3)`): when the server is ready, its status, and
+//! the watchdog. Without a service manager, nothing is sent.
 
 use std::time::Duration;
 
@@ -13,32 +13,33 @@ use crate::{
     hub::Hub,
 };
 
-/// How often it is looked at what there is to tell.
+/// The interval at which changes of the status are sent.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// It serves.
+/// Reports that the server is ready.
 pub(crate) fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// It reads its rules anew until [`reloaded`].
+/// Reports that the server is reloading its rules, until [`reloaded`] is called.
 pub fn reloading() {
     if let Ok(now) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, now]);
     }
 }
 
-/// It has read them.
+/// Reports that the rules have been reloaded.
 pub fn reloaded() {
     ready();
 }
 
-/// It ends.
+/// Reports that the server is shutting down.
 pub(crate) fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// Tells what it does, and that it is well. Never ends.
+/// Sends the status, and the watchdog notification while the server works. This function never
+/// returns.
 pub(crate) async fn report(hub: &Hub, connections: &ConnectionTable) {
     let watchdog = sd_notify::watchdog_enabled();
     let interval = watchdog.map_or(INTERVAL, |limit| (limit / 3).min(INTERVAL));
@@ -60,9 +61,9 @@ pub(crate) async fn report(hub: &Hub, connections: &ConnectionTable) {
     }
 }
 
-/// Samples come, or clients are told why not: a driver that hangs is no defect of this process,
-/// which a new one would mend. Where a collector is said to run and nothing comes from it, what
-/// watches over it has failed.
+/// Returns `true` if samples arrive, or if clients are informed why they do not. A driver that
+/// hangs is not a defect of this process, and restarting it would not help. If the collector is
+/// supposed to run but sends nothing, its supervisor has failed.
 fn is_well(collector: &CollectorStatus, is_fresh: bool) -> bool {
     is_fresh || collector.state != CollectorState::Running
 }

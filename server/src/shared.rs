@@ -1,4 +1,4 @@
-//! What every user of the machine may do at a shared socket: read.
+//! The limits of a socket that all users of the machine share: they can only read.
 
 use axum::{
     extract::Request,
@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-/// Refuses what could change anything, whoever asks: whoever may do that has another way in.
+/// Refuses all changes, even for clients that may make them elsewhere.
 pub(crate) async fn read_only(request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;

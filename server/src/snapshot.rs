@@ -1,4 +1,4 @@
-//! `GET /api/v1/snapshot`: everything known now, and as much of the recent past as is asked for.
+//! The endpoint `GET /api/v1/snapshot`: the current data, and recent history on request.
 
 use std::ops::RangeInclusive;
 
@@ -20,25 +20,24 @@ use crate::{
     view::View,
 };
 
-/// How much of the past there is to ask for, in seconds.
+/// The valid lengths of the history in seconds.
 const HISTORY_S: RangeInclusive<u64> = 1..=600;
 
-/// What is asked for beyond everything known now.
+/// The query of `GET /api/v1/snapshot`: optional parts of the snapshot.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SnapshotQuery {
-    /// The last so many seconds of history, too.
+    /// The length of the history to include, in seconds.
     #[schemars(range(min = *HISTORY_S.start(), max = *HISTORY_S.end()))]
     history_s: Option<u64>,
-    /// Of these metrics of the catalogue, separated by commas; by default, of all that charts show
-    /// unasked.
+    /// Comma-separated metrics of the history; by default, all metrics with a chart.
     metrics: Option<String>,
-    /// Without details and events.
+    /// Whether to leave out details and events.
     #[serde(default)]
     brief: bool,
 }
 
-/// From memory: it never waits for the driver.
+/// Returns a snapshot from memory, without waiting for the driver.
 pub(crate) async fn snapshot(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,

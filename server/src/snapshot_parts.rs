@@ -1,4 +1,4 @@
-//! Which parts of what is known a snapshot holds.
+//! The parts of a snapshot.
 
 use gpumon_history::wanted::Wanted;
 

@@ -1,20 +1,20 @@
-//! Collectors that were killed and do not die: a process that is stuck in the driver cannot.
+//! Collectors that were killed but do not end, because they are stuck in the driver.
 
 use std::time::Duration;
 
 use tokio::{process::Child, time::timeout};
 
-/// How long a killed collector may take to end before it counts as stuck.
+/// The time after which a killed collector counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Those that still hold the GPUs.
+/// The collectors that still hold the GPUs.
 #[derive(Debug, Default)]
 pub(crate) struct StuckCollectors(Vec<Child>);
 
 impl StuckCollectors {
-    /// Kills a collector, if it has not ended, and waits a little for its end.
+    /// Kills a collector unless it has ended, and waits for a moment for its end.
     pub(crate) async fn kill(&mut self, mut child: Child) {
-        // An error means that it has ended.
+        // An error means that the process has ended.
         let _ = child.start_kill();
         if timeout(PATIENCE, child.wait()).await.is_err() {
             self.0.push(child);

@@ -1,8 +1,7 @@
-//! Keeps the collector running, unless it is to pause.
+//! The supervisor, which keeps the collector running unless it is paused.
 //!
-//! The collector is the child process that loads NVML and reads it. Whatever the driver does to it
-//! (a crash, a call that never returns, an upgrade underneath it), it is replaced, and clients are
-//! told.
+//! The collector is the child process that loads NVML. It is replaced after any problem with the
+//! driver (a crash, a call that never returns, an upgrade), and clients are notified.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,60 +22,59 @@ use crate::{
     stuck_collectors::StuckCollectors,
 };
 
-/// How to start a collector.
+/// The command that starts a collector.
 #[derive(Debug, Clone)]
 pub struct Collector {
-    /// The program: gpumon itself.
+    /// The program, which is gpumon itself.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// The interval that they tell it.
+    /// The sampling interval in the arguments.
     pub interval: Duration,
 }
 
-/// A line that the collector gets on its standard input.
+/// A line for the standard input of the collector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// The time between samples from now on.
+    /// Sets the sampling interval in milliseconds.
     IntervalMs(u32),
-    /// Whether somebody watches, which it takes for granted until it is told.
+    /// Sets whether somebody watches, which is the default.
     Watched(bool),
-    /// To write the driver's latest answers, once.
+    /// Requests the driver's latest answers, once.
     Answers,
-    /// To whom Kubernetes has given devices, all of them.
+    /// Replaces the list of devices that Kubernetes has allocated.
     Allocations(Vec<AllocatedDevice>),
-    /// The GPUs that an earlier collector read, in the first line of a collector that is started
-    /// with `--known-gpus`.
+    /// The GPUs that an earlier collector has read. This is the first line for a collector that is
+    /// started with `--known-gpus`.
     KnownGpus(Vec<KnownGpu>),
 }
 
-/// What every collector is told from now on, as it is now.
+/// The current instructions for the collector.
 #[derive(Debug, Clone)]
 pub(crate) struct Instructions {
-    /// The time between samples.
+    /// The sampling interval.
     pub(crate) interval: watch::Receiver<Duration>,
-    /// How many watch.
+    /// The number of clients that watch.
     pub(crate) watchers: watch::Receiver<usize>,
     pub(crate) allocations: watch::Receiver<Vec<AllocatedDevice>>,
 }
 
-/// The pause before a new start doubles from the shortest to the longest, which is that where the
-/// start itself fails.
+/// The limits of the pause before a new start, which doubles each time. The longest one applies if
+/// the start itself fails.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// One that had begun to sample has been killed or has crashed, and the next is likely to do well
-/// for a while.
+/// The longest pause after a collector that had sent samples. It has probably crashed by chance,
+/// and the next one will work for a while.
 const LONGEST_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
-/// A collector that ran for so long starts the pauses anew.
+/// The duration of a collector after which the pauses start again from the shortest.
 const STEADY: Duration = Duration::from_secs(30);
-/// Where there is nothing to read, a driver may be installed or a GPU appear, so it is tried again
-/// now and then.
+/// The interval between attempts if there is nothing to read, because a driver may be installed or
+/// a GPU added.
 const RETRY_INTERVAL: Duration = Duration::from_secs(15);
-/// So often it is looked whether one that was left behind has ended after all.
+/// The interval at which the supervisor checks whether a stuck collector has ended.
 const STUCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs collectors, one after another, until it is dropped.
+/// Runs one collector after the other until this is dropped.
 pub(crate) async fn supervise(
     collector: Collector,
     hub: Arc<Hub>,
@@ -116,16 +114,16 @@ struct Supervisor {
     hub: Arc<Hub>,
     control: Arc<Control>,
     instructions: Instructions,
-    /// The server that is shown instead, while it is there.
+    /// The server that replaces the collector while it is available.
     join: Option<Join>,
     stuck_collectors: StuckCollectors,
-    /// The GPUs that collectors of this server have read. They keep their indices.
+    /// The GPUs that earlier collectors of this server have read, which keep their indexes.
     known_gpus: Vec<KnownGpu>,
     gpu_search: GpuSearch,
 }
 
 impl Supervisor {
-    /// Replaces collectors until there is to be none.
+    /// Runs collectors until a pause is requested.
     async fn keep_running(&mut self, orders: &mut watch::Receiver<Order>) {
         let mut backoff = Backoff::default();
         let mut last_message = None;
@@ -157,7 +155,7 @@ impl Supervisor {
                     (CollectorState::Restarting, message, wait)
                 }
             };
-            // What stays as it is need not be said again every few seconds.
+            // An unchanged message is not logged again at every attempt.
             if last_message.as_ref() != Some(&message) {
                 tracing::warn!("{message}");
                 last_message = Some(message.clone());
@@ -170,7 +168,7 @@ impl Supervisor {
         }
     }
 
-    /// How a collector ended; `None` where it had to, for a pause.
+    /// Runs one collector, and returns how it ended. Returns `None` if a pause ended it.
     async fn run_once(&mut self, orders: &mut watch::Receiver<Order>) -> Option<End> {
         let known_gpus = self.known_gpus.clone();
         let mut running =
@@ -198,7 +196,7 @@ impl Supervisor {
         end
     }
 
-    /// Stays without a collector until there is to be one.
+    /// Waits without a collector until the end of the pause.
     async fn keep_paused(&mut self, orders: &mut watch::Receiver<Order>) {
         tracing::info!("paused");
         loop {
@@ -214,7 +212,7 @@ impl Supervisor {
                 .set_collector_paused(pause_message(&holders), pause.resumes_ms);
             self.control.mark_done(order);
             tokio::select! {
-                // The sender lives as long as this does.
+                // The sender cannot be dropped, because `self` owns it.
                 _ = orders.changed() => {}
                 () = sleep_until(pause.until.unwrap_or_else(Instant::now)), if pause.until.is_some() => {
                     self.control.resume();
@@ -225,7 +223,7 @@ impl Supervisor {
     }
 }
 
-/// Completes when another server can be joined.
+/// Waits until another server can be joined.
 async fn available(join: &mut Option<Join>) {
     match join {
         Some(join) => join.available().await,
@@ -233,7 +231,7 @@ async fn available(join: &mut Option<Join>) {
     }
 }
 
-/// How long to wait before the next collector starts.
+/// The pause before the next start of a collector.
 struct Backoff {
     next: Duration,
 }
@@ -247,7 +245,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause after a collector that ran for so long, and had begun to sample or not.
+    /// Returns the pause after a collector that ran for this time, and whether it had sent samples.
     fn pause_after(&mut self, ran: Duration, had_begun: bool) -> Duration {
         let longest = if had_begun {
             LONGEST_AFTER_SAMPLES
@@ -264,7 +262,8 @@ impl Backoff {
     }
 }
 
-/// Waits until there is to be no collector. What asks for one is done already.
+/// Waits for an order that pauses the collector. Orders to resume are marked as carried out at
+/// once.
 async fn pause_ordered(control: &Control, orders: &mut watch::Receiver<Order>) {
     let waited = orders.wait_for(|order| {
         if order.pause.is_none() {
@@ -275,7 +274,8 @@ async fn pause_ordered(control: &Control, orders: &mut watch::Receiver<Order>) {
     let _ = waited.await;
 }
 
-/// What clients are told during a pause, where these collectors do not die.
+/// Returns the message for clients during a pause. `holders` are the PIDs of collectors that cannot
+/// be killed.
 fn pause_message(holders: &[u32]) -> String {
     if holders.is_empty() {
         return "paused: the GPUs are released until `gpumon resume`".to_owned();

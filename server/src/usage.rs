@@ -1,4 +1,4 @@
-//! `GET /api/v1/usage`: who used how much since the server's start, or in a span of time.
+//! The endpoint `GET /api/v1/usage`: usage by owner since the server's start, or in a span of time.
 
 use std::ops::Range;
 
@@ -19,19 +19,19 @@ use crate::{
     view::View,
 };
 
-/// Which span; by default, the time since the server's start.
+/// The query of `GET /api/v1/usage`; by default, the time since the server's start.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageQuery {
-    /// The beginning of a span of time, in milliseconds since 1970; with `to_ms` alone, as far back
-    /// as usage is known. It is answered from the quarter of an hour on in which it lies.
+    /// The start of the span in milliseconds since 1970, which is rounded down to a quarter of an
+    /// hour. By default, if `to_ms` is given, it is the start of the known usage.
     from_ms: Option<u64>,
-    /// Its end, in milliseconds since 1970; with `from_ms` alone, now. It is answered to the end of
-    /// the quarter of an hour in which it lies.
+    /// The end of the span in milliseconds since 1970, which is rounded up to a quarter of an hour.
+    /// By default, if `from_ms` is given, it is now.
     to_ms: Option<u64>,
 }
 
-/// From memory, and of a span from disk: it never waits for the driver.
+/// Returns the usage from memory, and for a span also from disk, without waiting for the driver.
 pub(crate) async fn usage(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,

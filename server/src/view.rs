@@ -1,4 +1,5 @@
-//! What a client may see of processes: by default, what its user can read in `/proc`.
+//! Permissions for data about processes. By default, a client sees what its user can read in
+//! `/proc`.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -16,75 +17,77 @@ use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
 use crate::{auth::Client, frame::History};
 
-/// The table of mounts of a machine with thousands of containers.
+/// The maximum size of the mount table in bytes, which is enough for thousands of containers.
 const LONGEST_MOUNTINFO: usize = 4 << 20;
 
-/// How long it is believed to be as it was.
+/// The time for which the privacy of `/proc` is cached.
 const BELIEVED: Duration = Duration::from_secs(5);
 
 static PROC: ProcPrivacy = ProcPrivacy {
     read: Mutex::const_new(None),
 };
 
-/// What others than the server's own user and root see of processes, by `--show-processes`.
+/// The setting `--show-processes`: the processes that clients other than the server's own user and
+/// root can see.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ShowProcesses {
-    /// Each client the processes of its own user alone.
+    /// Each client sees only the processes of its own user.
     Own,
-    /// Everybody all, with command lines.
+    /// All clients see all processes with command lines.
     All,
-    /// Everybody names and users, and what else the client's user can read in `/proc`.
+    /// All clients see names and users, and additionally what their user can read in `/proc`.
     #[default]
     Names,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum View {
-    /// Everything that the collector reports.
+    /// All data that the collector reports.
     Whole,
-    /// All processes, each with what [`Datum::readers`] permits.
+    /// All processes, with the data that [`Datum::readers`] permits.
     Names {
-        /// The client's user, where it is known.
+        /// The client's user, if known.
         user: Option<Arc<str>>,
         /// Whether that user can read other users' command lines in `/proc`.
         commands: bool,
     },
-    /// The processes of this user alone; none where the user is not known.
+    /// Only the processes of this user, or none if the user is unknown.
     Own(Option<Arc<str>>),
 }
 
-/// A part of what is known of a process. Everything else is for every client: memory and shares of
-/// the GPU, pod, container, service and batch job by `/proc/PID/cgroup`, and the random ID of a
-/// Jupyter kernel.
+/// A restricted part of the data about a process. All other data is for every client: memory and
+/// shares of the GPU, pod, container, service and batch job by `/proc/PID/cgroup`, and the random
+/// ID of a Jupyter kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Datum {
-    /// The name of the program and of its ancestors, the user and times: `/proc/PID/comm`, `stat`
+    /// The name of the program and of its ancestors, the user, and times: `/proc/PID/comm`, `stat`
     /// and `status`.
     Program,
-    /// The command line: `/proc/PID/cmdline`.
+    /// The command line (`/proc/PID/cmdline`).
     CommandLine,
     /// The name of the script, which is part of the command line.
     ScriptName,
-    /// The path of a notebook and the name of its kernel specification: a connection file of mode
-    /// 0600.
+    /// The path of a notebook and the name of its kernel specification, which are in a connection
+    /// file of mode 0600.
     Notebook,
-    /// The ID of a batch job that only the environment has (`/proc/PID/environ`, of mode 0400).
+    /// The ID of a batch job that is only in the environment (`/proc/PID/environ`, of mode 0400).
     Environment,
 }
 
-/// Who may read a [`Datum`] of a process, besides its user, root and the server's own user.
+/// The clients that may read a [`Datum`] of a process, in addition to its user, root and the
+/// server's own user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readers {
-    /// Every client: `--show-processes names` grants it.
+    /// Every client, as the setting `names` of `--show-processes` permits.
     Everybody,
     /// Users of this machine, unless `/proc` is mounted with `hidepid`.
     UsersOfProc,
-    /// Nobody else.
+    /// No other client.
     Nobody,
 }
 
 impl Datum {
-    /// This is the one table of permissions.
+    /// Returns the permission of each datum. No other code defines permissions.
     const fn readers(self) -> Readers {
         match self {
             Self::Program => Readers::Everybody,
@@ -134,7 +137,7 @@ impl View {
         }
     }
 
-    /// Returns `true` if the client may read this of a process of this user.
+    /// Returns `true` if the client may read this datum of a process that belongs to `owner`.
     fn permits(&self, datum: Datum, owner: Option<&str>) -> bool {
         let is_own = self.user().is_some() && self.user() == owner;
         match self {
@@ -148,7 +151,7 @@ impl View {
         }
     }
 
-    /// Returns the sample as the client may see it, borrowed if that is all of it.
+    /// Returns the sample as the client may see it, borrowed if nothing is hidden.
     pub(crate) fn sample<'a>(&self, sample: &'a Sample) -> Cow<'a, Sample> {
         let processes = || {
             sample
@@ -254,7 +257,7 @@ impl View {
             && (!is_private_job || permits(Datum::Environment))
     }
 
-    /// Returns `true` if the client may read whatever a text can call the process.
+    /// Returns `true` if the client may read every name of the process that a text can contain.
     fn shows_all_names(&self, process: &Process) -> bool {
         let permits = |datum| self.permits(datum, process.user.value().map(String::as_str));
         let notebook = process
@@ -293,7 +296,7 @@ impl View {
         usage
     }
 
-    /// Returns `true` if the client may read the costs of a kernel of this user in any span.
+    /// Returns `true` if the client may read the costs of this user's kernels in any span.
     pub(crate) fn permits_cost(&self, owner: Option<&str>) -> bool {
         self.permits(Datum::Notebook, owner)
     }
@@ -333,7 +336,7 @@ impl View {
         history
     }
 
-    /// Returns the event as the client may see it; `None` if it may not see it at all.
+    /// Returns the event as the client may see it, or `None` if it may not see it at all.
     pub(crate) fn event(&self, event: &Event) -> Option<Event> {
         let mut event = event.clone();
         if self.is_whole() {
@@ -401,9 +404,8 @@ impl View {
         span
     }
 
-    /// Takes from a condition what it says of processes, unless the client may read all names of
-    /// `named`, which are all that it is about. PIDs remain for those who see other users'
-    /// processes.
+    /// Removes data about processes from a condition, unless all its processes are in `named`,
+    /// whose names the client may read. PIDs remain for clients that see other users' processes.
     fn conceal(&self, condition: &mut Condition, named: &[u32]) {
         if self.is_whole() {
             return;
@@ -412,7 +414,7 @@ impl View {
         let has_others = self.has_others();
         let keeps = |pid: &u32| has_others || is_named(pid);
         match &mut condition.kind {
-            // Its text has a PID and the program's name.
+            // The text contains the PID and the name of the program.
             ConditionKind::Xid { code, pid, .. }
                 if !has_others && !pid.is_none_or(|pid| is_named(&pid)) =>
             {
@@ -448,19 +450,19 @@ impl View {
         }
     }
 
-    /// Returns `true` if the client may not see the text of an alert, which can have names of
-    /// processes or not.
+    /// Returns `true` if the client may not see the text of an alert. `names_processes` is whether
+    /// the text can contain names of processes.
     pub(crate) fn hides_text(&self, names_processes: bool) -> bool {
         match self {
             Self::Whole => false,
             Self::Names { .. } => names_processes,
-            // The driver's errors have PIDs.
+            // Texts about the driver's errors contain PIDs.
             Self::Own(_) => true,
         }
     }
 }
 
-/// Adds what a hidden job used to its user, who may already have an entry without a job.
+/// Adds the usage of a hidden job to its user, who may already have an entry without a job.
 fn add_to_user(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
     match owners
         .iter_mut()
@@ -478,7 +480,7 @@ fn is_of(user: &Reading<String>, own: Option<&str>) -> bool {
     own.is_some() && user.value().map(String::as_str) == own
 }
 
-/// Whether a scheduler has given it to this user, as far as it says to whom.
+/// Returns `true` if a scheduler has allocated the device to this user.
 fn is_for(holder: &Allocation, own: Option<&str>) -> bool {
     let user = match holder {
         Allocation::Slurm { user, .. } => user.as_deref(),
@@ -487,7 +489,7 @@ fn is_for(holder: &Allocation, own: Option<&str>) -> bool {
     own.is_some() && user == own
 }
 
-/// What is absent keeps its reason.
+/// Hides a value. An absent value keeps its reason.
 fn hide(text: &mut Reading<String>) {
     if text.value().is_some() {
         *text = Reading::Absent(Absence::Hidden);
@@ -501,14 +503,14 @@ fn hide_script(name: &mut Reading<String>, program: &mut Option<String>) {
     }
 }
 
-/// Whether `/proc` is private, as it was read last, and when that was.
+/// The cached privacy of `/proc`, with the time at which it was read.
 struct ProcPrivacy {
     read: Mutex<Option<(Instant, bool)>>,
 }
 
 impl ProcPrivacy {
-    /// As `read` tells, off the event loop and not for every request: the table of mounts can be
-    /// long.
+    /// Returns the cached value, or that of `read`, which runs outside the event loop because the
+    /// mount table can be long.
     async fn is_private(&self, read: impl FnOnce() -> bool + Send + 'static) -> bool {
         let mut known = self.read.lock().await;
         if let Some((at, is_private)) = *known
@@ -522,7 +524,8 @@ impl ProcPrivacy {
     }
 }
 
-/// Whether users see only their own processes in `/proc`, or the kernel does not tell.
+/// Returns `true` if users see only their own processes in `/proc`, or if this cannot be
+/// determined.
 fn proc_is_private() -> bool {
     bounded::text("/proc/self/mountinfo", LONGEST_MOUNTINFO)
         .map_or(true, |text| hides_processes(&text))
@@ -558,7 +561,7 @@ mod tests {
 
     const ANA: &str = "ana";
 
-    /// A user of the machine who can read command lines in `/proc`.
+    /// Returns the view of a user on this machine who can read command lines in `/proc`.
     fn local(user: &str) -> View {
         View::Names {
             user: Some(user.into()),
@@ -566,7 +569,7 @@ mod tests {
         }
     }
 
-    /// A process of ana's, with a datum of each kind.
+    /// Returns a process of the user ana with a datum of each kind.
     fn process(notebook_path: Reading<String>) -> Process {
         let now = |text: &str| Reading::Now(text.to_owned());
         let kernel_name = Some("secret-kernel".to_owned());
@@ -680,8 +683,8 @@ mod tests {
     #[test]
     fn each_datum_is_shown_with_its_own_permission() {
         let stranger = View::ANYBODY;
-        // Text of the datum; shown to a stranger, to another user who can read `/proc`, to the
-        // process's user.
+        // Each line has the text of a datum, and whether it is visible for a stranger, for another
+        // user who can read `/proc`, and for the process's user.
         let data = [
             ("hunter2", [false, true, true]),
             ("script.py", [false, true, true]),

@@ -1,5 +1,5 @@
-//! Files that are read anew when they change, without a restart. What cannot be read leaves in
-//! force what there was.
+//! Files that are read again when they change, without a restart. If a changed file cannot be read,
+//! the previous contents remain valid.
 
 use std::{
     path::PathBuf,
@@ -10,24 +10,24 @@ use gpumon_probe::file_stamp::FileStamp;
 
 use crate::lock;
 
-/// Which files were read, and what they make up.
+/// The paths of the files that were read, and their contents or an error.
 pub(crate) type Loaded<T> = (Vec<PathBuf>, Result<T, String>);
 
 type Stamps = Vec<(PathBuf, Option<FileStamp>)>;
 
-/// What a file, and those that it names, make up.
+/// The contents of a file, and of the files that it names.
 pub(crate) struct Watched<T> {
     load: Box<dyn Fn() -> Loaded<T> + Send + Sync>,
     current: RwLock<Arc<T>>,
-    /// As the files were when they were read last.
+    /// The stamps of the files when they were last read.
     seen: Mutex<Stamps>,
 }
 
 impl<T> Watched<T> {
-    /// Loads it; `load` also says which files that takes, as far as it came.
+    /// Loads the files. `load` also returns their paths, even after an error.
     ///
     /// # Errors
-    /// As `load` says.
+    /// Returns the error of `load`.
     pub(crate) fn new(
         load: impl Fn() -> Loaded<T> + Send + Sync + 'static,
     ) -> Result<Self, String> {
@@ -44,8 +44,8 @@ impl<T> Watched<T> {
         Arc::clone(&lock::read(&self.current))
     }
 
-    /// Loads it anew where a file has changed. `None` where none has; what is wrong with a changed
-    /// one is told once. `is_fit` may refuse it beside what there was.
+    /// Loads the files again if one has changed. Returns `None` if none has, and reports an error
+    /// only once. `is_fit` can refuse the new contents after comparing them with the old ones.
     pub(crate) fn refresh(
         &self,
         is_fit: impl FnOnce(&T, &T) -> Result<(), String>,
@@ -57,7 +57,8 @@ impl<T> Watched<T> {
         {
             return None;
         }
-        // Before they are read: what changes meanwhile is read again.
+        // The stamps are taken before the files are read, so that changes in between are noticed
+        // next time.
         let before: Vec<_> = seen
             .iter()
             .map(|(path, _)| (path.clone(), FileStamp::read(path)))

@@ -1,5 +1,5 @@
-//! Whether somebody watches: while nobody does, the collector reads what is dear no more often than
-//! history needs it.
+//! The number of viewers. Without viewers, the collector takes expensive readings only as often as
+//! the history needs them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,18 +13,18 @@ use tokio::{
 
 use crate::lock;
 
-/// Whoever asked how things are now may do so again.
+/// The time for which a client counts as a viewer after requesting current data.
 const LOOKS_FOR: Duration = Duration::from_secs(10);
 
-/// Who watches.
+/// The current viewers of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
     watchers: watch::Sender<usize>,
-    /// Until when somebody counts who asked a moment ago.
+    /// The time until which the last request for current data counts as a viewer.
     looked_until: Mutex<Option<Instant>>,
 }
 
-/// Somebody who watches, for as long as this lives.
+/// A viewer, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher(Arc<Watching>);
 
@@ -33,18 +33,18 @@ impl Watching {
         Arc::default()
     }
 
-    /// How many watch.
+    /// Returns a channel with the number of viewers.
     pub(crate) fn watchers(&self) -> watch::Receiver<usize> {
         self.watchers.subscribe()
     }
 
-    /// One more watches from now on.
+    /// Adds a viewer.
     pub(crate) fn begin(self: &Arc<Self>) -> Watcher {
         self.watchers.send_modify(|watchers| *watchers += 1);
         Watcher(Arc::clone(self))
     }
 
-    /// Somebody asks how things are now, and counts for a while as one who watches.
+    /// Counts a request for current data as a viewer for some time.
     pub(crate) fn look(self: &Arc<Self>) {
         self.look_for(LOOKS_FOR);
     }

@@ -1,5 +1,5 @@
-//! The server over a collector that says just what a test wants it to: what is remembered, what is
-//! passed on to whom.
+//! Tests of the server with a scripted collector: the data that it keeps, and the clients that
+//! receive it.
 
 use std::{
     fs,
@@ -29,8 +29,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The n-th collector prints `lines.n`, then whatever is put into `more`, and ends when there is
-/// `end.n`. What it is asked for it writes into `requests`.
+/// The script of a collector. The n-th one prints `lines.n`, then whatever is written to `more`,
+/// and ends when `end.n` exists. It appends the requests that it receives to `requests`.
 const SCRIPT: &str = r#"
 cd "$0"
 n=$(cat count 2>/dev/null || echo 0)
@@ -110,7 +110,7 @@ impl Server {
         )
     }
 
-    /// The indices and times of the details that a client gets with its hello.
+    /// Returns the indexes and times of the details in a client's hello.
     async fn details(&self) -> Vec<(u64, u64)> {
         let hello = self.client().await.next().await;
         let details = hello["details"].as_array().unwrap().iter();
@@ -140,7 +140,7 @@ impl Client {
         self.all_until(wanted).await.pop().unwrap()
     }
 
-    /// Every frame up to the one that is wanted.
+    /// Returns all frames up to the wanted one.
     async fn all_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         let begun = std::time::Instant::now();
         let mut frames = vec![self.next().await];
@@ -156,7 +156,7 @@ impl Client {
     }
 }
 
-/// Written beside and moved into place, so that nobody reads half of it.
+/// Writes a file under another name and renames it, so that nobody reads an incomplete one.
 fn write(path: &Path, records: &[Record]) {
     let lines = records
         .iter()
@@ -224,8 +224,7 @@ async fn details_outlive_the_collector_until_new_ones_come_or_their_gpu_goes() {
         details(2, "c", 10),
         details(3, "d", 10),
     ];
-    // Of the next collector's GPUs, the first is as it was, the second is another board, and the
-    // fourth is gone.
+    // The second collector has the same first GPU, another board at index 1, and no fourth GPU.
     let second = [inventory(&["a", "x", "c"]), details(2, "c", 20)];
     let server = Server::start(&first, &second);
     let mut client = server.client().await;
@@ -253,7 +252,7 @@ async fn traces_go_to_those_who_asked_for_them_while_they_look() {
     let server = Server::start(&[inventory(&["GPU-0"])], &[]);
     let (mut asks, mut plain) = (server.client().await, server.client().await);
     asks.send(r#"{"type":"traces","on":true}"#).await;
-    // An answer to what came after it tells that it was understood.
+    // The response to this invalid frame shows that the previous frame was processed.
     asks.send("nonsense").await;
     asks.until(|frame| frame["type"] == "error").await;
     write(
@@ -268,7 +267,7 @@ async fn traces_go_to_those_who_asked_for_them_while_they_look() {
         asks.until(|frame| frame["type"] == "trace").await["start_us"],
         2
     );
-    // What is passed on one by one may overtake a trace, but not twice.
+    // Details can overtake a trace, but not twice, so a second frame is awaited.
     write(&server.file("more"), &[details(0, "GPU-0", 31)]);
     let seen = plain.all_until(|frame| frame["at_ms"] == 31).await;
     assert!(
@@ -310,8 +309,8 @@ async fn traces_go_to_those_who_asked_for_them_while_they_look() {
 #[tokio::test]
 async fn the_collector_is_told_each_change_once_and_the_next_one_what_holds() {
     let server = Server::start(&[inventory(&["a"])], &[inventory(&["a"])]);
-    // Whether somebody watches may change before the first client is there. The second collector is
-    // told the known GPUs.
+    // Lines that depend on timing are ignored: whether somebody watches can change before the first
+    // client, and the second collector receives the known GPUs.
     let requests = || {
         let all = fs::read_to_string(server.file("requests")).unwrap_or_default();
         let counts = |line: &&str| !line.contains("watched") && !line.contains("known_gpus");

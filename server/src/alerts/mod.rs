@@ -1,7 +1,8 @@
-//! Alerts: the rules of the alert file, evaluated at every sample; [`routes`] are their endpoints.
+//! Alerts: the rules of the alert file, which are evaluated at every sample. [`routes`] has their
+//! endpoints.
 //!
-//! What fires and resolves is an event, what fires now is in hello and snapshot. Receivers are told
-//! by threads of their own, and nothing here waits for them.
+//! The start and end of an alert is an event; firing alerts are part of the hello and of snapshots.
+//! Separate threads notify the receivers, and nothing here waits for them.
 
 pub(crate) mod routes;
 mod told_file;
@@ -39,31 +40,31 @@ use crate::{
 
 pub(crate) use self::routes::router;
 
-/// Rules are evaluated at least so often, also where no samples come.
+/// The interval at which rules are evaluated if no samples arrive.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A disk that is slower is not waited for.
+/// The time limit for reading saved alerts at the start.
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A value that moves while its alert fires is told again so often.
+/// The interval at which clients receive new values of firing alerts.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Which rules hold.
+/// The alert rules of a server, and the file they come from.
 #[derive(Debug, Clone)]
 pub struct AlertSettings {
-    /// As they were read at the start.
+    /// The rules that were read at the start.
     pub rules: AlertRules,
-    /// The reason why the file was not read at the start, so that there are no rules.
+    /// The reason why the file was not read at the start. There are no rules in this case.
     pub problem: Option<String>,
-    /// With which conditions are found.
+    /// The settings for the detection of conditions.
     pub conditions: ConditionSettings,
-    /// Where they are read anew from; `None` for no rules. It changes, perhaps to the same,
-    /// whenever they are to be.
+    /// The alert file; `None` for no rules. Each change notification makes the server read the file
+    /// again, even if the path is the same.
     pub file: watch::Receiver<Option<PathBuf>>,
 }
 
 impl Default for AlertSettings {
-    /// No rules, now and later.
+    /// Returns settings without rules and without a file.
     fn default() -> Self {
         Self {
             rules: AlertRules::default(),
@@ -74,26 +75,26 @@ impl Default for AlertSettings {
     }
 }
 
-/// `GET /api/v1/alerts`: every rule and receiver, and how it is.
+/// The response of `GET /api/v1/alerts`: the state of each rule and receiver.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AlertStatus {
-    /// In the order of the file.
+    /// The rules in the order of the file.
     pub rules: Vec<RuleStatus>,
-    /// In the order of their names.
+    /// The receivers in the order of their names.
     pub receivers: Vec<ReceiverStatus>,
-    /// What is wrong with the file. The rules from before the error remain in force, if there were
-    /// any. `None` if nothing is wrong.
+    /// The error in the alert file. If there were rules before the error, they remain in force.
+    /// `null` if there is no error.
     pub error: Option<String>,
     /// Whether the server has an alert file, which may have no rules.
     #[serde(default)]
     pub has_file: bool,
 }
 
-/// The rules and what has become of them; without an alert file there are none.
+/// The rules and their state. Without an alert file, there are no rules.
 pub(crate) struct Alerts {
     hub: Arc<Hub>,
     state: Mutex<State>,
-    /// The alert file, which settings can change.
+    /// The path of the alert file, which can change with the settings.
     file: watch::Receiver<Option<PathBuf>>,
 }
 
@@ -101,12 +102,12 @@ struct State {
     evaluator: Evaluator,
     dispatcher: Dispatcher,
     error: Option<String>,
-    /// What clients were told to fire, and when.
+    /// The firing alerts that clients last received, and the time of that.
     told: (Vec<FiringAlert>, Instant),
-    /// Rules about what is read rarely while nobody watches are somebody who does.
+    /// Rules about readings that are taken less often while nobody watches count as a viewer.
     watching: Arc<Watching>,
     watcher: Option<Watcher>,
-    /// What outlives a restart, and what of it was handed over to be written.
+    /// The file of alerts that are kept over a restart, and its last contents.
     file: Option<(ToldFile, Vec<SavedAlert>)>,
 }
 
@@ -148,7 +149,7 @@ impl Alerts {
         }
     }
 
-    /// Takes in what is known now, and tells clients and receivers what follows.
+    /// Evaluates the rules, and sends the results to clients and receivers.
     fn evaluate(&self, now_ms: u64) {
         let known = self.hub.readings(now_ms);
         let readings = Readings {
@@ -184,7 +185,7 @@ impl Alerts {
         state.save();
     }
 
-    /// Takes up what was known before the server's start, where there is a data directory.
+    /// Restores the alerts from before the last restart from the data directory.
     async fn restore(&self, folder: PathBuf) {
         let shown = folder.display().to_string();
         let late = || io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer");
@@ -223,7 +224,7 @@ impl Alerts {
         state.file = Some((file, saved));
     }
 
-    /// Writes what is left; waits for the disk, but not for long.
+    /// Writes the remaining data, with a time limit.
     pub(crate) fn end(&self) {
         let file = self.lock().file.take();
         if let Some((file, _)) = file {
@@ -231,7 +232,7 @@ impl Alerts {
         }
     }
 
-    /// Takes other rules, or keeps those before and says what is wrong.
+    /// Replaces the rules, or keeps the old ones and reports the error.
     fn reload(&self, read: Result<AlertRules, BadRules>) {
         let mut state = self.lock();
         match read {
@@ -256,7 +257,7 @@ impl Alerts {
         }
     }
 
-    /// False where there is no rule of this name.
+    /// Silences a rule. Returns `false` if there is no rule with this name.
     fn silence(&self, rule: &str, until_ms: Option<u64>) -> bool {
         self.lock().evaluator.silence(rule, until_ms)
     }
@@ -277,8 +278,8 @@ impl Alerts {
 }
 
 impl State {
-    /// Has written what is to outlive a restart, where that has changed. What finds the disk busy
-    /// comes the next time.
+    /// Writes the alerts to the file if they have changed. If the disk is busy, they are written at
+    /// a later call.
     fn save(&mut self) {
         let Some((file, written)) = &mut self.file else {
             return;
@@ -296,8 +297,8 @@ impl State {
     }
 }
 
-/// Evaluates the rules and reads them anew when asked to; keeps in this directory who was told.
-/// Never ends.
+/// Evaluates the rules, and reads them again on request. The data directory keeps which receivers
+/// were notified. This function never returns.
 pub(crate) async fn run(alerts: Arc<Alerts>, data_folder: Option<PathBuf>) {
     let mut file = alerts.file.clone();
     if let Some(folder) = data_folder {
@@ -307,11 +308,11 @@ pub(crate) async fn run(alerts: Arc<Alerts>, data_folder: Option<PathBuf>) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut may_reload = true;
-    // The file may be on a disk that does not answer.
+    // The file may be on a disk that does not respond, so it is read by another thread.
     let mut reading = JoinSet::new();
     loop {
         tokio::select! {
-            // The hub lives as long as this does.
+            // The channel cannot be closed, because `alerts` owns the hub.
             _ = samples.changed() => {}
             _ = ticks.tick() => {}
             reloaded = file.changed(), if may_reload && reading.is_empty() => match reloaded {
@@ -321,7 +322,7 @@ pub(crate) async fn run(alerts: Arc<Alerts>, data_folder: Option<PathBuf>) {
                         file.map_or_else(|| Ok(AlertRules::default()), |file| AlertRules::read(&file))
                     });
                 }
-                // Nobody is left who could ask for it.
+                // The sender is gone, so there will be no further requests.
                 Err(_) => may_reload = false,
             },
             Some(Ok(read)) = reading.join_next() => alerts.reload(read),
@@ -330,7 +331,7 @@ pub(crate) async fn run(alerts: Arc<Alerts>, data_folder: Option<PathBuf>) {
     }
 }
 
-/// What tells an alert from others, and not what changes while it fires.
+/// Returns the alert without its text, which contains the current value.
 fn without_value(alert: &FiringAlert) -> FiringAlert {
     let mut alert = alert.clone();
     alert.alert.text = String::new();

@@ -1,4 +1,4 @@
-//! `GET /api/v1/alerts`, and `POST /api/v1/alerts/silence`.
+//! The endpoints `GET /api/v1/alerts` and `POST /api/v1/alerts/silence`.
 
 use axum::{
     Extension, Json, Router,
@@ -15,18 +15,18 @@ use serde::Deserialize;
 use super::AlertStatus;
 use crate::{app::AppState, audit, auth::Client, peer, view::View};
 
-/// Bytes of a request, with each character of a name escaped.
+/// The maximum size of a request in bytes, which allows for escaped characters in names.
 const LARGEST: usize = 4096;
-/// A longer silence is meant to stand in the file.
+/// The maximum length of a silence. A longer one should be written in the alert file.
 const LONGEST_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
-/// Which rule notifies nobody, and for how long.
+/// A request to silence a rule for some time.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Silence {
     /// The name of the rule.
     rule: String,
-    /// For so many milliseconds; 0 ends it.
+    /// The length of the silence in milliseconds; 0 ends it.
     #[schemars(range(max = LONGEST_MS))]
     for_ms: u64,
 }
@@ -57,7 +57,7 @@ async fn status(
     Json(status)
 }
 
-/// Answers with how all rules are then.
+/// Silences a rule, and returns the state of all rules.
 async fn silence(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,

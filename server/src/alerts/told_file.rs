@@ -1,8 +1,8 @@
-//! What outlives a restart of the server: a file in the data directory that says which alerts fire
-//! and who was told.
+//! The file in the data directory that keeps firing alerts and notified receivers over a restart of
+//! the server.
 //!
-//! A thread writes it, so that nothing waits for the disk; a reader finds the old or the new file,
-//! never a part.
+//! A thread writes the file, so that nothing waits for the disk. The file is replaced as a whole:
+//! readers see the old or the new contents, never a part.
 
 use std::{
     fs::File,
@@ -24,37 +24,37 @@ use serde::{Deserialize, Serialize};
 const NAME: &str = "alerts.json";
 const LOCK: &str = "alerts.lock";
 const VERSION: u32 = 1;
-/// A thousand alerts with fifty receivers each are smaller.
+/// The maximum size of the file. A thousand alerts with fifty receivers each need less.
 const LARGEST: usize = 8 << 20;
-/// After this time, it is tried again to write what could not be written.
+/// The time after which a failed write is retried.
 const RETRY: Duration = Duration::from_mins(1);
-/// How long the last of it may take when the server ends.
+/// The time limit for the last write when the server ends.
 const LAST: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
     version: u32,
-    /// The machine's name: the GPUs of another, with which it shares a directory, are others.
+    /// The hostname. Machines can share a directory, but have different GPUs.
     host: String,
     alerts: Vec<SavedAlert>,
 }
 
-/// The file, for as long as this process alone may write it.
+/// The file of saved alerts, with a lock that gives this process exclusive access.
 #[derive(Debug)]
 pub(super) struct ToldFile {
     contents: SyncSender<Vec<u8>>,
     ended: Receiver<()>,
-    /// Held by its descriptor.
+    /// The lock lasts until this file is closed.
     _lock: File,
 }
 
 impl ToldFile {
-    /// Opens the file of this folder, which is made where there is none, with what it says of this
-    /// machine. It waits for the disk.
+    /// Opens the file in a directory, or creates it, and returns the alerts that it contains for
+    /// this machine. This waits for the disk.
     ///
     /// # Errors
-    /// Where nothing can be written there.
+    /// Returns an error if the directory cannot be written to, or if another process uses the file.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, io::Result<Vec<SavedAlert>>)> {
         let folder = Folder::create(folder, Owner::Own)?;
         let lock = folder.open_file(LOCK)?;
@@ -78,7 +78,8 @@ impl ToldFile {
         ))
     }
 
-    /// Has this be written; false where the disk is still busy with what was written before.
+    /// Passes the alerts to the writer thread. Returns `false` if it is still busy with earlier
+    /// ones.
     pub(super) fn write(&self, alerts: Vec<SavedAlert>) -> bool {
         let content = Content {
             version: VERSION,
@@ -89,7 +90,7 @@ impl ToldFile {
         !matches!(self.contents.try_send(text), Err(TrySendError::Full(_)))
     }
 
-    /// Waits until all is written, but not for long.
+    /// Waits until everything is written, with a time limit.
     pub(super) fn end(self) {
         let Self {
             contents, ended, ..
@@ -103,12 +104,13 @@ impl ToldFile {
     }
 }
 
-/// The machine's name.
+/// Returns the hostname of this machine.
 pub(super) fn host() -> String {
     uname().nodename().to_string_lossy().into_owned()
 }
 
-/// What the file says; nothing where there is none, or it is another machine's.
+/// Reads the alerts in the file. The result is empty if there is no file, or if it belongs to
+/// another machine.
 fn read(folder: &Folder) -> io::Result<Vec<SavedAlert>> {
     let Some(text) = folder.read(NAME, LARGEST)? else {
         return Ok(Vec::new());
@@ -128,7 +130,7 @@ fn read(folder: &Folder) -> io::Result<Vec<SavedAlert>> {
 }
 
 fn write_all(folder: &Folder, contents: &Receiver<Vec<u8>>) {
-    // What could not be written, until it can, or there is something newer.
+    // After an error, the contents are kept until they are written or replaced by newer ones.
     let mut unwritten: Option<Vec<u8>> = None;
     loop {
         let wait = if unwritten.is_some() {

@@ -1,4 +1,4 @@
-//! Stands before every route: how often somebody asks, who it is, and whether that is enough.
+//! The check of each request before its route: rate limits, identity of the client, and scope.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,20 +32,21 @@ use crate::{
     refused_credentials::Credential,
 };
 
-/// Why somebody is not let in.
+/// The reason why a client is refused.
 pub(super) enum Refusal {
-    /// Nothing was shown, or something that counts no more.
+    /// The request has no credentials, or expired ones.
     Unknown,
-    /// What was shown is wrong.
+    /// The token or password is wrong.
     Wrong,
-    /// Too many passwords were wrong; for so long, no other is checked.
+    /// There were too many wrong passwords. No further one is checked for this time.
     TooManyFailures(Duration),
-    /// Too many passwords are being checked.
+    /// Too many passwords are being checked at the same time.
     Busy,
 }
 
-/// Before everything else, for all but the server's own user. Whoever has a valid token or session
-/// has a share of their own, so that nobody at the same address can use it up.
+/// Limits the rate of requests before all other processing, except for the server's own user. The
+/// owner of a valid token or session has a separate limit, which others at the same address cannot
+/// use up.
 pub(crate) async fn limit(
     State(doors): State<Arc<Doors>>,
     request: Request,
@@ -88,7 +89,7 @@ pub(crate) async fn check(
     next.run(request).await
 }
 
-/// Every request has one from its connection.
+/// Returns the origin of a request, which its connection has attached.
 pub(super) fn arrival(request: &Request) -> Arrival {
     request
         .extensions()
@@ -98,10 +99,10 @@ pub(super) fn arrival(request: &Request) -> Arrival {
 }
 
 impl Doors {
-    /// Counts a connection that is to be encrypted.
+    /// Counts a new TLS connection.
     ///
     /// # Errors
-    /// Returns the time after which this client may open one.
+    /// Returns the time after which this client may open a connection.
     pub(crate) fn admit_handshake(&self, peer: Peer) -> Result<(), Duration> {
         if peer.is_own() {
             return Ok(());
@@ -113,7 +114,7 @@ impl Doors {
     /// Counts a request.
     ///
     /// # Errors
-    /// Returns the time after which this client may make one.
+    /// Returns the time after which this client may send a request.
     fn admit_request(&self, arrival: &Arrival, headers: &HeaderMap) -> Result<(), Duration> {
         let (peer, now) = (arrival.peer, Instant::now());
         if !peer.is_port() || peer.is_own() {
@@ -138,8 +139,8 @@ impl Doors {
             .admit(Requester::Client(counted(peer)), self.request_rate(), now)
     }
 
-    /// Returns who shows this: in `Authorization`, which is wrong or right, by a session, or by a
-    /// certificate.
+    /// Returns the identity of the client. The header `Authorization` decides if there is one,
+    /// otherwise a session or a certificate.
     pub(super) async fn identify(
         &self,
         arrival: &Arrival,
@@ -148,7 +149,8 @@ impl Doors {
         match authorization(headers) {
             Ok(Some(shown)) if self.takes(&shown) => return self.verify(arrival, shown).await,
             Err(NotUnderstood) => Err(Refusal::Wrong),
-            // A proxy that asks for a password passes it on.
+            // This server takes no such credentials. They can be those of a proxy, which passes the
+            // header on.
             Ok(_) => self.recognize(arrival, headers).ok_or(Refusal::Unknown),
         }
     }
@@ -181,15 +183,15 @@ impl Doors {
         }
     }
 
-    /// The same with what it may do now.
+    /// Returns the identity with its current scope, or `None` if its credentials are no longer
+    /// valid.
     fn renewed(&self, identity: Identity) -> Option<Identity> {
         self.scope_of(&identity.proof)
             .map(|scope| Identity { scope, ..identity })
     }
 
-    /// Returns whose token or password this is. Tokens have at least 128 bits, so that nobody
-    /// guesses one: they are compared however many were wrong. Of passwords, only so many are
-    /// checked.
+    /// Returns the owner of a token or password. Tokens have at least 128 bits and cannot be
+    /// guessed, so they are always compared. The number of password checks is limited.
     pub(super) async fn verify(
         &self,
         arrival: &Arrival,
@@ -222,7 +224,7 @@ impl Doors {
             .as_deref()
             .and_then(|web| Some((web, Guess::new(&web.users, &user, &password)?)));
         let (web, guess) = known.ok_or(Refusal::Wrong)?;
-        // A password that was right before is no guess.
+        // A password that was verified before does not count as a guess.
         if !self.passwords.knows(&guess) {
             let guessers = guessers(arrival, &user);
             for (guesser, rate) in &guessers {
@@ -231,10 +233,10 @@ impl Doors {
                     .map_err(Refusal::TooManyFailures)?;
             }
             let turn = self.passwords.turn().await.map_err(|_| Refusal::Busy)?;
-            // Another request with the same may have been first.
+            // Another request with the same password may have been verified meanwhile.
             if !self.passwords.knows(&guess) {
-                // Counted before the answer: clients that send many at a time, or do not wait for
-                // it, have guessed, too.
+                // The guess is counted before the check, because clients can send many at a time or
+                // disconnect without waiting.
                 for (guesser, rate) in &guessers {
                     self.guesses
                         .admit(*guesser, *rate, Instant::now())
@@ -271,8 +273,8 @@ impl Doors {
     }
 }
 
-/// Returns what a wrong password for this user is counted by. A name that no user has is counted as
-/// well, so that the limit does not tell which names there are.
+/// Returns the limits that count wrong passwords for this user. Unknown names are counted as well,
+/// so that the limit does not reveal which names exist.
 fn guessers(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
     let client = counted(arrival.peer);
     let user = Some(Digest::new(&[b"user", user.as_bytes()]));
@@ -286,7 +288,7 @@ fn guessers(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
     of_client.chain(of_proxy).collect()
 }
 
-/// Returns the proxy that has reported another address than its own.
+/// Returns the proxy if it has reported the address of another client.
 fn proxy_of(arrival: &Arrival) -> Option<Who> {
     let proxy = arrival
         .proxy
@@ -323,7 +325,7 @@ impl Refusal {
             header::WWW_AUTHENTICATE,
             HeaderValue::from_static("Bearer realm=\"gpumon\""),
         );
-        // The page has a form of its own: a browser must not ask for it, too.
+        // The page has its own sign-in form, so the browser must not show a second one.
         let is_of_page = headers
             .get("sec-fetch-mode")
             .is_some_and(|mode| mode != "navigate");
@@ -390,7 +392,7 @@ mod tests {
                 },
             )
         };
-        // All have come before the first is looked at.
+        // All requests are waiting before the first password is checked.
         let turn = doors.passwords.turn().await.ok().unwrap();
         let waiting = join_all(
             (0..10)

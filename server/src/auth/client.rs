@@ -1,4 +1,4 @@
-//! Who asks: where the request came from, and who somebody has shown to be.
+//! The client of a request: its address and its identity.
 
 use std::{
     collections::BTreeMap,
@@ -13,16 +13,16 @@ use tokio::{task::spawn_blocking, time::Instant};
 use super::{identity::Identity, scope::Scope};
 use crate::peer::{Peer, Who};
 
-/// How long a user's name is remembered.
+/// The time for which the name of a user is cached.
 const REMEMBERED: Duration = Duration::from_mins(1);
 
-/// How many names are remembered.
+/// The maximum number of cached names.
 const MOST_NAMES: usize = 1024;
 
 static NAMES: UserNames = UserNames(Mutex::new(BTreeMap::new()));
 
-/// Names of users by their IDs. A directory service that does not answer would block a thread for
-/// each request.
+/// The names of users by user ID. Without this cache, a directory service that does not respond
+/// would block a thread for each request.
 struct UserNames(Mutex<BTreeMap<u32, (Instant, String)>>);
 
 impl UserNames {
@@ -43,11 +43,11 @@ impl UserNames {
     }
 }
 
-/// Of every request that has come through.
+/// The client of a request that was allowed.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) peer: Peer,
-    /// `None` where nobody has to sign in.
+    /// The identity, or `None` if no sign-in is required.
     pub(crate) identity: Option<Arc<Identity>>,
 }
 
@@ -56,14 +56,14 @@ impl Client {
         self.peer.who()
     }
 
-    /// Whether what was shown is enough to start runs; `None` where nothing was asked for.
+    /// Returns whether the client's scope allows runs, or `None` if no sign-in is required.
     pub(crate) fn may_run(&self) -> Option<bool> {
         self.identity
             .as_ref()
             .map(|identity| identity.scope >= Scope::Run)
     }
 
-    /// The system's user, where one is known. A directory service may be asked for the name.
+    /// Returns the name of the system user if known. This can query a directory service.
     pub(crate) async fn user(&self) -> Option<String> {
         if let Some(user) = self.identity.as_ref().and_then(|identity| identity.user()) {
             return Some(user.to_string());
@@ -77,7 +77,8 @@ impl Client {
         Some(name)
     }
 
-    /// `token ana at 10.0.0.7`, `user bob at the local socket`.
+    /// Returns a label for the log, such as `token ana at 10.0.0.7` or `user bob at the local
+    /// socket`.
     pub(crate) async fn label(&self) -> String {
         let who = match &self.identity {
             Some(identity) => identity.to_string(),
@@ -90,7 +91,7 @@ impl Client {
     }
 }
 
-/// Where a peer is.
+/// Returns the address of a peer for the log.
 pub(crate) fn place(peer: Peer) -> String {
     match peer {
         Peer::Port { ip, .. } => ip.to_string(),
@@ -98,7 +99,8 @@ pub(crate) fn place(peer: Peer) -> String {
     }
 }
 
-/// What a peer is counted by. Whoever has one address of IPv6 has the 64 bits below it.
+/// Returns the client for which a peer is counted. All addresses of an IPv6 /64 network count as
+/// one client.
 pub(super) fn counted(peer: Peer) -> Who {
     match peer.who() {
         Who::Address(IpAddr::V6(ip)) => {

@@ -1,7 +1,7 @@
-//! The cookie of a session.
+//! The session cookie.
 //!
-//! Over TLS, its name begins with `__Host-`: then browsers take it from this host alone, over TLS
-//! alone. Cookies are shared by all ports of a host, so that the port is part of the name.
+//! Over TLS, its name begins with `__Host-`: browsers then accept it only from this host and only
+//! over TLS. All ports of a host share their cookies, so the name contains the port.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
@@ -30,8 +30,8 @@ fn written(value: &str, port: u16, is_secure: bool, seconds: u64) -> HeaderValue
     HeaderValue::from_str(&text).expect("a session is named in hexadecimal")
 }
 
-/// The values that a request has. Over TLS, what another host of the same domain may have set
-/// counts for nothing.
+/// Returns the values of the session cookies of a request. Over TLS, cookies that another host of
+/// the domain can have set are ignored.
 pub(super) fn values(headers: &HeaderMap, port: u16, is_tls: bool) -> Vec<&str> {
     let names = [format!("{SECURE}{NAME}{port}"), format!("{NAME}{port}")];
     let names = if is_tls { &names[..1] } else { &names[..] };

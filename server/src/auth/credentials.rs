@@ -1,21 +1,21 @@
-//! What a request shows: a token or a password in `Authorization`, a session in its cookie.
+//! The credentials of a request: a token or password in `Authorization`, or a session cookie.
 
 use axum::http::{HeaderMap, header};
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-/// `Authorization`, as far as it is understood.
+/// The parsed header `Authorization`.
 pub(super) enum Authorization {
     Bearer(String),
     Basic { user: String, password: String },
 }
 
-/// That there is something else.
+/// The error for an `Authorization` header that cannot be parsed.
 pub(super) struct NotUnderstood;
 
-/// `None` where the request has none.
+/// Parses the header. Returns `None` if the request does not have one.
 ///
 /// # Errors
-/// Where there are two, or one that is neither `Bearer` nor `Basic`.
+/// Returns an error if there are two headers, or another scheme than `Bearer` and `Basic`.
 pub(super) fn authorization(headers: &HeaderMap) -> Result<Option<Authorization>, NotUnderstood> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {

@@ -1,5 +1,4 @@
-//! Keyed hashes of secrets. The server keeps these and not the secrets themselves, and compares
-//! nothing else.
+//! Keyed hashes of secrets. The server stores and compares these instead of the secrets.
 
 use std::sync::LazyLock;
 
@@ -11,14 +10,15 @@ use subtle::ConstantTimeEq;
 
 const LENGTH: usize = 32;
 
-/// Another one in each process, so that nobody can prepare texts whose hashes look alike.
+/// The key is different in each process, so that nobody can prepare texts with similar hashes.
 static KEY: LazyLock<hmac::Key> = LazyLock::new(|| hmac::Key::new(hmac::HMAC_SHA256, &random()));
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; LENGTH]);
 
 impl Digest {
-    /// Of several parts, each told apart from the next.
+    /// Returns the hash of several parts. Their lengths are included, so that different parts never
+    /// have the same hash.
     pub(crate) fn new(parts: &[&[u8]]) -> Self {
         let mut context = hmac::Context::with_key(&KEY);
         for part in parts {
@@ -30,12 +30,12 @@ impl Digest {
         Self(digest)
     }
 
-    /// Whether both are of the same, in a time that says nothing of how alike they are.
+    /// Compares two hashes in constant time.
     pub(crate) fn matches(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 
-    /// A number that depends on it alone.
+    /// Returns a number that depends only on the hash.
     pub(crate) fn number(&self) -> usize {
         self.0
             .iter()
@@ -44,10 +44,11 @@ impl Digest {
     }
 }
 
-/// Unpredictable bytes.
+/// Returns unpredictable bytes.
 ///
 /// # Panics
-/// Where the system has no random numbers, without which no secret is one.
+/// Panics if the system does not provide random numbers, because no secret would be safe without
+/// them.
 pub(crate) fn random() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     SystemRandom::new()

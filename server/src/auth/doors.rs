@@ -1,4 +1,4 @@
-//! All that decides who comes in, for one server.
+//! The access policy of one server: its credentials, sessions and limits.
 
 use std::{
     path::{Path, PathBuf},
@@ -31,28 +31,28 @@ use crate::{
     web_config::WebConfig,
 };
 
-/// How often it is looked whether files have changed.
+/// The interval at which files are checked for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Where keys and users are told.
+/// The sources of credentials.
 #[derive(Default)]
 pub struct DoorSettings {
-    /// Prometheus' web configuration.
+    /// The path of the web configuration in Prometheus' format.
     pub web_config: Option<PathBuf>,
-    /// The token file.
+    /// The path of the token file.
     pub token_file: Option<PathBuf>,
-    /// A token that may do everything, and what it is called.
+    /// A token with all scopes, and the name of its source for error messages.
     pub token: Option<(&'static str, String)>,
-    /// Whether users and certificates may start runs, too.
+    /// Whether users and certificates may also start runs.
     pub users_may_run: bool,
 }
 
-/// Why nobody would know who may come in.
+/// The reason why the access policy cannot be loaded.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct DoorError(String);
 
-/// Who may come in.
+/// The access policy of a server.
 pub struct Doors {
     web: Option<Watched<WebConfig>>,
     token_file: Option<Watched<Tokens>>,
@@ -60,12 +60,12 @@ pub struct Doors {
     users_may_run: AtomicBool,
     pub(super) passwords: Passwords,
     pub(super) sessions: Sessions,
-    /// Wrong passwords.
+    /// The counts of wrong passwords.
     pub(super) guesses: RatePerClient<Guesser>,
     pub(super) handshakes: RatePerClient<Who>,
     pub(super) requests: RatePerClient<Requester>,
     pub(super) refusals: RefusalLog,
-    /// Counts what may have taken somebody's leave.
+    /// The number of changes that can have revoked access.
     changes: watch::Sender<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Doors {
     /// Reads the files.
     ///
     /// # Errors
-    /// What is wrong with one, and what to do about it.
+    /// Returns the problem of a file, and its cure.
     pub fn open(settings: DoorSettings) -> Result<Self, DoorError> {
         let web = settings
             .web_config
@@ -113,20 +113,20 @@ impl Doors {
         })
     }
 
-    /// As without any file: nobody has to sign in.
+    /// Returns a policy without files, under which nobody has to sign in.
     ///
     /// # Panics
-    /// Never: nothing is read.
+    /// Never panics, because no file is read.
     pub fn none() -> Self {
         Self::open(DoorSettings::default()).expect("nothing to read")
     }
 
-    /// Whether connections are encrypted. That is so for as long as the server runs.
+    /// Returns `true` if connections use TLS. This cannot change while the server runs.
     pub fn has_tls(&self) -> bool {
         self.web().is_some_and(|web| web.tls.is_some())
     }
 
-    /// Whether everybody has to sign in.
+    /// Returns `true` if clients on a port have to sign in.
     pub fn asks(&self) -> bool {
         self.takes_tokens() || self.web().is_some_and(|web| asks(&web))
     }
@@ -143,9 +143,9 @@ impl Doors {
         self.web.as_ref().map(Watched::current)
     }
 
-    /// How many requests a client may make.
+    /// Returns the rate limit of requests of a client.
     pub(super) fn request_rate(&self) -> Rate {
-        // A page asks for a dozen things, and a dashboard with many panels for some more.
+        // A page sends a dozen requests, and a dashboard with many panels some more.
         const USUAL: Rate = Rate {
             burst: 500,
             spacing: Duration::from_millis(10),
@@ -153,12 +153,12 @@ impl Doors {
         self.web().and_then(|web| web.rate).unwrap_or(USUAL)
     }
 
-    /// Returns how many wrong tokens and passwords were refused since the server's start.
+    /// Returns the counts of wrong tokens and passwords since the server's start.
     pub(crate) fn refused(&self) -> Arc<RefusedCredentials> {
         self.refusals.counts()
     }
 
-    /// What the token with this digest is.
+    /// Returns the identity of the token with this digest.
     pub(super) fn token(&self, digest: &Digest) -> Option<Identity> {
         let identity = |token: &Token| Identity {
             name: Arc::clone(&token.name),
@@ -175,7 +175,7 @@ impl Doors {
             .and_then(|token| token.find(digest).map(identity)))
     }
 
-    /// What users and certificates may do.
+    /// Returns the scope of users and certificates.
     pub(super) fn user_scope(&self) -> Scope {
         if self.users_may_run.load(Relaxed) {
             Scope::Run
@@ -184,12 +184,12 @@ impl Doors {
         }
     }
 
-    /// Says anew what users and certificates may do.
+    /// Sets whether users and certificates may start runs.
     pub(crate) fn let_users_run(&self, may: bool) {
         self.users_may_run.store(may, Relaxed);
     }
 
-    /// What somebody may still do who has shown this once; `None` where it was taken back.
+    /// Returns the current scope of verified credentials, or `None` if they are no longer valid.
     pub(crate) fn scope_of(&self, proof: &Proof) -> Option<Scope> {
         let is_valid = match proof {
             Proof::Token(digest) => return self.token(digest).map(|token| token.scope),
@@ -211,26 +211,27 @@ impl Doors {
         is_valid.then(|| self.user_scope())
     }
 
-    /// Changes when somebody's leave may have been taken.
+    /// Returns a channel that changes when access can have been revoked.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
     pub(super) fn end_session(&self, cookie: &str) {
-        // Strangers may send anything, and every stream looks whether it is meant.
+        // Only the end of an existing session is reported, because all streams check their access
+        // at each report.
         if self.sessions.end(cookie) {
             self.changes.send_modify(|count| *count += 1);
         }
     }
 
-    /// Reads files anew when they have changed, and never ends.
+    /// Reads changed files again. This function never returns.
     pub(crate) async fn watch(self: Arc<Self>) {
         if self.web.is_none() && self.token_file.is_none() {
             return std::future::pending().await;
         }
         loop {
             sleep(LOOK).await;
-            // A file may be on a disk that does not answer.
+            // The file may be on a disk that does not respond, so it is read by another thread.
             let doors = Arc::clone(&self);
             let _ = spawn_blocking(move || doors.refresh()).await;
         }
@@ -269,7 +270,7 @@ impl Doors {
     }
 }
 
-/// Whether a web configuration has everybody sign in.
+/// Returns `true` if clients have to sign in under this web configuration.
 fn asks(web: &WebConfig) -> bool {
     let asks_for_certificate = |tls: &crate::web_config::Tls| {
         tls.clients
@@ -279,7 +280,7 @@ fn asks(web: &WebConfig) -> bool {
     !web.users.is_empty() || web.tls.as_ref().is_some_and(asks_for_certificate)
 }
 
-/// What a user's password is known by.
+/// Returns the digest of a user's password hash.
 pub(super) fn hash_digest(hash: &str) -> Digest {
     Digest::new(&[b"hash", hash.as_bytes()])
 }

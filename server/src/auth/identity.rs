@@ -1,4 +1,4 @@
-//! Who somebody has shown to be.
+//! The identity that a client has proved.
 
 use std::{fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use gpumon_probe::owner::clean_line;
 
 use super::{digest::Digest, scope::Scope};
 
-/// Characters of a name in the log.
+/// The maximum number of characters of a name in the log.
 const LONGEST_NAME: usize = 64;
 
 #[derive(Clone)]
@@ -16,20 +16,20 @@ pub(crate) struct Identity {
     pub(crate) proof: Proof,
 }
 
-/// By what. What it was shown by may be taken back at any time.
+/// The credentials that have proved an identity. They can be revoked at any time.
 #[derive(Clone)]
 pub(crate) enum Proof {
     Token(Digest),
-    /// A user's name and the hash of the password.
+    /// The password of a user, with the digest of its hash.
     Password {
         user: Arc<str>,
         hash: Digest,
     },
-    /// A certificate by the authority that counted then.
+    /// A certificate, with the digest of the authority that was trusted at the time.
     Certificate {
         authority: Digest,
     },
-    /// Who signed in, by one of the others.
+    /// A session that was started with other credentials.
     Session {
         id: Digest,
         by: Box<Self>,
@@ -37,7 +37,7 @@ pub(crate) enum Proof {
 }
 
 impl Proof {
-    /// What it came from.
+    /// Returns the credentials that a session was started with.
     pub(crate) fn origin(&self) -> &Self {
         match self {
             Self::Session { by, .. } => by.origin(),
@@ -47,8 +47,8 @@ impl Proof {
 }
 
 impl Identity {
-    /// Returns a digest of what was shown, by which requests are counted. A session counts as what
-    /// it was begun with.
+    /// Returns a digest for counting requests. A session counts as the credentials that it was
+    /// started with.
     pub(super) fn digest(&self) -> Digest {
         match self.proof.origin() {
             Proof::Token(digest) => *digest,
@@ -59,7 +59,7 @@ impl Identity {
         }
     }
 
-    /// The system's user of this name, where it is one's name and not only a label.
+    /// Returns the name of the system user. Names of tokens and certificates are only labels.
     pub(crate) fn user(&self) -> Option<&Arc<str>> {
         match self.proof.origin() {
             Proof::Password { user, .. } => Some(user),
@@ -68,7 +68,7 @@ impl Identity {
     }
 }
 
-/// `token grafana`, `user ana`, `certificate CN=node-7`.
+/// Writes the kind and name for the log, such as `token grafana` or `user ana`.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.proof.origin() {

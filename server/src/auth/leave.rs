@@ -1,5 +1,5 @@
-//! For how long a client may read: somebody may sign out, or their token, password or certificate
-//! count no more.
+//! The permission of a client to continue reading. It ends when the client signs out, or when its
+//! credentials expire or are revoked.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,16 +11,16 @@ use tokio::{
 use super::{Client, Doors, Identity, Scope};
 use crate::{live::Live, public_origin::PublicOrigin};
 
-/// Sessions end by themselves, which nobody is told of.
+/// The interval of checks for expired sessions, for which there is no notification.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The leave of one client, for as long as a stream lasts.
+/// The permission of one client for the duration of a stream.
 pub(crate) struct Leave {
     doors: Arc<Doors>,
-    /// Who it is, where that was asked for.
+    /// The identity, if a sign-in was required.
     identity: Option<Arc<Identity>>,
     is_on_port: bool,
-    /// By which it may have come.
+    /// The public origins at the time when the client connected.
     public_origins: Arc<[PublicOrigin]>,
     live: watch::Receiver<Live>,
     changes: watch::Receiver<u64>,
@@ -28,7 +28,7 @@ pub(crate) struct Leave {
 }
 
 impl Leave {
-    /// As it is when the client comes.
+    /// Returns the permission of a client that connects.
     pub(crate) fn new(client: &Client, doors: &Arc<Doors>, live: &watch::Receiver<Live>) -> Self {
         Self {
             doors: Arc::clone(doors),
@@ -41,12 +41,12 @@ impl Leave {
         }
     }
 
-    /// Why it has been taken; waits until it has.
+    /// Waits until the permission ends, and returns the reason.
     pub(crate) async fn taken(&mut self) -> &'static str {
         loop {
             tokio::select! {
                 _ = self.changes.changed() => {}
-                // Where settings cannot change, it never does.
+                // This branch never completes if the settings cannot change.
                 Ok(()) = self.live.changed() => {}
                 () = sleep_until(self.next_look) => self.next_look = Instant::now() + LOOK,
             }
@@ -56,8 +56,9 @@ impl Leave {
         }
     }
 
-    /// One on the port has to come again where it is reached by other addresses now: by its own it
-    /// may not be let in any more, and who is a proxy's connection has no user.
+    /// Returns the reason if the permission has ended. After a change of the public origins,
+    /// clients on a port must connect again: their address may no longer be allowed, or their
+    /// connection may be that of a proxy, whose user is not the client.
     fn why(&self) -> Option<&'static str> {
         let may_read = match &self.identity {
             Some(identity) => self.doors.scope_of(&identity.proof) >= Some(Scope::Read),

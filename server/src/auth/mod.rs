@@ -1,12 +1,12 @@
-//! Who may come in, by what, and how often.
+//! Authentication, authorization and rate limits.
 //!
-//! - [`scope`] is what somebody may do, [`identity`] who somebody has shown to be, [`client`] who
-//!   asks, [`leave`] for how long.
-//! - [`tokens`], [`passwords`] and client certificates are what is shown; [`sessions`] are those of
-//!   the page, which [`routes`] begin and end. None of it is kept, but its [`digest`].
-//! - [`doors`] is all of that for one server, read anew when its files change; [`check`] stands
+//! - [`scope`] has the scopes of access, [`identity`] the authenticated identity, [`client`] the
+//!   client of a request, [`leave`] the permission of a stream.
+//! - [`tokens`], [`passwords`] and client certificates are the credentials; [`sessions`] are those
+//!   of the page, which [`routes`] start and end. Only the [`digest`] of a credential is stored.
+//! - [`doors`] combines all of this for one server, and reads changed files again; [`check`] runs
 //!   before every route.
-//! - [`rate`] is how often each client may do something, [`limits`] which rates there are.
+//! - [`rate`] counts the actions of each client, [`limits`] has the limits.
 
 mod check;
 mod client;

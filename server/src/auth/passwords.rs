@@ -1,5 +1,5 @@
-//! Passwords of the web configuration. bcrypt takes a tenth of a second by design: off the event
-//! loop, one at a time, and not again for one that was right.
+//! Passwords of the web configuration. bcrypt takes a tenth of a second by design, so hashes are
+//! computed outside the event loop, one at a time, and verified passwords are remembered.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -16,13 +16,13 @@ use tokio::{
 use super::digest::Digest;
 use crate::lock;
 
-/// How long a password waits for its turn.
+/// The longest time that a password waits for its check.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// So many are remembered. There are as many as users, unless one changes.
+/// The maximum number of remembered passwords. There is one per user, unless a password changes.
 const MOST_KNOWN: usize = 4096;
 
-/// bcrypt hashes by user.
+/// The bcrypt hashes of passwords by user.
 pub(crate) type Users = BTreeMap<String, String>;
 
 pub(crate) struct Passwords {
@@ -30,22 +30,23 @@ pub(crate) struct Passwords {
     right: Mutex<HashSet<Digest>>,
 }
 
-/// Too many passwords are being checked.
+/// The error if too many passwords are being checked.
 pub(crate) struct Busy;
 
-/// A password that may be a user's.
+/// A password that is to be checked for a user.
 pub(crate) struct Guess {
     digest: Digest,
-    /// What it takes as long to check against as against the user's, where there is no such user.
+    /// The hash to compare with. For an unknown user, it is that of another user, so that the check
+    /// takes equally long.
     hash: String,
     is_of_user: bool,
 }
 
-/// Whoever has it may have a password checked.
+/// The permission to check a password.
 pub(crate) struct Turn(OwnedSemaphorePermit);
 
 impl Guess {
-    /// `None` where there are no users.
+    /// Returns `None` if there are no users.
     pub(crate) fn new(users: &Users, user: &str, password: &str) -> Option<Self> {
         let of_user = users.get(user);
         let hash = of_user.or_else(|| stand_in(users, user))?.clone();
@@ -71,25 +72,24 @@ impl Passwords {
         }
     }
 
-    /// Whether it was right before.
+    /// Returns `true` if the password was verified before.
     pub(crate) fn knows(&self, guess: &Guess) -> bool {
         lock::lock(&self.right).contains(&guess.digest)
     }
 
-    /// Waits for others.
+    /// Waits until a password may be checked.
     ///
     /// # Errors
-    /// [`Busy`] where that takes too long.
+    /// Returns [`Busy`] if this takes too long.
     pub(crate) async fn turn(&self) -> Result<Turn, Busy> {
         let turn = timeout(PATIENCE, Arc::clone(&self.turn).acquire_owned()).await;
         turn.map_err(|_| Busy)?.map(Turn).map_err(|_| Busy)
     }
 
-    /// Whether it is this user's. For a user who does not exist, it takes the same time as for one
-    /// who does.
+    /// Returns `true` if the password is correct. The check takes equally long for unknown users.
     ///
     /// # Errors
-    /// [`Busy`] where the server is about to end.
+    /// Returns [`Busy`] if the server is shutting down.
     pub(crate) async fn check(
         &self,
         guess: Guess,
@@ -101,8 +101,7 @@ impl Passwords {
             hash,
             is_of_user,
         } = guess;
-        // The turn lasts as long as the computing, also where the client that asked has gone
-        // meanwhile.
+        // The permission is held until the hash is computed, even if the client disconnects before.
         let verify = move || {
             (
                 bcrypt::verify(password, &hash).unwrap_or(false),
@@ -122,8 +121,8 @@ impl Passwords {
     }
 }
 
-/// Some user's hash, always the same one for the same name: hashes may cost differently, and a name
-/// that is none must not be known by that.
+/// Returns the hash of some user for an unknown name, always the same one for the same name. Hashes
+/// can have different costs, so that a fixed hash would reveal that the name is unknown.
 fn stand_in<'a>(users: &'a Users, user: &str) -> Option<&'a String> {
     let number = Digest::new(&[b"name", user.as_bytes()]).number();
     users.values().nth(number.checked_rem(users.len())?)

@@ -1,4 +1,4 @@
-//! How often each client may do something.
+//! Rate limits for each client.
 
 use std::{collections::HashMap, hash::Hash, sync::Mutex, time::Duration};
 
@@ -6,22 +6,23 @@ use tokio::time::Instant;
 
 use crate::lock;
 
-/// So many clients are counted apart. More of them within seconds is an attack, and all are made to
-/// wait then.
+/// The maximum number of clients that are counted separately. If there are more within seconds, it
+/// is an attack, and new clients have to wait.
 const MOST_CLIENTS: usize = 100_000;
 
-/// How many there may be at once, and after which time another; any number where that is none.
+/// A rate limit: the number of actions at once, and the time until another one is allowed. There is
+/// no limit if that time is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) burst: u32,
     pub(crate) spacing: Duration,
 }
 
-/// Counts by client.
+/// The number of recent actions of each client.
 #[derive(Debug)]
 pub(crate) struct RatePerClient<K> {
-    /// When what each has done would have been done, had it come one by one. One whose moment is
-    /// past has done nothing that counts any more.
+    /// The time at which each client's past actions are used up: each action moves it by the
+    /// spacing of the limit. Clients whose time has passed have the full limit again.
     even: Mutex<HashMap<K, Instant>>,
 }
 
@@ -32,10 +33,10 @@ impl<K: Eq + Hash> RatePerClient<K> {
         }
     }
 
-    /// Counts one more, where there may be one.
+    /// Counts an action if it is allowed.
     ///
     /// # Errors
-    /// When there may be.
+    /// Returns the time after which it is allowed.
     pub(crate) fn admit(&self, client: K, rate: Rate, now: Instant) -> Result<(), Duration> {
         let mut even = lock::lock(&self.even);
         if even.len() >= MOST_CLIENTS {
@@ -50,7 +51,7 @@ impl<K: Eq + Hash> RatePerClient<K> {
         Ok(())
     }
 
-    /// Takes one back that was counted.
+    /// Removes an action from the count.
     pub(crate) fn forgive(&self, client: &K, rate: Rate) {
         let mut even = lock::lock(&self.even);
         if let Some(even) = even.get_mut(client) {
@@ -58,10 +59,10 @@ impl<K: Eq + Hash> RatePerClient<K> {
         }
     }
 
-    /// Whether there may be one more, without counting it.
+    /// Checks whether an action is allowed, without counting it.
     ///
     /// # Errors
-    /// When there may be.
+    /// Returns the time after which it is allowed.
     pub(crate) fn check(&self, client: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
         let even = lock::lock(&self.even);
         wait(even.get(client).copied(), rate, now)

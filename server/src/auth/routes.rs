@@ -1,4 +1,4 @@
-//! `/api/v1/session`: the page signs in and out.
+//! The endpoint `/api/v1/session`, with which the page signs in and out.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use super::{
 };
 use crate::{app::AppState, audit, connections::Arrival, runs};
 
-/// Bytes of a request.
+/// The maximum size of a request in bytes.
 const LARGEST: usize = 4096;
 
-/// A token, or a user's password.
+/// A request to sign in with a token or with a user's password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum SignIn {
@@ -39,29 +39,29 @@ pub(crate) enum SignIn {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokenSignIn {
-    /// One of the token file.
+    /// A token of the token file.
     token: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PasswordSignIn {
-    /// A user of the web configuration.
+    /// The name of a user in the web configuration.
     user: String,
-    /// Theirs.
+    /// The password of this user.
     password: String,
 }
 
-/// Who is signed in, or by what somebody can.
+/// The identity of the client, and the available methods to sign in.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SessionState {
-    /// As `token ana`; `null` for who is not signed in.
+    /// The identity, such as `token ana`; `null` if not signed in.
     name: Option<String>,
-    /// `null` for who is not signed in, and has to.
+    /// The client's scope; `null` if a sign-in is required.
     scope: Option<Scope>,
-    /// Whether tokens are taken.
+    /// Whether the server accepts tokens.
     token: bool,
-    /// Whether passwords are.
+    /// Whether the server accepts passwords.
     password: bool,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn router() -> Router<AppState> {
 pub(crate) const WITHOUT_HEADER: &str =
     "send the header `X-Gpumon: run`, which no page of another origin can do\n";
 
-/// What begins or ends a session can be sent by no page of another origin.
+/// Refuses changes of a session by pages of another origin, which cannot send this header.
 async fn own_header(request: Request, next: Next) -> Response {
     if request.method().is_safe() || runs::is_meant(request.headers()) {
         return next.run(request).await;
@@ -138,7 +138,7 @@ async fn sign_in(
         Ok(SignIn::Password(PasswordSignIn { user, password })) => {
             Authorization::Basic { user, password }
         }
-        // What is wrong with it may be told by quoting it.
+        // The parser's error is not returned, because it can quote the secret.
         Err(_) => {
             let message = "send {\"token\":\"…\"}, or {\"user\":\"…\",\"password\":\"…\"}\n";
             return (StatusCode::BAD_REQUEST, message).into_response();
@@ -182,9 +182,9 @@ async fn sign_out(
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cleared)]).into_response()
 }
 
-/// Whether the browser reaches this server over TLS, be it through a proxy.
+/// Returns `true` if the browser uses TLS, directly or through a proxy.
 pub(crate) fn is_secure(app: &AppState, arrival: &Arrival, headers: &HeaderMap) -> bool {
-    // It has been checked to be ours.
+    // The origin was checked before: it is one of this server.
     let origin = headers
         .get(header::ORIGIN)
         .and_then(|origin| origin.to_str().ok());

@@ -1,4 +1,4 @@
-//! What somebody may do.
+//! The scopes of access.
 
 use std::{fmt, str::FromStr};
 
@@ -6,29 +6,29 @@ use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Each includes those before it.
+/// A scope of access. Each scope includes those before it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scope {
-    /// Metrics, and whether the server is ready.
+    /// The metrics, and whether the server is ready.
     Metrics,
-    /// Everything that is shown.
+    /// All readings and states that the server shows.
     Read,
-    /// Starting and canceling runs, setting marks, steering a replay.
+    /// Starting and canceling runs, setting marks, and controlling a replay.
     Run,
 }
 
-/// Where the page signs in and out.
+/// The path of the sign-in endpoint.
 pub(crate) const SESSION: &str = "/api/v1/session";
 
 const ALL: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
 
 impl Scope {
-    /// What a request needs; `None` for what everybody gets: the page without a value in it, where
-    /// to sign in, and whether the server is alive. A new path below `/api/` needs the most until
-    /// it stands here.
+    /// Returns the scope that a request needs. `None` is for everybody: the page without its data,
+    /// the sign-in, and whether the server is alive. Unknown paths below `/api/` need at least
+    /// [`Scope::Read`].
     pub(crate) fn required(method: &Method, path: &str) -> Option<Self> {
         let is_reading = method == Method::GET || method == Method::HEAD;
         match path {
@@ -36,7 +36,7 @@ impl Scope {
             "/metrics" | "/metrics/dcgm" | "/metrics/dcgm-4.9" | "/readyz" if is_reading => {
                 Some(Self::Metrics)
             }
-            // A viewer signs in at the node, and changes nothing else there.
+            // Viewers sign in at the node, and cannot change anything else there.
             _ if path.starts_with("/nodes/") => Some(Self::Read),
             _ if !is_reading => Some(Self::Run),
             _ if path.starts_with("/api/") => Some(Self::Read),

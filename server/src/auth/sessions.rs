@@ -1,7 +1,7 @@
-//! Sessions of the page: who has signed in gets a random value in a cookie, and the token leaves
-//! the browser.
+//! Sessions of the page: after signing in, a random value in a cookie replaces the token in the
+//! browser.
 //!
-//! They are in memory, and end with the server.
+//! Sessions are in memory, and end with the server.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use super::{
 
 pub(crate) const LASTS: Duration = Duration::from_hours(30 * 24);
 
-/// Of all together, and of one name. The oldest makes room.
+/// The maximum number of sessions. A new one replaces the oldest.
 const MOST: usize = 10_000;
 const MOST_OF_ONE: usize = 100;
 
@@ -32,7 +32,7 @@ struct Session {
 pub(crate) struct Sessions(Mutex<HashMap<Digest, Session>>);
 
 impl Sessions {
-    /// Begins one, and gives the value that its cookie has.
+    /// Starts a session and returns the value of its cookie.
     pub(crate) fn begin(&self, identity: &Identity, now: Instant) -> String {
         let id = random().iter().fold(String::new(), |mut id, byte| {
             let _ = write!(id, "{byte:02x}");
@@ -62,12 +62,12 @@ impl Sessions {
         id
     }
 
-    /// Whose session this cookie's value is.
+    /// Returns the identity of the session with this cookie.
     pub(crate) fn find(&self, cookie: &str, now: Instant) -> Option<Identity> {
         self.get(digest(cookie), now)
     }
 
-    /// The same by what a session is known by.
+    /// Returns the identity of the session with this digest.
     pub(crate) fn get(&self, id: Digest, now: Instant) -> Option<Identity> {
         let sessions = self.lock();
         let session = sessions
@@ -84,12 +84,12 @@ impl Sessions {
         })
     }
 
-    /// Whether there was one.
+    /// Ends a session. Returns `false` if there is none with this cookie.
     pub(crate) fn end(&self, cookie: &str) -> bool {
         self.lock().remove(&digest(cookie)).is_some()
     }
 
-    /// Ends those whose proof counts no more.
+    /// Ends all sessions whose credentials are no longer valid.
     pub(crate) fn keep(&self, is_valid: impl Fn(&Identity) -> bool) {
         self.lock().retain(|_, session| is_valid(&session.identity));
     }

@@ -1,4 +1,4 @@
-//! Tokens: who has one may do what stands beside it in the token file.
+//! Tokens, with the scopes that the token file gives them.
 
 use std::{path::Path, sync::Arc};
 
@@ -6,10 +6,10 @@ use gpumon_probe::private_file::{PrivateFile, Secrecy};
 
 use super::{digest::Digest, scope::Scope};
 
-/// Characters of a token: as many as 16 random bytes have in hexadecimal.
+/// The minimum number of characters of a token: 16 random bytes in hexadecimal.
 const SHORTEST: usize = 32;
 const LONGEST: usize = 512;
-/// Characters of a name, which stands in the log.
+/// The maximum number of characters of a name, which is written to the log.
 const LONGEST_NAME: usize = 64;
 
 const HOW: &str = "make one with `openssl rand -hex 32`";
@@ -21,23 +21,22 @@ pub(crate) struct Token {
     pub(super) digest: Digest,
 }
 
-/// All that are valid.
 pub(crate) struct Tokens(Vec<Token>);
 
 impl Tokens {
-    /// Those of a file, of which there may be none: then nobody has one.
+    /// Reads the tokens of a file, which can be empty.
     ///
     /// # Errors
-    /// What is wrong with the file, without a word of it.
+    /// Returns the problem of the file without quoting its contents.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let file = PrivateFile::read(path, Secrecy::Secret).map_err(|error| error.to_string())?;
         parse(file.text()).map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))
     }
 
-    /// One that may do everything.
+    /// Returns a single token with all scopes.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Returns the reason why the token is not valid.
     pub(super) fn single(name: &str, token: &str) -> Result<Self, String> {
         check(token)?;
         Ok(Self(vec![Token {
@@ -51,7 +50,8 @@ impl Tokens {
         self.0.is_empty()
     }
 
-    /// Looks at each, whichever it is, so that the time tells nothing.
+    /// Returns the token with this digest. All tokens are compared, so that the time is independent
+    /// of the result.
     pub(super) fn find(&self, digest: &Digest) -> Option<&Token> {
         self.0.iter().fold(None, |found, token| {
             if token.digest.matches(digest) {
@@ -63,7 +63,7 @@ impl Tokens {
     }
 }
 
-/// What a token is known by.
+/// Returns the digest of a token.
 pub(super) fn digest(token: &str) -> Digest {
     Digest::new(&[b"token", token.as_bytes()])
 }
@@ -85,7 +85,7 @@ fn parse_line(line: &str) -> Result<Token, String> {
     let [scope, name, token] = words[..] else {
         return Err(format!("{} words; {FORM}", words.len()));
     };
-    // What stands there may be a token in the wrong place.
+    // The word may be a token at the wrong position, so it is not quoted.
     let scope = scope
         .parse()
         .map_err(|()| format!("the first word is no scope; {FORM}"))?;
@@ -147,9 +147,10 @@ mod tests {
         assert!(parse("# nobody\n").unwrap().is_empty());
     }
 
-    /// The shortest time of many: what else the machine does makes it longer, never shorter.
+    /// Returns the shortest of many measured times: other activity on the machine only makes it
+    /// longer.
     fn shortest(tokens: &Tokens, shown: &str) -> Duration {
-        // The hash takes the same time for texts of the same length.
+        // Hashing takes the same time for all texts of one length, so it is not measured.
         let digest = digest(shown);
         let once = || {
             let begun = Instant::now();
@@ -170,7 +171,7 @@ mod tests {
         let last = format!("19{TOKEN}");
         let nothing = "x".repeat(right.len());
         assert!(tokens.find(&digest(&last)).is_some() && tokens.find(&digest(&almost)).is_none());
-        // On a machine that is busy without a pause, one of several attempts is quiet enough.
+        // Even on a busy machine, at least one of several attempts should be undisturbed.
         let is_even = (0..5).any(|_| {
             let times = [&right, &almost, &last, &nothing]
                 .map(|shown| shortest(&tokens, shown).as_secs_f64());

@@ -1,4 +1,4 @@
-//! What is known of a connection before its first request.
+//! The origin of a connection, which is known before its first request.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -9,21 +9,21 @@ use crate::{auth::Digest, peer::Peer};
 
 #[derive(Clone)]
 pub(crate) struct Arrival {
-    /// The client; behind a reverse proxy, at the address that the proxy has reported.
+    /// The client. Behind a reverse proxy, its address is the one that the proxy has reported.
     pub(crate) peer: Peer,
-    /// The address of the reverse proxy that has reported the client.
+    /// The address of the reverse proxy that reported the client.
     pub(crate) proxy: Option<IpAddr>,
-    /// Where it arrived; `None` on a unix socket.
+    /// The server's address of the connection; `None` for a unix socket.
     pub(crate) local: Option<SocketAddr>,
     pub(crate) is_tls: bool,
-    /// The client's own, where it has shown one that is verified.
+    /// The verified client certificate, if the client has sent one.
     pub(crate) certificate: Option<ClientCertificate>,
 }
 
 #[derive(Clone)]
 pub(crate) struct ClientCertificate {
     pub(crate) name: Arc<str>,
-    /// What it was verified by.
+    /// The digest of the authority that has verified the certificate.
     pub(crate) authority: Digest,
 }
 
@@ -38,13 +38,13 @@ impl Arrival {
         }
     }
 
-    /// Returns the same with the client's user, for a connection that has been admitted.
+    /// Adds the client's user. This is called after the connection was admitted.
     pub(super) async fn identified(mut self, client: Option<SocketAddr>) -> Self {
         self.peer = self.peer.searched(client, self.local).await;
         self
     }
 
-    /// Of the server.
+    /// Returns the server's port.
     pub(crate) fn port(&self) -> u16 {
         self.local.map_or(0, |local| local.port())
     }

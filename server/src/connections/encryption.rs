@@ -1,4 +1,4 @@
-//! TLS before HTTP: the handshake, within the time that a request has.
+//! The TLS handshake, which has the same time limit as the head of a request.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     web_config::{Tls, WebConfig},
 };
 
-/// What a TLS record of a handshake begins with.
+/// The first byte of a TLS handshake record.
 const HANDSHAKE: u8 = 22;
 
 const NOT_ENCRYPTED: &str = "this port speaks HTTPS alone: use https://\n";
@@ -39,8 +39,8 @@ pub(super) async fn connection(
     Handshake { web, doors, peer }: Handshake,
 ) {
     let Some(tls) = web.tls.as_ref() else { return };
-    // Each handshake costs a millisecond of computing. A connection that is idle costs none, and
-    // uses up nothing of what others at the same address may open.
+    // A handshake costs a millisecond of CPU time. Idle connections cost nothing, and do not count
+    // toward the limit of their address.
     if !has_spoken(&socket, &slot, &mut stopped).await || doors.admit_handshake(peer).is_err() {
         return;
     }
@@ -85,7 +85,7 @@ async fn handshake(mut socket: Socket, tls: &Tls) -> Option<TlsStream<Socket>> {
         .ok()
 }
 
-/// A certificate that is none of those which are allowed.
+/// The error for a certificate that is not in the list of allowed ones.
 struct NotAllowed;
 
 fn client_certificate(

@@ -1,6 +1,5 @@
-//! Connections over HTTP/1.1: how they are accepted, how long they may take, and how many there may
-//! be ([`slots`]). [`encryption`] is what stands before the first request where there is TLS,
-//! [`arrival`] what is known of a connection.
+//! HTTP/1.1 connections: how they are accepted, and their time limits. [`slots`] limits their
+//! number, [`encryption`] is the TLS handshake, [`arrival`] the origin of a connection.
 
 mod arrival;
 mod encryption;
@@ -28,23 +27,23 @@ pub(crate) use self::{
 };
 use crate::{auth::Doors, listen::Listener, live::Live};
 
-/// How long a client may take for the head of a request, and how long a connection may wait for the
-/// next one.
+/// The time limit for the head of a request, and for an idle connection to wait for the next one.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may take nothing of what is sent to it.
+/// The time after which a connection is closed if its client does not read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The head of a request, with the cookies of all that is served on this host name.
+/// The maximum size of the head of a request. Cookies of all services on this hostname are part of
+/// it.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
 
-/// How long to wait where the system has no file descriptor left.
+/// The pause after a failed accept, for example if the system has no free file descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 const TOO_MANY_CONNECTIONS: &str =
     "too many connections are in use: close some, or try again later\n";
 
-/// Where it arrived; `None` on a unix socket.
+/// Returns the server's address of a connection, or `None` for a unix socket.
 fn local_address(socket: &Socket) -> Option<SocketAddr> {
     match socket {
         Either::Left(socket) => socket.local_addr().ok(),
@@ -52,7 +51,7 @@ fn local_address(socket: &Socket) -> Option<SocketAddr> {
     }
 }
 
-/// Returns the address of the client; `None` on a unix socket.
+/// Returns the address of the client, or `None` for a unix socket.
 fn client_address(socket: &Socket) -> Option<SocketAddr> {
     match socket {
         Either::Left(socket) => socket.peer_addr().ok(),
@@ -62,9 +61,9 @@ fn client_address(socket: &Socket) -> Option<SocketAddr> {
 
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
-/// Serves what comes in until `stopped`, and then until the last connection has ended. Behind a
-/// proxy, the user who connects to the port is the proxy's: the limits do not take them for who
-/// asks, nor do the routes, which ask for each request whether there is a proxy.
+/// Serves connections until `stopped`, and then waits until the last one has ended. Behind a proxy,
+/// the user at the other end of a connection is that of the proxy, so the limits do not use it; the
+/// routes check for a proxy at each request.
 pub(crate) async fn serve(
     listener: Listener,
     live: watch::Receiver<Live>,
@@ -107,7 +106,7 @@ pub(crate) async fn serve(
                         };
                         drop(table.tasks().spawn(task));
                     }
-                    // Who expects an encrypted answer understands no other.
+                    // A client that expects TLS does not understand a plain response.
                     None if is_encrypted => {}
                     None => refuse(&socket),
                 }
@@ -125,7 +124,8 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// Whether it is over with the connection that was accepted, and the next may be well.
+/// Returns `true` if the error affects only the accepted connection, so that the next one can be
+/// accepted at once.
 fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(
@@ -134,7 +134,7 @@ fn is_connection_error(error: &io::Error) -> bool {
     )
 }
 
-/// Says so as far as that goes at once.
+/// Sends a refusal if this is possible without waiting.
 fn refuse(socket: &Socket) {
     let status = "503 Service Unavailable\r\nRetry-After: 5";
     let refusal = write_response(status, TOO_MANY_CONNECTIONS);
@@ -144,7 +144,7 @@ fn refuse(socket: &Socket) {
     };
 }
 
-/// Returns a response that ends the connection, with its status and text.
+/// Returns a response with this status and text that closes the connection.
 fn write_response(status: &str, text: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n\
@@ -166,7 +166,7 @@ pub(crate) async fn connection(
     }
 }
 
-/// Nothing is set up for a client that says nothing.
+/// Waits for the first byte of the client, because idle connections should not use any resources.
 async fn has_spoken(
     socket: &Socket,
     slot: &ConnectionSlot,
@@ -201,7 +201,7 @@ async fn serve_requests(
         .serve_connection(TokioIo::new(Box::pin(stream)), service)
         .with_upgrades();
     let mut connection = pin!(connection);
-    // What ends a connection is its client's doing, and no error to report.
+    // Errors of a connection are caused by its client, so they are not reported.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = slot.evicted() => return,
@@ -243,7 +243,7 @@ mod tests {
                 unreachable!()
             };
             let mut client = TcpStream::connect(tcp.local_addr().unwrap()).await.unwrap();
-            // Others than the own user and root get no slot.
+            // With this limit, only the server's own user and root get a slot.
             let table = ConnectionTable::with_limits(1, 1, 0);
             let (stop, stopped) = watch::channel(false);
             let router = Router::new().route("/", get(async || ""));
@@ -257,7 +257,7 @@ mod tests {
             }
             .fixed();
             let server = tokio::spawn(serve(listener, live, doors, router, table, stopped));
-            // Who is refused is so before a request, and what the server has not read resets the
+            // The server refuses the connection without reading the request, which resets the
             // connection.
             if !behind_proxy {
                 client

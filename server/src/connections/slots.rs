@@ -1,12 +1,11 @@
-//! How many connections there are, whose they are, and which gives way when there are too many.
+//! Slots that limit the number of connections, in total and per user, and the choice of the
+//! connection that is closed if there are too many.
 //!
-//! A connection that waits for a request costs its client nothing, so it must not cost others their
-//! slot: where the limit of all connections or of one user is reached, the one that has waited
-//! longest makes room for the new one.
+//! An idle connection costs its client nothing, so it must not take a slot from others: if a limit
+//! is reached, the connection that has been idle for the longest time is closed for the new one.
 //!
-//! Connections in use make no room, and a user of rootless containers has thousands of user ids,
-//! each of which counts as a user. So some slots can only be taken by the server's own user and
-//! root.
+//! Connections in use are not closed, and a user of rootless containers has thousands of user IDs,
+//! and each counts as a user. So some slots are reserved for the server's own user and root.
 
 use std::{
     collections::HashMap,
@@ -22,18 +21,18 @@ use crate::{
     peer::{Who, is_own_user},
 };
 
-/// File descriptors that connections leave to the rest of the server: a restart of the collector,
-/// runs, its own files.
+/// The number of file descriptors reserved for other uses: restarts of the collector, runs, and
+/// files.
 const RESERVED_DESCRIPTORS: u64 = 64;
 
-/// What a system without a limit of file descriptors gets.
+/// The assumed limit of file descriptors on a system without one.
 const DEFAULT_DESCRIPTORS: u64 = 65_536;
 
 pub(crate) struct ConnectionTable {
     max: usize,
-    /// Of one user, or one address where the user is not known.
+    /// The limit per user, or per address if the user is unknown.
     max_per_user: usize,
-    /// Of all users together but the server's own and root.
+    /// The limit for all users together, except the server's own user and root.
     max_of_others: usize,
     open: Mutex<OpenConnections>,
     tasks: TaskTracker,
@@ -49,9 +48,9 @@ struct OpenConnections {
 
 struct Connection {
     who: Who,
-    /// Neither the server's own user's nor root's.
+    /// Whether the user is neither the server's own user nor root.
     is_of_others: bool,
-    /// Requests that are being answered, and streams.
+    /// The number of requests being processed, including streams.
     busy: usize,
     has_sent_request: bool,
     idle_since: Instant,
@@ -59,8 +58,8 @@ struct Connection {
 }
 
 impl ConnectionTable {
-    /// As many as the limit of file descriptors allows, three quarters of them for one user, and
-    /// seven eighths for all users but the server's own and root.
+    /// Creates a table for as many connections as the limit of file descriptors allows. One user
+    /// gets at most three quarters, and all users except the server's own and root seven eighths.
     pub(crate) fn new() -> Arc<Self> {
         let limit = getrlimit(Resource::Nofile)
             .current
@@ -79,8 +78,7 @@ impl ConnectionTable {
         })
     }
 
-    /// A slot for one more connection; `None` where all slots are taken by connections that are in
-    /// use.
+    /// Returns a slot for a connection, or `None` if all slots are taken by connections in use.
     pub(crate) fn admit(self: &Arc<Self>, who: Who) -> Option<Arc<ConnectionSlot>> {
         let mut open = self.lock();
         if open
@@ -137,8 +135,8 @@ impl ConnectionTable {
 }
 
 impl OpenConnections {
-    /// Ends the connection, of those that may have to, that has waited longest, those first that
-    /// never asked for anything. False where none waits.
+    /// Closes the connection that has been idle for the longest time among those allowed by `may`;
+    /// connections without any request come first. Returns `false` if none is idle.
     fn evict(&mut self, may: impl Fn(&Connection) -> bool) -> bool {
         let waiting = self
             .connections
@@ -168,7 +166,7 @@ impl OpenConnections {
     }
 }
 
-/// The slot of one connection, released when dropped.
+/// The slot of one connection, which is released when dropped.
 pub(crate) struct ConnectionSlot {
     table: Arc<ConnectionTable>,
     id: u64,
@@ -180,13 +178,12 @@ impl ConnectionSlot {
         self.evicted.notified().await;
     }
 
-    /// Goes on for this connection beside what answers its requests; the server ends when it has
-    /// ended.
+    /// Runs a task for the connection in the background. The server waits for it before it ends.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.table.tasks.spawn(task);
     }
 
-    /// The connection is in use, and does not make room, until what this returns is dropped.
+    /// Marks the connection as in use, so that it is not closed, until the result is dropped.
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         if let Some(connection) = self.table.lock().connections.get_mut(&self.id) {
             connection.busy += 1;
@@ -202,7 +199,7 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// A request that is being answered, or a stream.
+/// A request being processed, or a stream.
 pub(crate) struct Busy(Arc<ConnectionSlot>);
 
 impl Drop for Busy {

@@ -1,7 +1,7 @@
-//! Many machines at once: what a [`FleetReader`](gpumon_fleet::FleetReader) tells, over HTTP.
+//! Fleets: the data of a [`FleetReader`](gpumon_fleet::FleetReader) over HTTP.
 //!
-//! [`routes`] are the endpoints, [`owners`] is who of those that hold GPUs is told to whom,
-//! [`nodes`] all there is of one node, and [`hosts`] those that are read over ssh.
+//! [`routes`] has the endpoints, [`owners`] limits which owners a client sees, [`nodes`] passes on
+//! requests to a single node, and [`hosts`] reads hosts over ssh.
 
 pub mod hosts;
 pub mod nodes;
@@ -14,14 +14,15 @@ use gpumon_fleet::SharedFleet;
 
 use self::{hosts::Hosts, nodes::RemoteNodes};
 
-/// Which fleet is shown.
+/// The fleet that a server shows.
 #[derive(Clone)]
 pub struct FleetSettings {
-    /// Who tells of it.
+    /// The reader of the fleet's data.
     pub reader: SharedFleet,
-    /// How all there is of a node is reached.
+    /// The access to the servers of single nodes.
     pub nodes: RemoteNodes,
-    /// The hosts, where they are read over ssh: all there is of them is here.
+    /// The hosts, if they are read over ssh. In this case, this server itself serves all their
+    /// data.
     pub hosts: Option<Arc<Hosts>>,
 }
 

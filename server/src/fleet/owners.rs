@@ -1,5 +1,5 @@
-//! Who of those that hold GPUs is told to whom: all of them to everybody, unless the server shows
-//! each user their own alone.
+//! The owners of GPUs that a client may see: all of them, unless the server shows each user only
+//! their own.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -9,7 +9,7 @@ use crate::view::View;
 
 const HIDDEN: &str = "This server shows each user their own alone; ask who runs it to start it without --show-processes own.";
 
-/// The same as a client of this view may know it.
+/// Returns the fleet as a client with this view may see it.
 pub(super) fn of_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
     let View::Own(user) = view else {
         return Cow::Borrowed(fleet);
@@ -38,8 +38,8 @@ pub(super) fn of_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
     Cow::Owned(shown)
 }
 
-/// The same as a client of this view may know it. What nobody held, and the sum of energies, are
-/// nobody's.
+/// Returns the usage as a client with this view may see it. Unheld usage and the sum of energy
+/// belong to nobody, and are always included.
 pub(super) fn of_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetUsage> {
     let View::Own(user) = view else {
         return Cow::Borrowed(usage);
@@ -52,7 +52,7 @@ pub(super) fn of_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetU
         .cloned()
         .collect();
     shown.set_owners(owners);
-    // The sums of users are complete even if the list of jobs is cut.
+    // The sums of users are complete even if the list of owners is truncated.
     let own = usage
         .users
         .iter()
@@ -172,7 +172,7 @@ mod tests {
             (shown.owners, shown.owners_total),
             (vec![used(Some("ana"))], 3)
         );
-        // Two of the user's jobs are not listed.
+        // The list lacks two of the user's three jobs.
         assert_eq!(
             (shown.users, shown.unlisted),
             (vec![group(Some("ana"), 3, 9.0)], group(None, 2, 8.0))
@@ -181,7 +181,7 @@ mod tests {
             (shown.unheld_gpu_s, shown.energy_joules),
             (Some(5.0), Some(7.0))
         );
-        // None of the user's jobs is listed.
+        // The list has no job of this user.
         let eve = group(Some("eve"), 2, 0.5);
         let unlisted = FleetUsage {
             users: vec![eve.clone()],

@@ -1,4 +1,4 @@
-//! `/api/v1/fleet` and below: how all GPUs are, who used them, what went wrong, and how they did.
+//! The endpoints below `/api/v1/fleet`: the current state of all GPUs, usage, events, and history.
 
 use std::convert::Infallible;
 
@@ -26,46 +26,47 @@ use crate::{
 const NO_FLEET: &str = "this server shows no fleet: start one with `gpumon fleet --prometheus URL`, or this one with \
                         --fleet-prometheus URL\n";
 
-/// A day of usage, a week of events and an hour of history.
+/// The default ranges in seconds: a day of usage, a week of events, and an hour of history.
 const USUAL_USAGE_S: u64 = 86_400;
 const USUAL_EVENTS_S: u64 = 7 * 86_400;
 const USUAL_HISTORY_S: u64 = 3600;
 
-/// How much somebody is in a hurry.
+/// The query of `GET /api/v1/fleet`: whether the response may be old.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetQuery {
-    /// Whether to answer with what was read last, however old, instead of waiting: its state is
-    /// `outdated` without a problem while it is read anew.
+    /// Whether to return the last readings at once, however old they are. While new ones are being
+    /// read, the state is `outdated` without a problem.
     #[serde(default)]
     at_once: bool,
 }
 
-/// Which node.
+/// The query for a single node of the fleet.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NodeQuery {
-    /// Its name, as `/api/v1/fleet` has it.
+    /// The name of the node, as in `/api/v1/fleet`.
     node: String,
 }
 
-/// How far back from now.
+/// A range of time until now.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RangeQuery {
-    /// In seconds; by default, a day of usage and a week of events.
+    /// The range in seconds; by default, a day of usage and a week of events.
     #[schemars(range(min = Range::LEAST_S, max = Range::MOST_S))]
     range_s: Option<u64>,
 }
 
-/// How far back from now, and of what.
+/// A range of time until now, for the fleet or a node.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetHistoryQuery {
-    /// In seconds; by default, an hour.
+    /// The range in seconds; by default, one hour.
     #[schemars(range(min = Range::LEAST_S, max = Range::MOST_S))]
     range_s: Option<u64>,
-    /// One node's alone: its name, as `/api/v1/fleet` has it.
+    /// The name of a node, as in `/api/v1/fleet`. By default, the history of the whole fleet is
+    /// returned.
     node: Option<String>,
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/api/v1/fleet/targets", get(hosts::targets::targets))
 }
 
-/// Without GPUs of its own, a server has nothing that could be run, paused or marked.
+/// Refuses runs, pauses and marks on a server that reads no GPUs.
 pub(crate) async fn refuse_changes(
     State(app): State<AppState>,
     request: Request,
@@ -167,7 +168,7 @@ async fn history(asked: Asked) -> Result<Response, Refusal> {
         .await
 }
 
-/// A question about the fleet, before it is understood.
+/// A request about the fleet.
 struct Asked {
     app: AppState,
     client: Client,
@@ -194,8 +195,10 @@ impl FromRequestParts<AppState> for Asked {
 }
 
 impl Asked {
+    /// Returns the reader of the fleet.
+    ///
     /// # Errors
-    /// Where there is no fleet.
+    /// Returns an error if the server shows no fleet.
     fn reader(&self) -> Result<&SharedFleet, Refusal> {
         let fleet = self
             .app
@@ -205,8 +208,10 @@ impl Asked {
         Ok(&fleet.reader)
     }
 
+    /// Parses the query.
+    ///
     /// # Errors
-    /// Where something else is asked for than `hint` says.
+    /// Returns an error that mentions `hint` if the query is not valid.
     fn query<T: DeserializeOwned>(&self, hint: &str) -> Result<T, Refusal> {
         let bad = |error: QueryRejection| {
             (
@@ -222,7 +227,7 @@ impl Asked {
         Range::new(range_s.unwrap_or(usual_s)).map_err(|error| refusal(&error))
     }
 
-    /// Answers with what a client of this view may know.
+    /// Returns a response with the data that a client with this view may see.
     async fn answer(
         self,
         resource: FleetResource,
@@ -230,7 +235,7 @@ impl Asked {
     ) -> Result<Response, Refusal> {
         let view = match View::of(&self.client, self.app.show_processes).await {
             own @ View::Own(_) => own,
-            // Owners are names, of which everybody else sees the same.
+            // Fleets show owners by name, which is the same for all other views.
             View::Whole | View::Names { .. } => View::ANYBODY,
         };
         let of_view = view.clone();

@@ -1,4 +1,4 @@
-//! Who held a GPU's memory in the recent past.
+//! The processes that held a GPU's memory recently.
 
 use std::{cmp::Reverse, collections::HashMap};
 
@@ -8,15 +8,15 @@ use gpumon_probe::model::{MigInstance, Process, ProcessKind, fields::Kind};
 use super::recent::{Item, Line, charted_values};
 use crate::frame::HolderHistory;
 
-/// So many are remembered of a GPU, those that held the most; a chart names fewer.
+/// The maximum number of holders per GPU, those with the most memory. A chart names fewer.
 const MOST: usize = 16;
 
-/// Tells holders apart, as the page does: a notebook with all that its kernel has started, or
-/// another process.
+/// The identity of a holder: a notebook with all processes of its kernel, or another process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Kernel(String),
-    /// A PID alone is used again. A process that holds two MIG instances is listed once for each.
+    /// A process. PIDs are reused, so its start is part of the identity. A process that holds two
+    /// MIG instances is listed once for each.
     Process {
         pid: u32,
         started_ms: Option<u64>,
@@ -25,7 +25,7 @@ enum Key {
     },
 }
 
-/// Those of one GPU, the first to come first. Their memory is in the timeline.
+/// The holders of one GPU, in the order of their appearance. Their memory is in the timeline.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     all: Vec<Holder>,
@@ -35,13 +35,13 @@ pub(super) struct Holders {
 #[derive(Debug)]
 struct Holder {
     key: Key,
-    /// As it was seen last.
+    /// The last known state of the process.
     process: Process,
     number: usize,
 }
 
 impl Holders {
-    /// Sets the newest place of the columns of a GPU's holders.
+    /// Sets the newest value of each holder of a GPU.
     pub(super) fn set_newest(
         &mut self,
         processes: &[Process],
@@ -85,10 +85,10 @@ impl Holders {
         }
     }
 
-    /// Forgets the holders with the least memory, known or new, as long as there are more than
-    /// [`MOST`]. Of equal ones, the oldest goes first. A new one gets its column only afterwards:
-    /// with hundreds of short-lived processes a second, columns that are dropped at once fragment
-    /// the heap.
+    /// Removes the holders with the least memory, existing or new, until there are at most
+    /// [`MOST`]; of equal ones, the oldest. New holders get their columns only afterwards: with
+    /// hundreds of short-lived processes per second, columns that are dropped at once would
+    /// fragment the heap.
     fn make_room(
         &mut self,
         new: &mut Vec<(Key, &Process, f64)>,
@@ -119,13 +119,13 @@ impl Holders {
         new.retain(|_| keep());
     }
 
-    /// Forgets holders without a value.
+    /// Removes holders without a value.
     pub(super) fn prune(&mut self, timeline: &Timeline<Line>, gpu: usize) {
         self.all
             .retain(|holder| timeline.line(&holder.line(gpu)).is_some());
     }
 
-    /// Those who held something from the place `old` on.
+    /// Returns the holders that have a value from the position `old` on.
     pub(super) fn histories_from(
         &self,
         timeline: &Timeline<Line>,
@@ -154,7 +154,7 @@ impl Holder {
         (gpu, Item::Holder(self.number))
     }
 
-    /// The largest; 0 where there is none.
+    /// Returns the largest value, or 0 if there is none.
     fn peak_bytes(&self, timeline: &Timeline<Line>, gpu: usize) -> f64 {
         let column = timeline.line(&self.line(gpu));
         let values = column.into_iter().flat_map(|column| column.values(0));
@@ -180,7 +180,8 @@ impl Key {
     }
 }
 
-/// The kernel stands for its notebook, else whichever holds the most.
+/// Returns the rank of a process as the representative of its holder: the kernel comes first, then
+/// the process with the most memory.
 fn rank(process: &Process) -> (bool, u64) {
     let notebook = process
         .owner
@@ -230,7 +231,7 @@ mod tests {
         }
     }
 
-    /// The holders after these samples, and their columns.
+    /// The holders after some samples, with their timeline.
     struct Held(Holders, Timeline<Line>);
 
     fn holders_after(samples: &[Vec<Process>]) -> Held {

@@ -1,4 +1,4 @@
-//! Which jobs were on which GPUs, from memory and disk.
+//! Jobs and their GPUs, from memory and disk.
 
 use std::sync::RwLock;
 
@@ -7,7 +7,8 @@ use gpumon_history::jobs::{JobList, JobSpan, joined};
 use super::Past;
 use crate::lock;
 
-/// All, or those that are called so. It reads the disk; meanwhile nothing waits for it.
+/// Returns all jobs, or those with this name. This reads the disk, without a lock that others wait
+/// for.
 pub(crate) fn jobs(past: &RwLock<Past>, called: Option<&str>) -> JobList {
     let (writer, known) = {
         let past = lock::read(past);
@@ -15,7 +16,7 @@ pub(crate) fn jobs(past: &RwLock<Past>, called: Option<&str>) -> JobList {
         let known: Vec<_> = past.buckets.jobs().filter(is_meant).cloned().collect();
         (past.writer.clone(), known)
     };
-    // A disk that does not work is told of where the past itself is answered.
+    // Problems of the disk are reported by the endpoint of the history.
     let stored = writer.and_then(|writer| {
         let disk = writer.reader().ok().flatten()?;
         disk.jobs(called)
@@ -23,7 +24,7 @@ pub(crate) fn jobs(past: &RwLock<Past>, called: Option<&str>) -> JobList {
             .ok()
     });
     let stored = stored.unwrap_or_default();
-    // What is in memory is newer.
+    // The jobs in memory are newer, so they come first.
     JobList {
         jobs: joined(known, stored),
     }

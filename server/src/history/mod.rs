@@ -1,4 +1,4 @@
-//! The past: as sampled for minutes, summed up in memory for hours, and on disk for a year.
+//! The history: samples of the last minutes, sums in memory for hours, and a database for a year.
 
 mod holders;
 mod jobs;
@@ -22,20 +22,19 @@ use gpumon_probe::{
 use self::recent::RecentSamples;
 pub(crate) use self::{jobs::jobs, span::span, usage::usage};
 
-/// How far back samples are kept as they came.
+/// The time for which samples are kept, in milliseconds.
 pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;
 
-/// What has been written stays in memory for so long, so that who is just reading the disk misses
-/// nothing.
+/// The time for which written buckets stay in memory, so that a reader who has just read the disk
+/// misses nothing.
 const OVERLAP_MS: u64 = 30_000;
 
-/// So long after the end of ten seconds, their last sample has come.
+/// The delay after which the last sample of a bucket has arrived, in milliseconds.
 pub(crate) const LATE_MS: u64 = 250;
 
-/// What is known of the past in this process.
+/// The history in this process.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    /// As sampled.
     pub(crate) recent: RecentSamples,
     pub(crate) buckets: Buckets,
     memory: MemoryTier,
@@ -43,8 +42,8 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Takes in a sample. `used` is asked, once in ten seconds, for what has become known of who
-    /// used how much.
+    /// Adds a sample. `used` is called at the end of each bucket, and returns the usage that has
+    /// become known.
     pub(crate) fn push(&mut self, sample: &Sample, used: impl FnOnce() -> Vec<Period>) {
         self.recent.push(sample);
         if let Some(bucket) = self.buckets.push(sample) {
@@ -52,15 +51,15 @@ impl Past {
         }
     }
 
-    /// Ends the ten seconds in progress where they are over, however long the next sample takes.
+    /// Ends the current bucket if its time has passed, even if the next sample is delayed.
     pub(crate) fn end_bucket(&mut self, now_ms: u64, used: impl FnOnce() -> Vec<Period>) {
         if let Some(bucket) = self.buckets.end_if_over(now_ms) {
             self.keep(bucket, used());
         }
     }
 
-    /// Keeps its values. What else it has is remembered elsewhere, in smaller numbers: conditions
-    /// and jobs in [`Buckets`], usage in the usage meter.
+    /// Stores a bucket. In memory, its conditions and jobs are kept by [`Buckets`] instead, with
+    /// smaller limits, and usage by the usage meter.
     fn keep(&mut self, bucket: Bucket, usage: Vec<Period>) {
         let written_ms = self.writer.as_ref().map_or(0, |writer| {
             writer.add_bucket(Bucket {
@@ -78,23 +77,23 @@ impl Past {
             .drop_before(written_ms.saturating_sub(OVERLAP_MS));
     }
 
-    /// Puts what an earlier process has seen before what this one has.
+    /// Adds the history of an earlier process before that of this one.
     pub(crate) fn restore(&mut self, minutes: Grid) {
         let minutes = minutes.into_span(BUCKET_MS, |_| Device::default());
         self.recent.restore(&minutes);
     }
 
-    /// Takes in what happened.
+    /// Passes an event on to the disk.
     pub(crate) fn add_event(&self, event: &Event) {
         if let Some(writer) = &self.writer {
             writer.add_event(event.clone());
         }
     }
 
-    /// From now on, it is written to disk. `restore` gets what is there already, off this thread.
+    /// Starts writing to disk. `restore` receives the stored history on another thread.
     ///
     /// # Errors
-    /// Where there can be no more threads.
+    /// Returns an error if the thread cannot be created.
     pub(crate) fn write_to(
         &mut self,
         settings: Settings,
@@ -105,14 +104,14 @@ impl Past {
         Ok(())
     }
 
-    /// How large it may become on disk from now on.
+    /// Sets the size limit of the history on disk.
     pub(crate) fn limit(&self, size_bytes: u64) {
         if let Some(writer) = &self.writer {
             writer.limit(size_bytes);
         }
     }
 
-    /// The way to the disk, of which what has been begun is on its way now.
+    /// Passes the current bucket on to the disk, and returns the writer.
     pub(crate) fn end(&mut self, used: impl FnOnce() -> Vec<Period>) -> Option<Arc<Writer>> {
         let writer = self.writer.take()?;
         if let Some(bucket) = self.buckets.end() {

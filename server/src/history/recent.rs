@@ -1,4 +1,4 @@
-//! The last minutes as sampled.
+//! The samples of the last minutes.
 
 use std::collections::BTreeMap;
 
@@ -19,41 +19,41 @@ use gpumon_probe::{
 use super::{DEPTH_MS, holders::Holders};
 use crate::frame::{GpuHistory, History};
 
-/// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
+/// The minimum time between two samples. Faster samples are skipped, so that depth and size stay
+/// the same.
 const SPACING_MS: u64 = 900;
 
-/// Every field of each device over one common time axis.
+/// The fields of all devices over one time axis.
 #[derive(Debug, Default)]
 pub(crate) struct RecentSamples {
-    /// Moments without a reach are samples. The first ones can be means of some time, as an earlier
-    /// process has left them.
+    /// The time axis with the values. Moments without a reach are samples. The first ones can be
+    /// means from an earlier process.
     timeline: Timeline<Line>,
-    /// The devices of each kind, by UUID.
     devices: [BTreeMap<String, Device>; 3],
-    /// How many devices have been there.
+    /// The number of devices seen so far.
     count: usize,
 }
 
 #[derive(Debug)]
 struct Device {
     number: usize,
-    /// The holders of a GPU's memory.
+    /// The processes that hold the GPU's memory.
     holders: Holders,
 }
 
-/// A line of the device with this number.
+/// The number of a device, and one of its lines.
 pub(super) type Line = (usize, Item);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Item {
-    /// The field at this place of the catalogue.
+    /// The field at a position of the catalogue.
     Field(usize),
-    /// The memory of the holder with this number.
+    /// The memory of the holder with a number.
     Holder(usize),
 }
 
 impl RecentSamples {
-    /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
+    /// Adds a sample unless it follows the previous one too closely, and removes old ones.
     pub(crate) fn push(&mut self, sample: &Sample) {
         self.timeline.drop_after(sample.at_ms);
         let newest_ms = self.timeline.newest_ms();
@@ -71,7 +71,7 @@ impl RecentSamples {
         };
         self.set_newest(DeviceKind::Host, "", HOST_FIELDS, of_host);
         for gpu in &sample.gpus {
-            // What a hung GPU shows is its past, which is in the history already.
+            // A GPU that hangs repeats its last readings, which have been added before.
             if gpu.at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms {
                 self.set_newest_of_gpu(gpu, since_ms);
             }
@@ -88,7 +88,7 @@ impl RecentSamples {
         }
     }
 
-    /// Puts points of a span before what it knows, each in the middle of its time.
+    /// Adds the points of a span before the existing ones, each at the middle of its time.
     pub(crate) fn restore(&mut self, span: &HistorySpan) {
         let first_ms = self.timeline.oldest_ms().unwrap_or(u64::MAX);
         let times = span.times_ms.iter().enumerate();
@@ -130,7 +130,7 @@ impl RecentSamples {
         }
     }
 
-    /// Sets the newest place of a device's columns to each field's value, which may not be new.
+    /// Sets the newest values of a device. `read` returns a field's value and whether it is new.
     fn set_newest<S>(
         &mut self,
         device: DeviceKind,
@@ -164,7 +164,7 @@ impl RecentSamples {
         &devices[uuid]
     }
 
-    /// What is wanted, as far back as `reach_ms` before the newest sample.
+    /// Returns the wanted metrics of the last `reach_ms`.
     pub(crate) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
         let newest_ms = self.timeline.newest_ms().unwrap_or(0);
         let old = self.timeline.place_of(newest_ms.saturating_sub(reach_ms));
@@ -207,20 +207,20 @@ impl RecentSamples {
         }
     }
 
-    /// How many of the first moments are no samples.
+    /// Returns the number of moments at the beginning that are not samples.
     fn means(&self) -> usize {
         self.timeline
             .moments()
             .partition_point(|moment| moment.reach_ms > 0)
     }
 
-    /// The first and the last moment that was sampled.
+    /// Returns the times of the first and last sample.
     pub(crate) fn reach_ms(&self) -> Option<(u64, u64)> {
         let first = self.timeline.moments().get(self.means())?;
         Some((first.at_ms, self.timeline.newest_ms()?))
     }
 
-    /// The time between two samples, as it was last.
+    /// Returns the time between the last two samples, rounded to seconds.
     pub(crate) fn spacing_ms(&self) -> u64 {
         let mut newest = self.timeline.moments().range(self.means()..).rev();
         let last = newest
@@ -232,7 +232,7 @@ impl RecentSamples {
         ((last + 500) / 1000 * 1000).clamp(1000, 60_000)
     }
 
-    /// Puts what was sampled from a moment on into a grid.
+    /// Adds the samples from `from_ms` on to a grid.
     pub(crate) fn add_to(&self, grid: &mut Grid, from_ms: u64) {
         let old = self.timeline.place_of(from_ms.max(grid.from_ms()));
         let wanted = grid.wanted().clone();
@@ -260,7 +260,7 @@ impl RecentSamples {
     }
 }
 
-/// A number with the digits that a chart shows; a counter keeps all.
+/// Rounds a gauge or state for charts. Counters are not rounded.
 pub(super) fn round_gauge(kind: Kind, value: f64) -> f64 {
     match kind {
         Kind::Counter => value,
@@ -268,7 +268,7 @@ pub(super) fn round_gauge(kind: Kind, value: f64) -> f64 {
     }
 }
 
-/// The values from a place on, as a chart draws them.
+/// Returns the values from a position on, for charts.
 pub(super) fn charted_values(column: &Column, from: usize) -> Vec<Option<f32>> {
     let values = column.values(from);
     values

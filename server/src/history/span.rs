@@ -1,4 +1,4 @@
-//! A span of the past, from wherever it is kept, without a seam.
+//! Spans of history, combined from memory and disk.
 
 use std::sync::{Arc, RwLock};
 
@@ -15,8 +15,8 @@ use gpumon_probe::model::Event;
 use super::Past;
 use crate::lock;
 
-/// What is asked for. It reads the disk; meanwhile nothing waits for it. `events` are those that
-/// are in memory.
+/// Returns a span. `events` are those in memory. This reads the disk, without a lock that others
+/// wait for.
 pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event>) -> HistorySpan {
     let writer = lock::read(past).writer.clone();
     let (disk, mut problem) = disk(writer.as_ref());
@@ -62,7 +62,7 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
     };
     let known = |uuid: &str| past.buckets.device(uuid);
     let mut span = stored.into_span(&plan, grid, storage, known);
-    // What is in memory is newer than what is on disk, or the same.
+    // The conditions in memory are at least as new as those on disk.
     past.buckets
         .conditions(plan.from_ms, plan.to_ms)
         .for_each(|condition| add_condition(&mut span.conditions, condition));
@@ -79,7 +79,7 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
     span
 }
 
-/// The database, where there is one to be read, and what is wrong with it.
+/// Returns the database if it can be read, and the problem with the disk.
 fn disk(writer: Option<&Arc<Writer>>) -> (Option<Database>, Option<String>) {
     let Some(writer) = writer else {
         return (None, None);
@@ -90,7 +90,7 @@ fn disk(writer: Option<&Arc<Writer>>) -> (Option<Database>, Option<String>) {
     }
 }
 
-/// As sampled, every ten seconds wherever that is kept, and what is on disk alone.
+/// Returns the tiers: samples, buckets in memory or on disk, and the coarser ones on disk.
 fn tiers(past: &Past, stored: &[(usize, Tier)]) -> Vec<Tier> {
     let recent = past.recent.reach_ms().map(|(oldest_ms, _)| Tier {
         resolution_ms: past.recent.spacing_ms(),

@@ -1,4 +1,4 @@
-//! Who used how much in a span of time, from memory and disk.
+//! Usage by owner in a span of time, from memory and disk.
 
 use std::{ops::Range, sync::RwLock};
 
@@ -8,12 +8,12 @@ use gpumon_probe::usage::{Usage, UsageMeter};
 use super::Past;
 use crate::lock;
 
-/// In the quarters of an hour that the span touches, as far as they are known. It reads the disk;
-/// meanwhile nothing waits for it.
+/// Returns the usage of the quarters of an hour that overlap a span. This reads the disk, without a
+/// lock that others wait for.
 pub(crate) fn usage(past: &RwLock<Past>, meter: &RwLock<UsageMeter>, span: &Range<u64>) -> Usage {
     let writer = lock::read(past).writer.clone();
     let memory = Remembered::of(&lock::read(meter));
-    // A disk that does not work is told of where the past itself is answered.
+    // Problems of the disk are reported by the endpoint of the history.
     let stored = writer.and_then(|writer| {
         let disk = writer.reader().ok().flatten()?;
         let stored = Stored::read(&disk, &memory, span);

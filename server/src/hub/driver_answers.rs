@@ -1,4 +1,4 @@
-//! What queries in the driver's own vocabulary are answered from.
+//! Data for programs that use the driver's own vocabulary.
 
 use std::time::Duration;
 
@@ -8,13 +8,11 @@ use tokio::{sync::watch, time::timeout};
 use super::Hub;
 use crate::{driver_answers::Answers, frame::CollectorState};
 
-/// How long the collector may take to send the driver's answers, which it does without a call of
-/// the driver.
+/// The time limit for the collector to send the driver's answers, which needs no driver call.
 const ANSWERS_TIMEOUT: Duration = Duration::from_millis(250);
 
 impl Hub {
-    /// Waits until the driver's answers are known as of the newest sample, unless the collector
-    /// does not send them in time.
+    /// Waits until the driver's answers for the newest sample are known, with a time limit.
     pub(crate) async fn update_answers(&self) {
         let newest = self.samples.borrow().number;
         let mut known = self.known_answers.subscribe();
@@ -26,12 +24,12 @@ impl Hub {
         }
     }
 
-    /// Changes whenever the collector is to send the driver's answers.
+    /// Returns a channel that changes when the collector should send the driver's answers.
     pub(crate) fn answers_requests(&self) -> watch::Receiver<u64> {
         self.wanted_answers.subscribe()
     }
 
-    /// Everything that queries in the driver's own vocabulary are answered from.
+    /// Returns the driver's answers, and the state of the collector and GPUs.
     pub(crate) fn answers(&self) -> Answers {
         self.read(|state| {
             let of = |index| {
@@ -51,7 +49,8 @@ impl Hub {
                     health: gpu.health.clone(),
                     answers: of(gpu.index).unwrap_or_default(),
                 });
-            // Tools of the driver address GPUs by the driver's indices.
+            // Tools of the driver address GPUs by the driver's indexes, so there is no platform
+            // while those differ.
             let platform = state
                 .inventory
                 .as_ref()

@@ -1,31 +1,31 @@
-//! Recent events. Those of processes and cells are many, and marks can be: they must not push out
-//! the others.
+//! The log of recent events. Events of processes and cells are frequent, and marks can be: they
+//! must not displace the others.
 
 use std::collections::VecDeque;
 
 use gpumon_probe::model::{Event, EventKind};
 
-/// So many events are remembered for clients to come.
+/// The maximum number of remembered events.
 const EVENTS: usize = 256;
 
-/// So many processes' starts and ends between two samples are passed on, of all GPUs together. The
-/// collector limits those of each GPU, but with many GPUs even slightly slow clients would miss
-/// what is queued with them.
+/// The maximum number of process events of all GPUs together between two samples. The collector
+/// limits those of each GPU, but with many GPUs, slow clients would miss other events in their
+/// queue.
 pub(super) const PROCESS_EVENTS: usize = 64;
 
-/// So many marks are among them.
+/// The maximum number of marks among the events.
 const MARKS: usize = 64;
 
 /// The newest events, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
     events: VecDeque<Event>,
-    /// Those of processes since the newest sample.
+    /// The number of process events since the newest sample.
     process_events: usize,
 }
 
 impl EventLog {
-    /// Adds an event of the collector; false where it is one of too many.
+    /// Adds an event of the collector. Returns `false` if it exceeds the limit.
     pub(super) fn add_from_collector(&mut self, event: &Event) -> bool {
         self.process_events += usize::from(is_of_process(event));
         let is_kept = !is_of_process(event) || self.process_events <= PROCESS_EVENTS;
@@ -35,7 +35,7 @@ impl EventLog {
         is_kept
     }
 
-    /// Adds an event, in the place of another where there is no room.
+    /// Adds an event, and removes another one if the log is full.
     pub(super) fn add(&mut self, event: Event) {
         if !is_mark(&event) {
             self.make_room();
@@ -47,7 +47,7 @@ impl EventLog {
             oldest.and_then(|place| self.events.remove(place));
         }
         self.make_room();
-        // It may be of a moment before what is known already.
+        // Marks can be set for an earlier time than that of the newest event.
         let place = self
             .events
             .iter()
@@ -56,7 +56,7 @@ impl EventLog {
         self.events.insert(place, event);
     }
 
-    /// Puts what an earlier process has seen before what this one has.
+    /// Adds the events of an earlier process before those of this one.
     pub(super) fn restore(&mut self, earlier: Vec<Event>) {
         let since = std::mem::take(&mut self.events);
         earlier
@@ -65,7 +65,7 @@ impl EventLog {
             .for_each(|event| self.add(event));
     }
 
-    /// Puts what another server has seen, too, in its place; what is known already stays as it is.
+    /// Adds the events of another server. Events that are in both logs are kept as in this one.
     pub(super) fn merge(&mut self, others: Vec<Event>) {
         let mut events: Vec<_> = std::mem::take(&mut self.events).into();
         let unknown: Vec<_> = others
@@ -85,7 +85,7 @@ impl EventLog {
         }
     }
 
-    /// A sample came: what processes do is counted anew.
+    /// Resets the count of process events after a sample.
     pub(super) fn on_sample(&mut self) {
         self.process_events = 0;
     }
@@ -95,8 +95,8 @@ impl EventLog {
     }
 }
 
-/// The oldest; that of the processes and cells, where those have most of the places: whoever starts
-/// many of them must not make the Xids of yesterday be forgotten.
+/// Returns the position of the oldest event. If most events are about processes and cells, it is
+/// the oldest of those: many short processes must not displace yesterday's Xids.
 fn least_important(events: &VecDeque<Event>) -> usize {
     let is_frequent =
         |event: &&Event| is_of_process(event) || matches!(event.what, EventKind::Cell(_));

@@ -1,4 +1,4 @@
-//! What the collector tells, what happens in this process, and who hears of it.
+//! Processing of the collector's records and of this process's events, and notification of clients.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::{
 };
 
 impl Hub {
-    /// Takes in one line of the collector.
+    /// Processes a line of the collector.
     ///
     /// # Errors
-    /// Where the line is not a record.
+    /// Returns an error if the line is not a record.
     pub(crate) fn ingest(&self, line: &str) -> Result<(), serde_json::Error> {
         let record = Record::decode(line)?;
         self.set_collector_state(CollectorState::Running, None);
@@ -27,8 +27,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Forgets all, and takes in these lines in its place: a recording is played from another
-    /// moment. Every client gets a hello. A line that is not a record is left out.
+    /// Replaces all data by these lines, because a recording is played from another time. All
+    /// clients receive a hello. Lines that are not records are ignored.
     pub(crate) fn rewind(&self, lines: &[String]) {
         *lock::write(&self.history) = Past::default();
         *lock::write(&self.usage) = UsageMeter::default();
@@ -46,13 +46,13 @@ impl Hub {
             }
         }
         self.notify_hello();
-        // Those who may see more than all others may.
+        // The newest sample is also sent as a frame, for all who wait for samples.
         if let Some(record) = lines.last().and_then(|line| Record::decode(line).ok()) {
             self.take_in(&lines[lines.len() - 1], record, true);
         }
     }
 
-    /// Takes in one record, which this line is, and tells clients of it or not.
+    /// Processes a record. `is_told` is whether clients are notified.
     pub(super) fn take_in(&self, line: &str, record: Record, is_told: bool) {
         lock::write(&self.kernels).push(&record);
         match record {
@@ -77,7 +77,7 @@ impl Hub {
                     .send_replace(self.samples.borrow().number);
             }
             Record::Trace(_) => {
-                // An error means that nobody asked for traces.
+                // Sending fails if no client has requested traces.
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
@@ -109,18 +109,18 @@ impl Hub {
                     self.wake_clients();
                 }
                 lock::write(&self.usage).push(&sample);
-                // Last, since whoever reads a lot of it holds this up.
+                // The history comes last, because long reads of it can delay this.
                 lock::write(&self.history).push(&sample, || self.used());
             }
         }
     }
 
-    /// Takes in the collector's state; a change is told to every client.
+    /// Sets the state of the collector. All clients are notified of a change.
     pub(crate) fn set_collector_state(&self, collector: CollectorState, message: Option<String>) {
         self.collector_status(collector, message, None);
     }
 
-    /// Takes in that there is no collector, and until when if that is known.
+    /// Sets that the collector is paused, with the end of the pause if it is known.
     pub(crate) fn set_collector_paused(&self, message: String, resumes_ms: Option<u64>) {
         self.collector_status(CollectorState::Paused, Some(message), resumes_ms);
     }
@@ -160,7 +160,7 @@ impl Hub {
         self.notify(encode(&ServerFrame::Collector(status)).into());
     }
 
-    /// Takes in what happened in this process, and not in the collector.
+    /// Adds an event of this process. Events of the collector are records.
     pub(crate) fn add_event(&self, event: Event) {
         self.write(|state| state.events.add(event.clone()));
         self.store_event(&event);
@@ -168,7 +168,7 @@ impl Hub {
         self.notify(Notice::new(text, About::Event(Arc::new(event))));
     }
 
-    /// Logs that a GPU no longer responds, or that it responds again.
+    /// Logs that a GPU does not respond, or that it responds again.
     fn log(&self, event: &Event) {
         let is_own = self.read(|state| state.joined.is_none() && state.played_at_ms().is_none());
         let Some(gpu) = event.gpu.as_ref().map(|gpu| gpu.index).filter(|_| is_own) else {
@@ -194,7 +194,7 @@ impl Hub {
         lock::read(&self.history).add_event(event);
     }
 
-    /// Takes in which alerts fire now.
+    /// Sets the firing alerts.
     pub(crate) fn set_firing(&self, firing: Vec<FiringAlert>) {
         let firing = self.write(|state| {
             state.alerts = firing;
@@ -223,7 +223,7 @@ mod tests {
     };
     use crate::snapshot_parts::SnapshotParts;
 
-    /// A line of the collector about a process that has started.
+    /// Returns a line of the collector about the start of a process.
     fn process_started(at_ms: u64) -> String {
         let unknown = || Reading::Absent(Absence::Unknown);
         let started = ProcessRef {
@@ -241,7 +241,7 @@ mod tests {
         serde_json::to_string(&Record::Event(event)).unwrap()
     }
 
-    /// A sample every second of a GPU that nobody holds.
+    /// Returns samples of an unused GPU, one per second.
     fn sampled(seconds: u64) -> Vec<String> {
         let host = HostReader::new().read();
         let line = |second| {
@@ -296,7 +296,7 @@ mod tests {
         while let Ok(frame) = notices.try_recv() {
             received.push(frame);
         }
-        // The first says that the collector runs.
+        // The first notice is the state of the collector.
         assert_eq!(received.len(), 1 + PROCESS_EVENTS + 1);
         assert_eq!(
             hub.snapshot(&SnapshotParts::default()).events.len(),

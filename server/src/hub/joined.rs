@@ -1,4 +1,4 @@
-//! What another server tells, in the place of a collector.
+//! The data of another server, in place of a collector's.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -11,11 +11,11 @@ use crate::{
     lock,
 };
 
-/// While this exists, readings are another server's.
+/// A guard during which the readings come from another server.
 pub(crate) struct Joined(Arc<Hub>);
 
 impl Hub {
-    /// From now on, readings come from the server at this socket.
+    /// Switches to the readings of the server at this socket.
     pub(crate) fn join(self: &Arc<Self>, socket: PathBuf) -> Joined {
         self.set_joined(Some(socket));
         Joined(Arc::clone(self))
@@ -30,17 +30,19 @@ impl Hub {
         self.notify(encode(&ServerFrame::Collector(status)).into());
     }
 
-    /// The socket of the server that readings come from; `None` where they are this server's own.
+    /// Returns the socket of the server that provides the readings, or `None` if the collector
+    /// does.
     pub(crate) fn joined(&self) -> Option<PathBuf> {
         self.read(|state| state.joined.clone())
     }
 
-    /// Takes in one record of that server, whose text this is.
+    /// Processes a record of the other server. `text` is its JSON.
     pub(crate) fn relay(&self, text: &str, record: Record) {
         self.take_in(text, record, true);
     }
 
-    /// Takes in all that it knows, and its last minutes. Every client gets a hello.
+    /// Replaces the data by that of the other server, and adds its last minutes. All clients
+    /// receive a hello.
     pub(crate) fn adopt(&self, hello: Hello, past: Option<HistorySpan>) {
         let Hello {
             inventory,
@@ -74,13 +76,13 @@ impl Hub {
             self.take_in(&line(&record), record, false);
         }
         self.notify_hello();
-        // Those who may see more than all others may.
+        // The newest sample is also sent as a frame, for all who wait for samples.
         if let Some(record) = sample {
             self.take_in(&line(&record), record, true);
         }
     }
 
-    /// Takes in which alerts of that server fire now.
+    /// Sets the firing alerts of the other server.
     pub(crate) fn set_firing_there(&self, firing: Vec<FiringAlert>) {
         let firing = self.write(|state| {
             state.alerts_there = firing;
@@ -89,7 +91,7 @@ impl Hub {
         self.notify(Notice::of_alerts(firing));
     }
 
-    /// Whether a client asked for traces.
+    /// Returns `true` if a client has requested traces.
     pub(crate) fn wants_traces(&self) -> bool {
         self.traces.receiver_count() > 0
     }

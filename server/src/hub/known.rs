@@ -1,4 +1,4 @@
-//! What metrics are made of.
+//! The data for metrics.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -14,22 +14,22 @@ use crate::{
     view::View,
 };
 
-/// What is known at one moment, shared with the hub.
+/// The data of one moment, shared with the hub.
 pub(crate) struct Known {
     pub(crate) collector: CollectorStatus,
     pub(crate) inventory: Option<Arc<Inventory>>,
     pub(crate) sample: Option<Arc<Sample>>,
     pub(crate) details: Vec<Arc<GpuDetails>>,
-    /// Since the server's start.
+    /// The number of Xids since the server's start.
     pub(crate) xids: XidCounts,
-    /// Since the server's start.
+    /// The usage since the server's start.
     pub(crate) usage: Usage,
-    /// Wrong tokens and passwords; `None` where nobody has to sign in.
+    /// The counts of wrong tokens and passwords; `None` if nobody has to sign in.
     pub(crate) refused: Option<Arc<RefusedCredentials>>,
 }
 
 impl Known {
-    /// As a client of this view may know it.
+    /// Returns the data as a client with this view may see it.
     pub(crate) fn seen_by(self, view: &View) -> Self {
         let seen_by = |sample: Arc<Sample>| match view.sample(&sample) {
             Cow::Borrowed(_) => sample,
@@ -43,14 +43,14 @@ impl Known {
         }
     }
 
-    /// The newest sample, where it tells how things are at `now_ms`.
+    /// Returns the newest sample if it shows the state at `now_ms`.
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<&Sample> {
         let is_fresh =
             |sample: &&Sample| !self.is_played() && is_fresh(sample, &self.collector, now_ms);
         self.sample.as_deref().filter(is_fresh)
     }
 
-    /// Whether it is of a recording, and tells nothing of now.
+    /// Returns `true` if the data is from a recording, and does not show the current state.
     pub(crate) fn is_played(&self) -> bool {
         self.inventory
             .as_ref()

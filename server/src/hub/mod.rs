@@ -1,8 +1,8 @@
-//! What the collector said last, and the way from there to every client.
+//! The hub, which passes the collector's data on to all clients and keeps its current state.
 //!
-//! A sample is encoded once, by the collector; its line is shared by all clients. Samples go
-//! through a `watch`, where the newest wins for a client that is slow; everything else goes through
-//! a `broadcast`, where each one counts.
+//! A sample is encoded once, by the collector, and its line is shared by all clients. Samples go
+//! through a `watch`, from which a slow client gets only the newest. Everything else goes through a
+//! `broadcast`, because no event may be skipped.
 
 mod driver_answers;
 mod event_log;
@@ -31,39 +31,38 @@ pub(crate) use self::{
 };
 use crate::{frame::ServerFrame, history::Past, lock, stream::TextFrame, view::View};
 
-/// This many events and states may queue up for a slow client before it is told that it missed
-/// some.
+/// The maximum number of events and states that wait for a slow client. Beyond that, some are
+/// dropped and the client is notified.
 const NOTICES: usize = 256;
 
-/// So many traces may queue up for a slow client that asked for them.
+/// The maximum number of traces that wait for a slow client.
 const TRACES: usize = 256;
 
-/// gpumon's version, as clients see it.
+/// The version of gpumon in hellos and snapshots.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The meeting point of the collector and the clients.
+/// The connection between the collector and the clients.
 pub(crate) struct Hub {
     state: RwLock<State>,
-    /// Apart from the rest, since reading much of it takes milliseconds.
+    /// The history, which has a lock of its own because long reads take milliseconds.
     history: RwLock<Past>,
-    /// Who used how much since the server's start.
+    /// The usage by owner since the server's start.
     usage: RwLock<UsageMeter>,
-    /// The use of the GPUs by kernels of notebooks.
+    /// The use of GPUs by the kernels of notebooks.
     kernels: RwLock<KernelMeter>,
-    /// Counts what has been taken in, so that whoever has read something knows whether there is
-    /// something newer.
+    /// The number of changes so far, by which readers detect newer data.
     change_count: AtomicU64,
-    /// Counts changes of the collector's state, of what is there, and Xids: what metrics must not
-    /// tell late.
+    /// The number of changes of the collector's state and the inventory, and of Xids. Metrics must
+    /// not report these late.
     state_change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
-    /// Counts samples and notices, so that a client waits for one thing alone.
+    /// The number of samples and notices so far, so that a client can wait for both at once.
     wakeups: watch::Sender<u64>,
     notices: broadcast::Sender<Notice>,
     traces: broadcast::Sender<TextFrame>,
-    /// As of which sample the driver's answers are wanted.
+    /// The number of the sample for which the driver's answers are requested.
     wanted_answers: watch::Sender<u64>,
-    /// As of which sample they are known.
+    /// The number of the sample for which the driver's answers are known.
     known_answers: watch::Sender<u64>,
 }
 
@@ -85,7 +84,7 @@ impl Hub {
         }
     }
 
-    /// The number of the last change of a state.
+    /// Returns the number of state changes so far.
     pub(crate) fn state_change(&self) -> u64 {
         self.state_change_count.load(Ordering::Acquire)
     }
@@ -94,32 +93,32 @@ impl Hub {
         self.state_change_count.fetch_add(1, Ordering::Release);
     }
 
-    /// The number of the last change.
+    /// Returns the number of changes so far.
     pub(crate) fn change(&self) -> u64 {
         self.change_count.load(Ordering::Acquire)
     }
 
-    /// Changes with every sample and every notice.
+    /// Returns a channel that changes with every sample and notice.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.wakeups.subscribe()
     }
 
-    /// The samples to come.
+    /// Returns the channel of samples.
     pub(crate) fn samples(&self) -> watch::Receiver<SampleFrame> {
         self.samples.subscribe()
     }
 
-    /// The events and states to come.
+    /// Returns the channel of events and states.
     pub(crate) fn notices(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
     }
 
-    /// The traces to come.
+    /// Returns the channel of traces.
     pub(crate) fn traces(&self) -> broadcast::Receiver<TextFrame> {
         self.traces.subscribe()
     }
 
-    /// Every client begins anew, with what it may see.
+    /// Sends every client a new hello with the data that it may see.
     fn notify_hello(&self) {
         self.notify(Notice::new(
             TextFrame::new(&self.hello(&View::Whole)),
@@ -128,7 +127,7 @@ impl Hub {
     }
 
     fn notify(&self, notice: Notice) {
-        // An error means that no client is connected.
+        // Sending fails if no client is connected.
         if self.notices.send(notice).is_ok() {
             self.wake_clients();
         }
@@ -149,7 +148,7 @@ impl Hub {
     }
 }
 
-/// A frame, ready to be sent.
+/// Encodes a frame for sending.
 pub(crate) fn encode(frame: &ServerFrame) -> TextFrame {
     TextFrame::new(&write_json(frame))
 }

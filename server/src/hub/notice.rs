@@ -1,4 +1,4 @@
-//! An event or a state on its way to the clients.
+//! An event or a state that is sent to the clients.
 
 use std::{
     collections::HashMap,
@@ -10,16 +10,17 @@ use gpumon_probe::model::{Event, FiringAlert, GpuDetails};
 use super::{Hub, encode};
 use crate::{frame::ServerFrame, lock, stream::TextFrame, view::View};
 
-/// Views for which a notice is kept once it is written. A hello can have megabytes.
+/// The maximum number of views for which a notice is cached. Hellos can have megabytes, so fewer of
+/// them are cached.
 const KEPT: usize = 64;
 const KEPT_HELLOS: usize = 2;
 
-/// The whole, and its subject, for those who may not see all of it.
+/// The text for clients that may see everything, and its subject for all others.
 #[derive(Debug, Clone)]
 pub(crate) struct Notice {
     pub(super) text: TextFrame,
     pub(super) about: About,
-    /// Written once for all clients of the same view.
+    /// The text for each view, which is encoded once for all clients with this view.
     by_view: Arc<Mutex<HashMap<View, Option<TextFrame>>>>,
 }
 
@@ -27,15 +28,15 @@ pub(crate) struct Notice {
 pub(super) enum About {
     Event(Arc<Event>),
     Details(Arc<GpuDetails>),
-    /// What fires now.
+    /// The firing alerts.
     Alerts(Arc<Vec<FiringAlert>>),
-    /// All that is known: a hello.
+    /// A hello with all data.
     Everything,
-    /// Nothing that is anybody's.
+    /// Data without any owner, which everybody may see.
     Other,
 }
 
-/// The frame that says what fires now.
+/// Returns the frame of firing alerts.
 pub(super) fn alerts(firing: Vec<FiringAlert>) -> TextFrame {
     encode(&ServerFrame::Alerts { firing })
 }
@@ -59,7 +60,7 @@ impl Notice {
         }
     }
 
-    /// As a client of this view gets it, if at all.
+    /// Returns the text for clients with this view, or `None` if they may not see it.
     pub(crate) fn text(self, view: &View, hub: &Hub) -> Option<TextFrame> {
         let is_whole = match &self.about {
             About::Other => true,

@@ -1,4 +1,4 @@
-//! What a client gets of this moment.
+//! The hub's current data, and the frames that contain it.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::{
     view::View,
 };
 
-/// How far back a hello reaches. A client asks for the rest where it shows it.
+/// The length of the history in a hello, in milliseconds. Clients request more when they show it.
 const HELLO_MS: u64 = 5 * 60 * 1000;
 
 impl Hub {
-    /// What is known at this moment, without a copy of it.
+    /// Returns the current data, which is shared and not copied.
     pub(crate) fn known(&self) -> Known {
         let usage = self.usage();
         self.read(|state| Known {
@@ -32,7 +32,7 @@ impl Hub {
         })
     }
 
-    /// The GPUs that there are.
+    /// Returns all known GPUs.
     pub(crate) fn gpus(&self) -> Vec<GpuRef> {
         self.read(|state| {
             let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
@@ -62,32 +62,32 @@ impl Hub {
         })
     }
 
-    /// The newest events, the oldest first.
+    /// Returns the recent events, the oldest first.
     pub(crate) fn recent_events(&self) -> Vec<Event> {
         self.read(|state| state.events.iter().cloned().collect())
     }
 
-    /// What the collector is doing.
+    /// Returns the state of the collector.
     pub(crate) fn collector(&self) -> CollectorStatus {
         self.read(|state| state.collector.clone())
     }
 
-    /// Metrics have these counts from now on.
+    /// Adds the counts of refused credentials to the metrics.
     pub(crate) fn count_refusals(&self, refused: Arc<RefusedCredentials>) {
         self.write(|state| state.refused = Some(refused));
     }
 
-    /// Every hello says from now on that there is a fleet at `/api/v1/fleet`.
+    /// Marks all further hellos with the fleet at `/api/v1/fleet`.
     pub(crate) fn tell_of_fleet(&self) {
         self.write(|state| state.has_fleet = true);
     }
 
-    /// Every hello has this price of energy from now on.
+    /// Sets the price of energy in all further hellos.
     pub(crate) fn set_energy_price(&self, price: EnergyPrice) {
         self.write(|state| state.energy_price = Some(price));
     }
 
-    /// All a new client needs.
+    /// Returns the hello for a new client.
     pub(crate) fn hello(&self, view: &View) -> String {
         let (collector, inventory, sample, details, events, alerts, fleet, energy_price) = self
             .read(|state| {
@@ -129,15 +129,15 @@ impl Hub {
         }))
     }
 
-    /// What is wanted of the recent past alone.
+    /// Returns a history frame with the wanted metrics.
     pub(crate) fn history(&self, wanted: &Wanted, view: &View) -> String {
         write_json(&ServerFrame::History(
             view.history(self.newest(u64::MAX, wanted)),
         ))
     }
 
-    /// What holds now of that which is told only when it changes, for a client that may have missed
-    /// a change. Details come again by themselves.
+    /// Returns the states that are only sent after a change, for a client that may have missed one.
+    /// Details are not included, because they are sent regularly.
     pub(crate) fn current_state(&self, view: &View) -> Vec<TextFrame> {
         let (collector, inventory, firing) = self.read(|state| {
             (
@@ -153,7 +153,7 @@ impl Hub {
             .collect()
     }
 
-    /// Everything known now, as far as it is asked for.
+    /// Returns the requested parts of the current data.
     pub(crate) fn snapshot(&self, parts: &SnapshotParts) -> Snapshot {
         let mut snapshot = self.read(|state| Snapshot {
             version: VERSION.to_owned(),
@@ -184,18 +184,18 @@ impl Hub {
         snapshot
     }
 
-    /// The time that samples are of: now, and the newest sample's where a recording is played.
+    /// Returns the current time, or the time of the newest sample of a recording.
     pub(crate) fn now_ms(&self) -> u64 {
         let played = |state: &State| state.played_at_ms();
         self.read(played).unwrap_or_else(now_ms)
     }
 
-    /// Whether the newest sample tells how things are.
+    /// Returns `true` if the newest sample shows the current state.
     pub(crate) fn is_fresh(&self, now_ms: u64) -> bool {
         self.fresh_sample(now_ms).is_some()
     }
 
-    /// Returns the newest sample if it is still current.
+    /// Returns the newest sample if it shows the current state.
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<Arc<Sample>> {
         self.read(|state| {
             let is_fresh = |sample: &&Arc<Sample>| is_fresh(sample, &state.collector, now_ms);

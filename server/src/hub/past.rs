@@ -1,4 +1,4 @@
-//! What was, as far as the history and its disk know it.
+//! The hub's history and usage, in memory and on disk.
 
 use std::{io, ops::Range, sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl Hub {
-    /// A span of the past. It may wait for the disk.
+    /// Returns a span of history. This can wait for the disk.
     pub(crate) fn span(&self, request: &SpanRequest) -> HistorySpan {
         let (events, joined) =
             self.read(|state| (state.events.iter().cloned().collect(), state.joined.clone()));
@@ -37,15 +37,15 @@ impl Hub {
         }
     }
 
-    /// Which jobs were on which GPUs. It may wait for the disk.
+    /// Returns jobs and their GPUs. This can wait for the disk.
     pub(crate) fn jobs(&self, called: Option<&str>) -> JobList {
         history::jobs(&self.history, called)
     }
 
-    /// Writes history to disk from now on, and takes in what is there already.
+    /// Starts writing history to disk, and restores the stored history.
     ///
     /// # Errors
-    /// Where there can be no more threads.
+    /// Returns an error if the thread cannot be created.
     pub(crate) fn write_history(self: &Arc<Self>, settings: Settings) -> io::Result<()> {
         let hub = Arc::clone(self);
         let restore = move |Restored { grid, events }: Restored| {
@@ -55,23 +55,24 @@ impl Hub {
         lock::write(&self.history).write_to(settings, restore)
     }
 
-    /// Ends each ten seconds of history with them, and not with the sample behind. It never ends.
+    /// Ends each bucket of ten seconds in time, without waiting for the next sample. This function
+    /// never returns.
     pub(crate) async fn end_buckets(&self) {
         loop {
             let rest_ms = BUCKET_MS - now_ms() % BUCKET_MS + LATE_MS;
             tokio::time::sleep(Duration::from_millis(rest_ms)).await;
-            // A recording has a time of its own.
+            // A recording is played with its own times.
             let now_ms = self.now_ms();
             lock::write(&self.history).end_bucket(now_ms, || self.used());
         }
     }
 
-    /// How large the history on disk may become from now on.
+    /// Sets the size limit of the history on disk.
     pub(crate) fn limit_history(&self, size_bytes: u64) {
         lock::read(&self.history).limit(size_bytes);
     }
 
-    /// Writes what is left of the history; waits for the disk, but not for long.
+    /// Writes the remaining history to disk, with a time limit.
     pub(crate) fn end_history(&self) {
         let used = || {
             lock::write(&self.usage).end();
@@ -83,12 +84,12 @@ impl Hub {
         }
     }
 
-    /// Who used how much until now.
+    /// Returns the usage by owner since the server's start.
     pub(crate) fn usage(&self) -> Usage {
         lock::read(&self.usage).usage()
     }
 
-    /// Who used how much in a span. It may wait for the disk.
+    /// Returns the usage by owner in a span. This can wait for the disk.
     pub(crate) fn usage_in(&self, span: &Range<u64>) -> Usage {
         match self.joined().map(|socket| ask::usage(&socket, span)) {
             Some(Ok(theirs)) => theirs,
@@ -96,7 +97,7 @@ impl Hub {
         }
     }
 
-    /// Returns the cost of a kernel in a span, as far as it is known.
+    /// Returns the known cost of a kernel in a span.
     pub(crate) fn kernel_cost(&self, kernel_id: &str, span: &Range<u64>, view: &View) -> Cost {
         let inventory = self.read(|state| state.inventory.clone());
         let gpus = inventory.as_ref().map(|inventory| &*inventory.gpus);
@@ -108,14 +109,14 @@ impl Hub {
         )
     }
 
-    /// Waits until the costs of what ended at a time are final.
+    /// Waits until the costs up to `to_ms` are final.
     pub(crate) async fn wait_for_costs(&self, to_ms: u64) {
         let mut changes = self.changes();
         let is_final = || lock::read(&self.kernels).is_final(to_ms as f64);
         while !is_final() && changes.changed().await.is_ok() {}
     }
 
-    /// What has become known since this was asked last.
+    /// Returns the usage that has become known since the last call.
     pub(super) fn used(&self) -> Vec<Period> {
         lock::write(&self.usage).take_fresh()
     }

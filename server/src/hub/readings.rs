@@ -1,4 +1,4 @@
-//! What alert rules are evaluated on.
+//! The hub's data for the evaluation of alert rules.
 
 use std::sync::Arc;
 
@@ -7,20 +7,21 @@ use gpumon_probe::model::{Inventory, Sample};
 use super::Hub;
 use crate::frame::{CollectorState, late_ms};
 
-/// What alert rules are evaluated on.
+/// The data for the evaluation of alert rules.
 pub(crate) struct KnownReadings {
-    /// The newest sample, unless it is too old to tell how things are.
+    /// The newest sample, unless it is too old to show the current state.
     pub(crate) sample: Option<Arc<Sample>>,
     pub(crate) inventory: Option<Arc<Inventory>>,
-    /// Whether GPUs are read: not during a pause, nor before the first sample behind a start.
+    /// Whether GPUs are being read. This is `false` during a pause, and before the first sample
+    /// after a start.
     pub(crate) is_watched: bool,
-    /// When the collector got its state.
+    /// The time since which the collector has its state.
     pub(crate) started_ms: u64,
 }
 
 impl Hub {
-    /// What is known at this moment, as alert rules see it. A collector that is replaced at once
-    /// leaves no gap.
+    /// Returns the data for alert rules. An immediate restart of the collector does not count as a
+    /// gap.
     pub(crate) fn readings(&self, now_ms: u64) -> KnownReadings {
         self.read(|state| {
             let interval_ms = state

@@ -1,4 +1,4 @@
-//! A sample on its way to the clients.
+//! A sample that is sent to the clients.
 
 use std::{
     borrow::Cow,
@@ -17,25 +17,24 @@ use tokio::{
 use super::encode;
 use crate::{frame::ServerFrame, lock, stream::TextFrame, view::View};
 
-/// A sample as it travels.
+/// A sample and its encoded text.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleFrame {
-    /// Counts the samples that went through this hub, so that a client's gap can be told in
-    /// numbers.
+    /// The number of the sample in this hub, by which the number of missed samples is determined.
     pub(crate) number: u64,
-    /// When it came.
+    /// The time at which the sample arrived.
     pub(crate) at: Instant,
-    /// The time after which the next is to come.
+    /// The time until the next sample.
     pub(crate) interval: Duration,
-    /// The collector's line.
+    /// The line that the collector wrote.
     line: TextFrame,
     sample: Option<Arc<Sample>>,
-    /// For those who may not see all of it, written when somebody needs it.
+    /// The text for each view that may not see everything, which is encoded on demand.
     by_view: Arc<Mutex<HashMap<View, Arc<OnceCell<TextFrame>>>>>,
 }
 
 impl SampleFrame {
-    /// What there is before the first sample.
+    /// Returns the frame before the first sample.
     pub(super) fn none() -> Self {
         Self {
             number: 0,
@@ -47,7 +46,7 @@ impl SampleFrame {
         }
     }
 
-    /// The next sample, as it came in this line.
+    /// Returns the frame of the next sample, with the collector's line.
     pub(super) fn next(&self, line: &str, sample: Arc<Sample>) -> Self {
         Self {
             number: self.number + 1,
@@ -59,11 +58,11 @@ impl SampleFrame {
         }
     }
 
-    /// As a client of this view gets it. It is written once for all of them, off the event loop,
-    /// since one of a machine with many processes is a megabyte.
+    /// Returns the text for clients with this view. It is encoded once for all of them, outside the
+    /// event loop, because the sample of a machine with many processes can have a megabyte.
     ///
     /// # Errors
-    /// Where writing it fails.
+    /// Returns an error if encoding fails.
     pub(crate) async fn text(&self, view: &View) -> Result<TextFrame, JoinError> {
         let (false, Some(sample)) = (*view == View::Whole, &self.sample) else {
             return Ok(self.line.clone());
@@ -106,7 +105,7 @@ mod tests {
             .build()
             .unwrap();
         runtime.block_on(async {
-            // The one thread beside the event loop is busy for now.
+            // This blocks the only thread besides the event loop.
             let (release, released) = std::sync::mpsc::channel::<()>();
             let busy = spawn_blocking(move || released.recv().is_err());
             assert!(

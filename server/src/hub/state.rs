@@ -1,4 +1,4 @@
-//! What is known at one moment, behind one lock.
+//! The hub's current state, behind one lock.
 
 use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -17,29 +17,29 @@ use crate::{
 pub(super) struct State {
     pub(super) collector: CollectorStatus,
     pub(super) inventory: Option<Arc<Inventory>>,
-    /// The same as it came.
+    /// The collector's line with the inventory.
     pub(super) inventory_line: Option<TextFrame>,
     pub(super) sample: Option<Arc<Sample>>,
     pub(super) details: BTreeMap<u32, Arc<GpuDetails>>,
     pub(super) answers: DriverAnswers,
     pub(super) events: EventLog,
-    /// Which alerts of this server fire now.
+    /// The firing alerts of this server.
     pub(super) alerts: Vec<FiringAlert>,
-    /// Which of the server that was joined.
+    /// The firing alerts of the joined server.
     pub(super) alerts_there: Vec<FiringAlert>,
-    /// The socket of the server whose readings these are.
+    /// The socket of the joined server, if readings come from there.
     pub(super) joined: Option<PathBuf>,
-    /// Since the start.
+    /// The number of Xids since the server's start.
     pub(super) xids: XidCounts,
-    /// Wrong tokens and passwords; `None` where nobody has to sign in.
+    /// The counts of wrong tokens and passwords; `None` if nobody has to sign in.
     pub(super) refused: Option<Arc<RefusedCredentials>>,
-    /// Whether this server tells of a fleet, too.
+    /// Whether this server also shows a fleet.
     pub(super) has_fleet: bool,
     pub(super) energy_price: Option<EnergyPrice>,
 }
 
 impl State {
-    /// Of a collector that starts.
+    /// Returns the state while the collector is starting.
     pub(super) fn new() -> Self {
         Self {
             collector: CollectorStatus {
@@ -65,21 +65,21 @@ impl State {
         }
     }
 
-    /// The time of the newest sample, where it is one of a recording.
+    /// Returns the time of the newest sample if it is from a recording.
     pub(super) fn played_at_ms(&self) -> Option<u64> {
         self.inventory.as_ref()?.playback?;
         Some(self.sample.as_ref().map_or(0, |sample| sample.at_ms))
     }
 
-    /// Which alerts fire now, the worst first.
+    /// Returns the firing alerts, the most severe first.
     pub(super) fn firing(&self) -> Vec<FiringAlert> {
         let mut firing = [&self.alerts[..], &self.alerts_there].concat();
         firing.sort_by_key(|firing| Reverse(firing.alert.severity));
         firing
     }
 
-    /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell
-    /// nothing any more; those of the others stay until new ones come.
+    /// Sets the inventory. Details are removed if their GPU is gone or was replaced; others remain
+    /// until new ones arrive.
     pub(super) fn set_inventory(&mut self, inventory: Inventory, line: TextFrame) {
         self.details.retain(|index, details| {
             let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);

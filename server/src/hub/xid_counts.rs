@@ -1,13 +1,14 @@
-//! How often the driver reported which error.
+//! Counts of the driver's errors (Xids).
 
 use std::collections::BTreeMap;
 
 use gpumon_probe::model::{Event, EventKind};
 
-/// More codes of all GPUs than NVIDIA has, so that what an odd driver reports fills no memory.
+/// The maximum number of counted codes of all GPUs. NVIDIA has fewer codes, so only a faulty driver
+/// exceeds this.
 const MOST: usize = 4096;
 
-/// By NVML's index and NVIDIA's number.
+/// The counts by NVML index and Xid.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct XidCounts(BTreeMap<(u32, u32), u64>);
 
@@ -22,7 +23,7 @@ impl XidCounts {
         }
     }
 
-    /// Code and count of each that this GPU has had.
+    /// Returns the codes of a GPU with their counts.
     pub(crate) fn of_gpu(&self, index: u32) -> impl Iterator<Item = (u32, u64)> {
         self.0
             .range((index, 0)..=(index, u32::MAX))

@@ -1,4 +1,4 @@
-//! One request to another server, for threads that may wait.
+//! Blocking requests to another server.
 
 use std::{io, ops::Range, os::unix::net::UnixStream, path::Path, time::Duration};
 
@@ -7,23 +7,23 @@ use gpumon_probe::usage::Usage;
 
 use crate::local::{Answer, send_request};
 
-/// It may have to read the disk.
+/// The time limit for a response. The server may have to read its disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The points of a minute as sampled, ten times.
+/// The number of points for the last ten minutes of samples.
 const RECENT_POINTS: u32 = 600;
 
-/// What it knows of a span of the past; an error where it does not answer, or is not understood.
+/// Returns a span of the other server's history.
 pub(crate) fn span(socket: &Path, request: &SpanRequest) -> io::Result<HistorySpan> {
     let target = format!("/api/v1/{}", request.target());
     Ok(serde_json::from_str(&get(socket, &target)?)?)
 }
 
-/// Who used how much there in a span; an error also where it knows none.
+/// Returns the usage in a span on the other server, or an error if it is unknown there.
 pub(crate) fn usage(socket: &Path, span: &Range<u64>) -> io::Result<Usage> {
     let target = format!("/api/v1/usage?from_ms={}&to_ms={}", span.start, span.end);
     let usage: Usage = serde_json::from_str(&get(socket, &target)?)?;
-    // An older one answers with all since its start.
+    // Older servers ignore the span, and return all usage since their start.
     if usage.oldest_ms.is_some() {
         Ok(usage)
     } else {
@@ -31,7 +31,7 @@ pub(crate) fn usage(socket: &Path, span: &Range<u64>) -> io::Result<Usage> {
     }
 }
 
-/// All that it knows of the last so many milliseconds.
+/// Returns the history of the last `reach_ms` with all metrics.
 pub(super) fn recent(socket: &Path, now_ms: u64, reach_ms: u64) -> io::Result<HistorySpan> {
     let from_ms = now_ms.saturating_sub(reach_ms);
     span(
@@ -46,7 +46,7 @@ pub(super) fn recent(socket: &Path, now_ms: u64, reach_ms: u64) -> io::Result<Hi
     )
 }
 
-/// Returns the body of an answer.
+/// Returns the body of a response.
 pub(crate) fn get(socket: &Path, target: &str) -> io::Result<String> {
     let stream = UnixStream::connect(socket)?;
     let Answer { status, body } = send_request(stream, PATIENCE, &format!("GET {target}"), "")?;

@@ -1,30 +1,30 @@
-//! When it is tried to join a server.
+//! Times of the attempts to join a server.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Between attempts at a server that is not there, which cost next to nothing, and at one that
-/// cannot be joined.
+/// The time between attempts at a server that does not exist, which cost almost nothing, and at one
+/// that cannot be joined.
 const ABSENT: Duration = Duration::from_secs(5);
 const REFUSED: Duration = Duration::from_mins(1);
 
-/// After a server was left, the time until it is joined again doubles from the shorter to the
-/// longer.
+/// The limits of the time until a server is joined again, which doubles each time the connection is
+/// lost.
 const SHORTEST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_mins(5);
 
-/// The next attempt.
+/// The time of the next attempt.
 #[derive(Debug)]
 pub(super) struct Attempts {
     due: Instant,
-    /// How long to wait after the next time that it is left.
+    /// The time to wait after the next loss of the connection.
     next: Duration,
     waits: Duration,
 }
 
 impl Attempts {
-    /// The first is due.
+    /// Returns a state in which the first attempt is due.
     pub(super) fn new() -> Self {
         Self {
             due: Instant::now(),
@@ -41,17 +41,18 @@ impl Attempts {
         self.due
     }
 
-    /// How long to wait after the last.
+    /// Returns the time to wait since the last failure.
     pub(super) fn wait(&self) -> Duration {
         self.waits
     }
 
-    /// There was no server, or none to join.
+    /// Sets the next attempt after there was no server, or one that cannot be joined.
     pub(super) fn failed(&mut self, is_absent: bool) {
         self.wait_for(if is_absent { ABSENT } else { REFUSED });
     }
 
-    /// The server was left, after it had been there for long or not.
+    /// Sets the next attempt after the connection was lost. `was_steady` is whether it had lasted
+    /// long.
     pub(super) fn lost(&mut self, was_steady: bool) {
         let wait = if was_steady { SHORTEST } else { self.next };
         self.next = (wait * 2).min(LONGEST);

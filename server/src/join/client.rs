@@ -12,27 +12,27 @@ use tokio_tungstenite::{
 
 use crate::frame::{ClientFrame, CollectorState, Hello};
 
-/// How long it may take until the first frame is there: a service that its socket starts has to
-/// start, too.
+/// The time limit for the first frame. A service with socket activation has to start first.
 const FIRST_FRAME: Duration = Duration::from_secs(5);
 
-/// It sends something every five seconds.
+/// The time without a frame after which the connection is closed. The server sends a frame every
+/// five seconds.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Samples of some GPUs are some kilobytes.
+/// The size of the read buffer. The samples of several GPUs have some kilobytes.
 const READ_BUFFER: usize = 16 * 1024;
 
-/// A server that was reached.
+/// A connection to another server, with its first frame.
 pub(super) struct Connection {
-    /// All that it knew then.
+    /// The first frame of the server.
     pub(super) hello: Hello,
     pub(super) frames: Frames,
 }
 
-/// What it sends from then on.
+/// The frames that follow the hello.
 pub(super) struct Frames(WebSocketStream<UnixStream>);
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 pub(super) enum Refused {
     Absent,
     Unfit(String),
@@ -56,7 +56,8 @@ impl Connection {
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Refused::Absent,
                 _ => Refused::Unfit(error.to_string()),
             })?;
-        // The kernel knows no PID of who listens in a PID namespace that this process does not see.
+        // The kernel reports no PID if the server is in a PID namespace that is not visible to this
+        // process.
         if stream
             .peer_cred()
             .is_ok_and(|peer| peer.pid().is_none_or(|pid| pid <= 0))
@@ -89,7 +90,7 @@ impl Connection {
 }
 
 impl Frames {
-    /// The next frame.
+    /// Waits for the next frame.
     pub(super) async fn next(&mut self) -> Result<String, String> {
         loop {
             let received = timeout(SILENCE, self.0.next()).await;
@@ -112,7 +113,7 @@ impl Frames {
     }
 }
 
-/// Why what it shows is not what a collector here would.
+/// Returns the reason if the server's readings differ from those of a collector on this machine.
 fn why_unfit(hello: &Hello) -> Option<String> {
     let inventory = hello.inventory.as_ref();
     if inventory.is_some_and(|inventory| inventory.playback.is_some()) {

@@ -1,13 +1,13 @@
-//! One probe per machine: the server of the system, whose readings this one shows while it is
-//! there.
+//! Joining the server of the system. This server shows its readings while it is available, so that
+//! only one process per machine reads the GPUs.
 //!
-//! - [`attempts`] says when it is tried to join it, so that a server that comes and goes is not
-//!   followed each time.
-//! - [`client`] is the connection, [`relay`] what becomes of each frame; [`ask`] asks for more of
-//!   the past.
+//! - [`attempts`] decides when to try, so that a server with frequent restarts is not joined each
+//!   time.
+//! - [`client`] is the connection, [`relay`] processes its frames, [`ask`] requests more history.
 //!
-//! What is another user's stays there: this server gets what that one tells any user. Of its own
-//! user's processes it tells what it finds out itself, as its own collector would.
+//! Private data of other users is not passed on, because the system's server sends this one only
+//! data that any user may see. Data about its own user's processes is read by this server itself,
+//! as by a collector of its own.
 
 pub(crate) mod ask;
 mod attempts;
@@ -28,43 +28,43 @@ use self::{
 };
 use crate::{frame::CollectorState, hub::Hub};
 
-/// A service that is restarted is back by then.
+/// The time for which a lost connection is retried. A restarted service is available again by then.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Between two attempts meanwhile.
+/// The time between these attempts.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// A connection that lasted for so long has been a good one.
+/// The duration after which a connection counts as steady.
 const STEADY: Duration = Duration::from_mins(1);
 
-/// Which server to join.
+/// The settings for joining a server.
 #[derive(Debug, Clone)]
 pub struct JoinSettings {
-    /// The socket that it serves every user at.
+    /// The socket that the other server shares with all users.
     pub socket: PathBuf,
-    /// Where this user's own processes are looked up: `/proc`, or the host's where that is mounted
-    /// in a container.
+    /// The directory for reading the user's own processes: `/proc`, or the mount of the host's in a
+    /// container.
     pub proc_root: PathBuf,
 }
 
-/// The way to the server of the system.
+/// The connection to the system's server, and its attempts.
 pub(crate) struct Join {
     settings: JoinSettings,
-    /// What the clients want.
+    /// The sampling interval that the clients request.
     interval: watch::Receiver<Duration>,
-    /// How many of them watch.
+    /// The number of clients that watch.
     watchers: watch::Receiver<usize>,
     attempts: Attempts,
-    /// Why it could not be joined last.
+    /// The reason why the last attempt was refused.
     refusal: Option<String>,
     own: Option<OwnProcesses>,
 }
 
-/// Why it is followed no longer.
+/// The reason why a joined server is left.
 enum Left {
-    /// It may be back in a moment.
+    /// The connection was lost, and may be available again soon.
     Lost(String),
-    /// It has nothing to show.
+    /// The server's readings cannot be used.
     Unfit(String),
 }
 
@@ -84,9 +84,9 @@ impl Join {
         }
     }
 
-    /// Shows what that server tells, for as long as it does. It returns when it is time for a
-    /// collector of this server's own: at once where there is no such server, or where it was tried
-    /// lately.
+    /// Shows the other server's readings as long as it is available. Returns when this server's own
+    /// collector should be started: at once if there is no other server, or if the next attempt is
+    /// not due.
     pub(crate) async fn follow(&mut self, hub: &Arc<Hub>) {
         if !self.attempts.is_due() {
             return;
@@ -104,7 +104,8 @@ impl Join {
             match self.relay(connection, hub).await {
                 Left::Unfit(why) => break why,
                 Left::Lost(why) => {
-                    // One that lets nobody stay is given up all the same.
+                    // The time limit also applies to a server that accepts connections but closes
+                    // them at once.
                     let until = give_up.filter(|_| connected.elapsed() < GRACE);
                     let until = *give_up.insert(until.unwrap_or_else(|| Instant::now() + GRACE));
                     let message =
@@ -125,7 +126,7 @@ impl Join {
         );
     }
 
-    /// Completes when that server can be joined.
+    /// Waits until the other server can be joined.
     pub(crate) async fn available(&mut self) {
         loop {
             sleep_until(self.attempts.due()).await;
@@ -135,8 +136,8 @@ impl Join {
         }
     }
 
-    /// A server that is not there is none to speak of; one that is there and cannot be joined is,
-    /// once.
+    /// Connects to the server. A server that exists but cannot be joined is logged once; a missing
+    /// one is not.
     async fn connect(&mut self) -> Option<Connection> {
         let refusal = match Connection::open(&self.settings.socket).await {
             Ok(connection) => {

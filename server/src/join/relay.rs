@@ -1,4 +1,4 @@
-//! What another server tells, on its way to this server's clients.
+//! Processing of the frames of a joined server.
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
@@ -18,11 +18,12 @@ use crate::{
     hub::Hub,
 };
 
-/// How long a sample may wait for what its processes are called; a slower one is told without.
+/// The time limit for adding details of processes to a sample. A slow sample is passed on without
+/// them.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Join {
-    /// Passes on what comes, until nothing does or it is not to be shown.
+    /// Passes frames on until the connection is lost or the readings cannot be used.
     pub(super) async fn relay(&mut self, connection: Connection, hub: &Arc<Hub>) -> Left {
         let Connection { hello, mut frames } = connection;
         match self.pass_on(hello, &mut frames, hub).await {
@@ -68,7 +69,7 @@ impl Join {
         }
     }
 
-    /// All that it knew when it was reached, with the last minutes.
+    /// Processes the hello, and requests the last minutes of history.
     async fn adopt(&mut self, mut hello: Hello, hub: &Arc<Hub>) -> Result<(), Left> {
         if let Some(sample) = hello.sample.take()
             && let (Record::Sample(described), _) = self.described(Record::Sample(sample)).await?
@@ -120,14 +121,14 @@ impl Join {
                 }
                 hub.collector_status(status.state, status.message, status.resumes_ms);
             }
-            // What has nothing to tell, and what only a newer server knows.
+            // Other frames, including those of newer servers, are not needed.
             _ => {}
         }
         Ok(())
     }
 
-    /// A record with what this user may know of their own processes, and its text where that is
-    /// another now. Off the event loop: processes decide how long reading them takes.
+    /// Adds details of the user's own processes to a record. Returns the record, and its text if it
+    /// has changed. This runs outside the event loop, because reading processes can be slow.
     async fn described(&mut self, record: Record) -> Result<(Record, Option<String>), Left> {
         let is_about_processes = match &record {
             Record::Sample(sample) => sample.gpus.iter().any(|gpu| {

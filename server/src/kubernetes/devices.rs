@@ -1,4 +1,4 @@
-//! Which GPUs and MIG devices the resources of pods are.
+//! The GPUs and MIG devices in the resources of pods.
 
 use gpumon_probe::{allocation::AllocatedDevice, model::Allocation, owner::clean_name};
 
@@ -6,7 +6,7 @@ use super::pod_resources::{
     ClaimResource, ContainerDevices, ContainerResources, ListPodResourcesResponse,
 };
 
-/// NVIDIA's driver for dynamic resource allocation.
+/// The name of NVIDIA's driver for dynamic resource allocation.
 const DRA_DRIVER: &str = "gpu.nvidia.com";
 
 pub(super) fn allocated(answer: ListPodResourcesResponse) -> Vec<AllocatedDevice> {
@@ -31,10 +31,10 @@ pub(super) fn allocated(answer: ListPodResourcesResponse) -> Vec<AllocatedDevice
     all
 }
 
-/// Bytes; a UUID has 40 with what stands before it.
+/// The maximum length of a device ID in bytes. A UUID with its prefix has 40.
 const LONGEST_ID: usize = 128;
 
-/// Devices of a machine with all that shares them; what comes beyond is no machine.
+/// The maximum number of devices, including all shares. No real machine has more.
 const MOST: usize = 4096;
 
 fn of_container(container: &ContainerResources) -> impl Iterator<Item = String> {
@@ -46,8 +46,9 @@ fn of_container(container: &ContainerResources) -> impl Iterator<Item = String> 
     by_plugin.chain(claims.filter_map(of_claim))
 }
 
-/// NVIDIA's plugin tells UUIDs, with `::N` behind them where several share a device; that of
-/// Google's clusters device files, as `nvidia0`, or `nvidia0/vgpu1` of a shared one.
+/// Returns the devices of a device plugin. NVIDIA's plugin uses UUIDs, with `::N` appended for
+/// shared devices; Google's uses device files, such as `nvidia0`, or `nvidia0/vgpu1` for a shared
+/// one.
 fn of_plugin(devices: &ContainerDevices) -> impl Iterator<Item = String> {
     let is_nvidia = devices.resource_name.starts_with("nvidia.com/");
     let ids = devices
@@ -69,8 +70,8 @@ fn of_plugin(devices: &ContainerDevices) -> impl Iterator<Item = String> {
     })
 }
 
-/// A GPU is `gpu-N` there. A MIG device is named by its place on the GPU, of which nothing here
-/// knows.
+/// Returns the device of a claim. GPUs are named `gpu-N`. MIG devices are named by their position
+/// on the GPU, which cannot be resolved here.
 fn of_claim(claim: &ClaimResource) -> Option<String> {
     by_minor(
         claim

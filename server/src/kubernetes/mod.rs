@@ -1,4 +1,4 @@
-//! Which pods hold which GPUs, as the kubelet of this machine tells it.
+//! The allocation of GPUs to pods, as the kubelet of this machine reports it.
 
 mod devices;
 mod pod_resources;
@@ -19,18 +19,19 @@ use tokio::{
 
 use self::pod_resources::QueryError;
 
-/// Where the kubelet listens, on every machine of a cluster.
+/// The socket of the kubelet, which is the same on every node.
 pub const KUBELET_SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
 
-/// Starting a pod takes longer.
+/// The interval between requests. Starting a pod takes longer.
 const EVERY: Duration = Duration::from_secs(10);
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A kubelet that is restarted has forgotten nothing, and pods go on.
+/// The time for which the last response is kept without a new one. Pods continue during a restart
+/// of the kubelet.
 const REMEMBERED: Duration = Duration::from_mins(1);
 
-/// Asks the kubelet for ever, where there is one, and hands over what has changed.
+/// Asks the kubelet repeatedly, and sends changed allocations. This function never returns.
 pub(crate) async fn follow(socket: PathBuf, known: watch::Sender<Vec<AllocatedDevice>>) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -45,7 +46,7 @@ pub(crate) async fn follow(socket: PathBuf, known: watch::Sender<Vec<AllocatedDe
                 answered = Instant::now();
                 devices
             }
-            // It may be installed later.
+            // A missing socket is not an error, because the kubelet may be installed later.
             Err(QueryError::Connect(error)) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 let problem = format!(
@@ -67,7 +68,7 @@ pub(crate) async fn follow(socket: PathBuf, known: watch::Sender<Vec<AllocatedDe
     }
 }
 
-/// Reads the body of a kubelet's answer.
+/// Parses the body of a kubelet's response.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn fuzz(answer: &[u8]) {
     if let Ok(answer) = pod_resources::message(bytes::Bytes::copy_from_slice(answer)) {

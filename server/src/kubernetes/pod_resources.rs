@@ -1,8 +1,8 @@
-//! The kubelet's API for pod resources: gRPC on a unix socket.
+//! A client of the kubelet's API for pod resources: gRPC on a unix socket.
 //!
-//! Messages are those of `k8s.io/kubelet/pkg/apis/podresources/v1`, as far as they are read. One
-//! call without an argument needs of gRPC a head of five bytes and the status behind the answer;
-//! HTTP/2 is hyper's.
+//! The messages contain only the required fields of `k8s.io/kubelet/pkg/apis/podresources/v1`. A
+//! single call without an argument needs little of gRPC: a head of five bytes, and the status after
+//! the response. hyper provides HTTP/2.
 
 use std::{io, path::Path, time::Duration};
 
@@ -15,15 +15,15 @@ use percent_encoding::percent_decode;
 use prost::Message;
 use tokio::net::UnixStream;
 
-/// Bytes; as much as the kubelet allows its own clients.
+/// The maximum size of a response in bytes, the same as the kubelet sets for its own clients.
 const LONGEST: usize = 16 << 20;
 
-/// `List` of the service, without an argument: a message of no bytes.
+/// The method `List` of the service, which has an empty message as its argument.
 const LIST: &str = "http://kubelet/v1.PodResourcesLister/List";
 const NO_ARGUMENT: &[u8] = &[0; HEAD];
 
-/// Whether the message is compressed, which it is not where nobody offers to understand that; and
-/// its length.
+/// The size of the head in bytes: a flag for compression, which is not used unless the client
+/// offers it, and the length of the message.
 const HEAD: usize = 5;
 
 #[derive(Clone, PartialEq, Message)]
@@ -52,7 +52,7 @@ pub(super) struct ContainerResources {
     pub(super) dynamic_resources: Vec<DynamicResource>,
 }
 
-/// Those of a device plugin.
+/// The devices of a device plugin.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ContainerDevices {
     #[prost(string, tag = "1")]
@@ -61,7 +61,7 @@ pub(super) struct ContainerDevices {
     pub(super) device_ids: Vec<String>,
 }
 
-/// Those of dynamic resource allocation.
+/// The devices of dynamic resource allocation.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct DynamicResource {
     #[prost(message, repeated, tag = "4")]
@@ -76,7 +76,7 @@ pub(super) struct ClaimResource {
     pub(super) device_name: String,
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QueryError {
     #[error("cannot connect ({0})")]
@@ -95,7 +95,7 @@ pub(super) enum QueryError {
     Malformed(#[from] prost::DecodeError),
 }
 
-/// What every pod of this machine holds.
+/// Returns the resources of all pods on this machine.
 pub(super) async fn list(socket: &Path) -> Result<ListPodResourcesResponse, QueryError> {
     let stream = UnixStream::connect(socket)
         .await
@@ -113,7 +113,7 @@ pub(super) async fn list(socket: &Path) -> Result<ListPodResourcesResponse, Quer
         if !head.status.is_success() {
             return Err(QueryError::NotGrpc("its HTTP status is no success"));
         }
-        // A refusal can be all that comes.
+        // A refusal can consist of headers alone.
         check(&head.headers)?;
         let answer =
             Limited::new(body, LONGEST + HEAD)
@@ -131,14 +131,14 @@ pub(super) async fn list(socket: &Path) -> Result<ListPodResourcesResponse, Quer
         }
         message(answer.to_bytes())
     };
-    // Nothing moves but while this waits for the answer, and ends with it.
+    // The connection makes progress only while this waits, and is closed afterwards.
     tokio::select! {
         answer = exchange => answer,
         Err(error) = connection => Err(error.into()),
     }
 }
 
-/// Whether gRPC's status, where it is among these, is success.
+/// Returns an error if the headers contain a gRPC status other than success.
 fn check(headers: &HeaderMap) -> Result<(), QueryError> {
     let text = |name| Some(percent_decode(headers.get(name)?.as_bytes()).decode_utf8_lossy());
     match text("grpc-status") {

@@ -21,7 +21,7 @@ async fn answered(answer: Answer) -> Result<Vec<AllocatedDevice>, QueryError> {
     ask(&socket, LONG).await
 }
 
-/// What is told of these devices of one resource.
+/// Returns the devices that are parsed from these IDs of a resource.
 async fn devices(resource: &str, ids: &[&str]) -> Vec<String> {
     let answer = answered(pods(&[pod(
         "research", "train-0", "trainer", resource, ids,

@@ -1,9 +1,9 @@
-//! The same under the names, labels and units of dcgm-exporter, so that its dashboards and alerts
-//! work.
+//! Metrics with the names, labels and units of dcgm-exporter, so that its dashboards and alerts can
+//! be used.
 //!
-//! The catalogue has the names; [`NOT_AVAILABLE`] are those that it lacks. An Xid is told for as
-//! long as it is the matter, also of a GPU that is lost. Where the kubelet tells who holds a
-//! device, its series say so, as dcgm-exporter's do.
+//! The catalogue has the names; [`NOT_AVAILABLE`] lists those without a reading. An Xid is reported
+//! while its condition lasts, even for a lost GPU. If the kubelet reports who holds a device, its
+//! series have these labels, the same as those of dcgm-exporter.
 
 use gpumon_probe::model::{
     Allocation, GpuSample, MigSample,
@@ -15,22 +15,22 @@ use super::{
     text::{Family, Labels, Page},
 };
 
-/// Those of a GPU, and of each of its MIG devices as the sample has them.
+/// The labels of a GPU, and of each of its MIG devices in the order of the sample.
 struct DeviceLabels {
     gpu: Labels,
     mig_devices: Vec<Labels>,
 }
 
-/// Whose names: DCGM renamed fields, and gave them other units.
+/// The version of dcgm-exporter. DCGM has renamed fields and changed their units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
-    /// dcgm-exporter until 4.8.
+    /// dcgm-exporter until version 4.8.
     Old,
-    /// dcgm-exporter since 4.9, with the names of DCGM 4.7.
+    /// dcgm-exporter since version 4.9, with the names of DCGM 4.7.
     Renamed,
 }
 
-/// Fields that dashboards and alerts ask for and gpumon does not tell, and why.
+/// The fields of dcgm-exporter that gpumon does not provide, with the reason.
 #[cfg(test)]
 pub(super) const NOT_AVAILABLE: &[(&str, &str)] = &[
     (
@@ -129,8 +129,8 @@ fn each<S>(
     }
 }
 
-/// What is told of MIG devices where there are any, and of the whole GPU otherwise, so that sums
-/// are right.
+/// Adds the series of MIG devices if there are any, and otherwise that of the whole GPU, so that
+/// sums are correct.
 fn by_instance(
     family: &mut Family<'_>,
     gpu: &GpuSample,
@@ -162,7 +162,7 @@ impl Version {
         }
     }
 
-    /// What the labels are called that hold the host's name and the driver's version.
+    /// Returns the names of the labels for the hostname and the driver version.
     pub(super) fn label_names(self) -> [&'static str; 2] {
         match self {
             Self::Old => ["Hostname", "DCGM_FI_DRIVER_VERSION"],
@@ -192,8 +192,8 @@ impl DeviceLabels {
     }
 }
 
-/// What all have in common who hold a device: where several pods share one, its readings are no
-/// single pod's.
+/// Returns the labels that all holders of a device have in common. The readings of a device that
+/// several pods share do not belong to a single pod.
 fn holder(allocated_to: &[Allocation]) -> Labels {
     let holders = allocated_to.iter().filter_map(|holder| match holder {
         Allocation::Kubernetes {
@@ -204,7 +204,8 @@ fn holder(allocated_to: &[Allocation]) -> Labels {
         Allocation::Slurm { .. } => None,
     });
     let common = holders.reduce(|all, one| {
-        // Pods of the same name in two namespaces are two, and so are containers of two pods.
+        // Pods with the same name in two namespaces are different, and so are containers of
+        // different pods.
         let is_same_namespace = all[1] == one[1];
         let is_same_pod = is_same_namespace && all[0] == one[0];
         let is_same = [
@@ -224,7 +225,7 @@ fn holder(allocated_to: &[Allocation]) -> Labels {
 fn labels(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Labels {
     let inventory = scrape.known.inventory.as_ref();
     let [hostname, driver] = version.label_names();
-    // The device file.
+    // This is the name of the device file.
     let device = format!(
         "nvidia{}",
         told.gpu

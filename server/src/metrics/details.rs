@@ -1,4 +1,4 @@
-//! What changes slowly about a GPU and has as many series as there are actions, memories or links.
+//! Slowly changing metrics of a GPU with many series: one for each action, memory location or link.
 
 use gpumon_probe::model::{NvLink, RecoveryAction};
 
@@ -10,10 +10,11 @@ use super::{
     },
 };
 
-/// A family of all links: its name, its kind, its help, and the number of a link.
+/// A metric with a series for each link: its name, kind, help, and a function that returns the
+/// value of a link.
 type OfLinks = (&'static str, Kind, &'static str, fn(&NvLink) -> Option<f64>);
 
-/// Families with many series for each GPU: an HGX board has 18 links.
+/// Metrics with many series per GPU: an HGX board has 18 links.
 const LINKS: [OfLinks; 4] = [
     (
         "gpumon_nvlink_up",

@@ -1,5 +1,4 @@
-//! What the catalogue of fields has a name for: of GPUs, of their MIG devices, and of the machine
-//! around them.
+//! The metrics that have a name in the catalogue of fields: of GPUs, MIG devices, and the host.
 
 use gpumon_probe::model::{
     ThrottleReason,
@@ -41,7 +40,7 @@ pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
     }
 }
 
-/// What changes slowly or never.
+/// Writes the metrics that rarely or never change.
 pub(super) fn slow(page: &mut Page, scrape: &Scrape<'_>) {
     families(page, scrape, DETAIL_METRICS, |told| told.details);
     families(page, scrape, BOARD_METRICS, |told| {
@@ -49,7 +48,7 @@ pub(super) fn slow(page: &mut Page, scrape: &Scrape<'_>) {
     });
 }
 
-/// Those of one name stand beside each other.
+/// Writes metrics with the same name as one family.
 fn families<S>(
     page: &mut Page,
     scrape: &Scrape<'_>,

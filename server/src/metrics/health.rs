@@ -1,4 +1,5 @@
-//! Who is there, and how they are. States are series of 0 and 1, one for each that there can be.
+//! The presence and health of GPUs and of the collector. A state has a series of 0 or 1 for each
+//! possible value.
 
 use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health, Vendor};
 
@@ -57,7 +58,7 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
         Some(platform) if vendor == Vendor::Nvidia || platform.is_simulated => {
             word(&platform.source())
         }
-        // The drivers of other vendors have no library.
+        // The drivers of other vendors have no library, so their source is the vendor's name.
         Some(_) => word(&vendor),
         None => String::new(),
     };
@@ -131,7 +132,8 @@ fn conditions(page: &mut Page, scrape: &Scrape<'_>) {
     }
 }
 
-/// Codes that have been seen since the start stay, so that their end is seen, too.
+/// Writes Xids. All codes since the server's start have a series, so that the end of an Xid is
+/// visible.
 fn xids(page: &mut Page, scrape: &Scrape<'_>) {
     let code_of = |condition: &Condition| match condition.kind {
         ConditionKind::Xid { code, .. } => Some(code),

@@ -1,4 +1,4 @@
-//! Whose a GPU is: one series for each GPU and job, to join on.
+//! The owners of a GPU: one series for each GPU and job, for joins in queries.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,10 @@ use super::{
     text::{Kind::Gauge, Labels, Page},
 };
 
-/// At most so many jobs of one GPU are told: more are those of a program that starts others without
-/// end.
+/// The maximum number of jobs per GPU. Only a program that starts others without limit has more.
 const MOST: usize = 64;
 
-/// So many digits of a container's id are enough to tell it from others, as `docker ps` shows them.
+/// The number of digits of a container's ID, the same as `docker ps` shows.
 const CONTAINER_DIGITS: usize = 12;
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
@@ -52,7 +51,8 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     }
 }
 
-/// A notebook is told by the id of its kernel: its path is its owner's alone.
+/// Returns the labels of a process. A notebook is identified by its kernel's ID, because its path
+/// is private.
 fn labels(process: &Process) -> Labels {
     let owner = process.owner.value();
     let of = |read: fn(&Owner) -> Option<&str>| owner.and_then(read).unwrap_or_default();
@@ -79,7 +79,7 @@ fn labels(process: &Process) -> Labels {
     ])
 }
 
-/// The same of what is added up by owner: a part of the above.
+/// Returns the labels of an owner of usage, a subset of those of a process.
 pub(super) fn labels_of_job(user: Option<&str>, job: Option<&Job>) -> Labels {
     let user = ("user", user.unwrap_or_default());
     let Some(Job { kind, id, .. }) = job else {

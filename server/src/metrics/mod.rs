@@ -1,15 +1,15 @@
-//! `/metrics`: what is known now, for Prometheus. It is written from memory, and never waits for
-//! the driver.
+//! The metrics for Prometheus at `/metrics`. They are written from memory, without waiting for the
+//! driver.
 //!
-//! - [`negotiate`] chooses the format, [`text`] writes it; [`shared`] has one page for all who ask,
-//!   and has it ready.
-//! - [`scrape`] is what may be told of which GPU.
-//! - [`health`], [`fields`], [`details`], [`jobs`], [`owners`] and [`processes`] are gpumon's own
+//! - [`negotiate`] chooses the format, [`text`] writes it; [`shared`] writes each page once for all
+//!   clients, and in advance.
+//! - [`scrape`] selects the valid data of each GPU.
+//! - [`health`], [`fields`], [`details`], [`jobs`], [`owners`] and [`processes`] have gpumon's own
 //!   names, in base units.
-//! - [`dcgm`] are the names of dcgm-exporter, for its dashboards.
+//! - [`dcgm`] has the names of dcgm-exporter, for its dashboards.
 //!
-//! What is absent is left out. What a GPU showed before it hung, or a collector before it ended, is
-//! not told again.
+//! Absent readings have no series. Readings from before a GPU hung, or before the collector ended,
+//! are not repeated.
 
 mod dcgm;
 mod details;
@@ -56,28 +56,28 @@ use crate::{
     view::View,
 };
 
-/// Between two times that pages are written ahead.
+/// The minimum time between two pages that are written in advance.
 const LEAST_BETWEEN: Duration = Duration::from_millis(800);
 
-/// How they are named.
+/// The query of `/metrics`: the names of metrics, and whether links are included.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MetricsQuery {
-    /// Whose names they have.
+    /// The names of the metrics.
     #[serde(default)]
     format: Names,
-    /// Also those of each link, of which there are many.
+    /// Whether to include the metrics of each link, which have many series.
     #[serde(default)]
     links: bool,
 }
 
-/// Those of the formats that there are.
+/// Returns the content types of all formats.
 #[cfg(test)]
 pub(crate) fn content_types() -> [&'static str; 2] {
     [Format::Text, Format::OpenMetrics].map(Format::content_type)
 }
 
-/// `/metrics`, in the words that the query asks for.
+/// Returns the metrics page with the names in the query.
 pub(crate) async fn metrics(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
@@ -97,7 +97,7 @@ pub(crate) async fn metrics(
     }
 }
 
-/// `/metrics/dcgm`, for those who cannot set a query.
+/// Returns the page of `/metrics/dcgm`, for clients that cannot set a query.
 pub(crate) async fn dcgm(
     app: State<AppState>,
     client: Extension<Client>,
@@ -115,7 +115,7 @@ pub(crate) async fn dcgm(
     .await
 }
 
-/// `/metrics/dcgm-4.9`.
+/// Returns the page of `/metrics/dcgm-4.9`.
 pub(crate) async fn dcgm_49(
     app: State<AppState>,
     client: Extension<Client>,
@@ -133,8 +133,8 @@ pub(crate) async fn dcgm_49(
     .await
 }
 
-/// Answers with one of few pages: none has the paths of notebooks or command lines, or is made for
-/// one user alone.
+/// Returns one of few shared pages. No page contains paths of notebooks or command lines, or is
+/// written for a single user.
 async fn answer(
     app: &AppState,
     headers: &HeaderMap,
@@ -145,7 +145,7 @@ async fn answer(
         format: names,
         links,
     } = *query;
-    // Counters of dcgm-exporter have no names that OpenMetrics takes for counters.
+    // The names of dcgm-exporter's counters are not valid for counters in OpenMetrics.
     let format = if names == Names::Gpumon {
         negotiate::format(headers)
     } else {
@@ -192,8 +192,8 @@ async fn answer(
     answer
 }
 
-/// Writes what is scraped regularly ahead, with each sample, so that no scraper waits for that.
-/// Never ends.
+/// Writes the pages of regular clients in advance after each sample, so that they do not have to
+/// wait. This function never returns.
 pub(crate) async fn keep_ready(app: &AppState) {
     let mut samples = app.hub.samples();
     while samples.changed().await.is_ok() {
@@ -208,7 +208,7 @@ pub(crate) async fn keep_ready(app: &AppState) {
             };
             let _ = spawn_blocking(renew).await;
         }
-        // Samples that come faster are for those who look.
+        // Faster samples are only taken for viewers, and metrics do not need them.
         sleep_until(begun + LEAST_BETWEEN).await;
     }
 }

@@ -1,11 +1,11 @@
-//! In which format a client wants its metrics (RFC 9110, section 12.5.1).
+//! Content negotiation for the format of metrics (RFC 9110, section 12.5.1).
 
 use axum::http::{HeaderMap, header};
 
 use super::text::Format;
 
-/// `OpenMetrics` for who asks for it by name and likes it as well as the text format, as Prometheus
-/// does.
+/// Returns `OpenMetrics` if the client names it with at least the weight of the text format, as
+/// Prometheus does.
 pub(super) fn format(headers: &HeaderMap) -> Format {
     let values = headers
         .get_all(header::ACCEPT)
@@ -18,7 +18,7 @@ pub(super) fn format(headers: &HeaderMap) -> Format {
         let (mut weight, mut version) = (1.0, None);
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             match name.trim_end().to_ascii_lowercase().as_str() {
-                // What is no weight is not wanted.
+                // An invalid weight counts as 0.
                 "q" => weight = value.trim().parse::<f32>().unwrap_or(0.0),
                 "version" => version = Some(value.trim().trim_matches('"')),
                 _ => {}
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn who_asks_for_open_metrics_gets_it() {
         for accept in [
-            // Prometheus 2.42 and 3.5.
+            // Prometheus 2.42 and 3.5 send this header.
             "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
              text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
             "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\

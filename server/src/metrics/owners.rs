@@ -1,4 +1,5 @@
-//! Who used how much since the server's start. These are counters, also while nothing is sampled.
+//! The usage by owner since the server's start. The series are counters, which continue even if
+//! there are no samples.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +14,10 @@ use super::{
     },
 };
 
-/// At most so many owners are told, those who used the most energy.
+/// The maximum number of owners, those with the most energy.
 const MOST: usize = 500;
 
-/// One number of an owner: its name, what it is, and how it is read.
+/// A metric of owners: its name, help, and a function that returns the value.
 type Series = (&'static str, &'static str, fn(&OwnerUsage) -> Option<f64>);
 
 const SERIES: &[Series] = &[
@@ -66,7 +67,7 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
             )
         })
         .collect();
-    // One that cannot be told from another would spoil the page.
+    // Two series with the same labels would make the page invalid.
     let mut known = BTreeSet::new();
     owners.retain(|(_, labels)| known.insert(labels.clone()));
     for (name, help, read) in SERIES {

@@ -1,4 +1,4 @@
-//! What tells pages of metrics of the same moment apart.
+//! The key by which metrics pages of one moment differ.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,18 +6,18 @@ use serde::Deserialize;
 use super::text::Format;
 use crate::view::View;
 
-/// Whose names.
+/// The naming scheme of the metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[schemars(rename = "MetricNames")]
 pub(crate) enum Names {
-    /// gpumon's own.
+    /// The names of gpumon, in base units.
     #[default]
     #[serde(rename = "gpumon")]
     Gpumon,
-    /// Those of dcgm-exporter until 4.8.
+    /// The names of dcgm-exporter until 4.8.
     #[serde(rename = "dcgm")]
     Dcgm,
-    /// Those of dcgm-exporter since 4.9.
+    /// The names of dcgm-exporter since 4.9.
     #[serde(rename = "dcgm-4.9")]
     Dcgm49,
 }
@@ -25,10 +25,10 @@ pub(crate) enum Names {
 /// The readers of a page. No page is made for one user alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Reader {
-    /// The server's own user, and those who may only scrape.
+    /// The server's own user, and clients with the scope `metrics`.
     #[default]
     Trusted,
-    /// Every user of the machine, with `commands` as in [`View::Names`].
+    /// All users of the machine. `commands` is the same as in [`View::Names`].
     Anybody { commands: bool },
     /// A client that sees no users, jobs or pods.
     Nobody,
@@ -58,14 +58,14 @@ impl Reader {
     }
 }
 
-/// What tells pages of the same moment apart.
+/// The properties by which pages of one moment differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-// Each is a choice of its own.
+// The booleans are independent options.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct PageKey {
     pub(super) names: Names,
     pub(super) links: bool,
-    /// Whether processes have series, too.
+    /// Whether processes have series.
     pub(super) processes: bool,
     /// The reader for whom the page is written.
     pub(super) reader: Reader,

@@ -1,5 +1,5 @@
-//! Processes on the GPUs, for those who asked for them: every process makes new series, so they are
-//! few.
+//! Metrics of processes, on request only: every process creates new series, so their number is
+//! limited.
 
 use gpumon_probe::model::Process;
 
@@ -8,10 +8,10 @@ use super::{
     text::{Kind::Gauge, Page},
 };
 
-/// At most so many are told, those with the most memory.
+/// The maximum number of processes, those with the most memory.
 const MOST: usize = 100;
 
-/// One number of a process: its name, what it is, and how it is read.
+/// A metric of processes: its name, help, and a function that returns the value.
 type Series = (&'static str, &'static str, fn(&Process) -> Option<f64>);
 
 const SERIES: &[Series] = &[
@@ -39,10 +39,10 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
         );
     }
     all.sort_by_key(|(_, process)| std::cmp::Reverse(process.memory_bytes.value().copied()));
-    // A process that computes and draws, or has work in two MIG devices, may be listed twice.
+    // A process that both computes and renders, or that uses two MIG devices, can be listed twice.
     let mut known = std::collections::BTreeSet::new();
     all.retain(|(told, process)| known.insert((told.gpu.index, process.pid)));
-    // A sample has room for so many, too.
+    // The number of processes in a sample is also limited.
     let unlisted: u32 = scrape
         .gpus
         .iter()

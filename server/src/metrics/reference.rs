@@ -1,4 +1,5 @@
-//! `docs/reference/metrics.md`, made of a page of metrics on which every family has a series.
+//! The generator of `docs/reference/metrics.md`, from a metrics page on which every family has a
+//! series.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
@@ -54,7 +55,7 @@ where several share it, those of the three that are the same for all.
 
 ";
 
-/// The example of the other tests, with everything that has labels of its own.
+/// Returns the example of the other tests, extended by everything that has labels of its own.
 fn rich() -> Example {
     let mut snapshot = tests::example();
     let sample = &mut snapshot.sample.gpus[0];
@@ -156,7 +157,7 @@ fn rich() -> Example {
     snapshot
 }
 
-/// A table of these families, with the labels that their series have.
+/// Returns a table of families with the labels of their series.
 fn table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> String {
     let snapshot = rich();
     let mut page = Page::default();
@@ -180,7 +181,7 @@ fn table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> Stri
                     .join(", ")
             }
             None if text.contains(&format!("\n{name} ")) => String::new(),
-            // A number of the catalogue has the labels of its subject alone.
+            // Metrics of the catalogue have only the labels of their subject.
             None => usual
                 .iter()
                 .find(|(prefix, _)| name.starts_with(prefix))
@@ -194,7 +195,7 @@ fn table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> Stri
     rows
 }
 
-/// The labels of owners, of which a series has those that it can.
+/// The labels of owners. A series has those that are known.
 const OF_JOBS: &str = "`gpu`, `uuid`, `user`, `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
 const OF_OWNERS: &str = "`user`, and one of `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
 
@@ -233,7 +234,8 @@ fn reference() -> String {
     page
 }
 
-/// Every name of dcgm-exporter's that the catalogue has, and those that it lacks.
+/// Returns a table of dcgm-exporter's names in the catalogue, and of those that gpumon does not
+/// provide.
 fn dcgm_table() -> String {
     let mut rows =
         "| Until 4.8 | Since 4.9 | Type | Unit (since 4.9) | Meaning |\n|---|---|---|---|---|\n"
@@ -282,7 +284,7 @@ fn dcgm_table() -> String {
     rows
 }
 
-/// The help of its family, and which of the family it is.
+/// Returns the help of a metric's family, with the labels that distinguish the metric in it.
 fn labeled<S>(metric: &Metric<S>) -> String {
     let labels = metric
         .labels
@@ -297,7 +299,7 @@ fn labeled<S>(metric: &Metric<S>) -> String {
     }
 }
 
-/// What the values are counted in under the older and the newer name.
+/// Returns the units of the values under the older and the newer name.
 fn units(name: &str, unit: Unit) -> [&'static str; 2] {
     match unit {
         Unit::Percent if name.starts_with("DCGM_FI_PROF_") => ["ratio"; 2],

@@ -1,4 +1,4 @@
-//! What may be told of which GPU.
+//! The data of each GPU that is valid for metrics.
 
 use gpumon_probe::model::{Gpu, GpuDetails, GpuSample, Health, MigSample, Reading, Sample};
 
@@ -7,25 +7,26 @@ use serde::Serialize;
 use super::text::{Kind, Labels, Page};
 use crate::hub::Known;
 
-/// Details are read every ten seconds. Older ones than this are no measurement any more.
+/// The age at which details are no longer reported, in milliseconds. They are read every ten
+/// seconds.
 const DETAILS_AGE_MS: u64 = 60_000;
 
 pub(super) struct Scrape<'a> {
     pub(super) known: &'a Known,
     pub(super) now_ms: u64,
-    /// The newest sample, unless it is out of date or nobody samples.
+    /// The newest sample, unless it is too old or nothing is being sampled.
     pub(super) sample: Option<&'a Sample>,
     pub(super) gpus: Vec<Told<'a>>,
 }
 
-/// One GPU of the inventory, and what is known of it now.
+/// A GPU of the inventory with its current data.
 pub(super) struct Told<'a> {
-    /// NVML's index and the UUID.
+    /// The labels with the NVML index and the UUID.
     pub(super) labels: Labels,
     pub(super) gpu: &'a Gpu,
-    /// The newest sample, whatever the GPU's health; `None` where there is none that is fresh.
+    /// The newest sample for any health of the GPU; `None` if it is too old.
     pub(super) sample: Option<&'a GpuSample>,
-    /// The same, of a GPU that answers.
+    /// The newest sample, if the GPU responds.
     pub(super) readings: Option<&'a GpuSample>,
     pub(super) details: Option<&'a GpuDetails>,
 }
@@ -95,7 +96,7 @@ impl<'a> Scrape<'a> {
 }
 
 impl Told<'_> {
-    /// The profile of one of its MIG devices, as far as it is known.
+    /// Returns the profile of a MIG device, or an empty text if it is unknown.
     pub(super) fn profile(&self, mig: &MigSample) -> &str {
         let known = self
             .gpu
@@ -110,12 +111,12 @@ pub(super) fn text(reading: &Reading<String>) -> &str {
     reading.value().map_or("", String::as_str)
 }
 
-/// Of numbers that may be larger than a float is exact; nobody needs the last byte of so many.
+/// Converts a count to a float. The loss of precision of very large counts does not matter.
 pub(super) fn count(reading: &Reading<u64>) -> Option<f64> {
     reading.value().map(|value| *value as f64)
 }
 
-/// Percent as the share that it is.
+/// Converts percent to a ratio.
 pub(super) fn ratio(reading: &Reading<f64>) -> Option<f64> {
     reading.value().map(|percent| percent / 100.0)
 }
@@ -124,7 +125,7 @@ pub(super) fn yes(is: bool) -> f64 {
     f64::from(u8::from(is))
 }
 
-/// A state or reason as it is called in JSON.
+/// Returns the JSON name of a state or reason.
 pub(super) fn word(state: &impl Serialize) -> String {
     serde_json::to_value(state)
         .ok()

@@ -1,5 +1,5 @@
-//! Pages that are written once for all who ask, since they do not differ by reader, and ahead for
-//! those who ask regularly.
+//! Metrics pages that are written once for all clients, because they do not depend on the client,
+//! and in advance for regular clients.
 
 use std::{
     collections::HashMap,
@@ -10,20 +10,21 @@ use std::{
 use super::page_key::PageKey;
 use crate::lock;
 
-/// A little more than the usual time between samples, with each of which a page is written ahead.
+/// The time for which a page is reused: slightly longer than the usual sampling interval, because a
+/// new page is written after each sample.
 const FRESH_FOR: Duration = Duration::from_millis(1200);
 
-/// Prometheus asks every minute unless it is told otherwise.
+/// The time for which a page is kept without requests. Prometheus scrapes every minute by default.
 const WANTED_FOR: Duration = Duration::from_secs(90);
 
-/// The newest page of each kind.
+/// The newest page for each key.
 #[derive(Default)]
 pub(crate) struct SharedPages {
     newest: Mutex<HashMap<PageKey, Kept>>,
 }
 
 struct Kept {
-    /// As of which change of what must not be told late.
+    /// The number of the state change that the page includes.
     change: u64,
     begun: Instant,
     asked: Instant,
@@ -31,8 +32,8 @@ struct Kept {
 }
 
 impl SharedPages {
-    /// A copy of the page, made by `write` unless there is one that is fresh. It waits for whoever
-    /// makes one.
+    /// Returns a recent page, or the result of `write`. If another thread is writing the page, this
+    /// waits for it.
     pub(super) fn get(
         &self,
         key: PageKey,
@@ -51,12 +52,12 @@ impl SharedPages {
         page.get_or_init(write).clone()
     }
 
-    /// Those that somebody asks for regularly.
+    /// Returns the keys of the pages that clients request regularly.
     pub(super) fn wanted(&self) -> Vec<PageKey> {
         lock::lock(&self.newest).keys().copied().collect()
     }
 
-    /// Writes one ahead.
+    /// Writes a page in advance.
     pub(super) fn renew(&self, key: PageKey, change: u64, write: impl FnOnce() -> Vec<u8>) {
         let mut new = Kept::new(change);
         let _ = new.page.set(write());
@@ -67,7 +68,7 @@ impl SharedPages {
         }
     }
 
-    /// Lets go of what nobody asks for any more, and says how many KiB that was.
+    /// Removes pages without recent requests, and returns their size in KiB.
     pub(crate) fn trim(&self) -> usize {
         let mut newest = lock::lock(&self.newest);
         let unwanted = newest.extract_if(|_, kept| kept.asked.elapsed() >= WANTED_FOR);

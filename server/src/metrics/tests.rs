@@ -27,7 +27,7 @@ fn gpu(index: u32) -> Gpu {
     }
 }
 
-/// What a test changes before it becomes what is [`Known`].
+/// The data of a test, which is converted to [`Known`].
 #[derive(Clone)]
 pub(super) struct Example {
     pub(super) collector: CollectorStatus,
@@ -67,7 +67,7 @@ impl Example {
     }
 }
 
-/// Three GPUs: one that is well, one that hangs, and one of which little can be read.
+/// Returns data of three GPUs: a healthy one, one that hangs, and one with few readings.
 pub(super) fn example() -> Example {
     let now = now_ms();
     let sample = |index: u32, health| {
@@ -190,7 +190,7 @@ pub(super) fn process(pid: u32) -> Process {
     }
 }
 
-/// The lines of one family, after a check of the whole page.
+/// Returns the lines of one family, and checks the whole page.
 #[track_caller]
 pub(super) fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
     let (mut families, mut series, mut current) = (BTreeSet::new(), BTreeSet::new(), "");
@@ -314,7 +314,7 @@ fn every_state_is_a_series_of_0_or_1() {
         r#"gpumon_gpu_state{gpu="1",uuid="GPU-1",state="hung"} 1"#,
         r#"gpumon_condition{gpu="1",uuid="GPU-1",condition="xid"} 1"#,
         r#"gpumon_condition_severity{gpu="1",uuid="GPU-1",condition="xid"} 3"#,
-        // It is over, and was seen.
+        // The Xid is over, but was seen before.
         r#"gpumon_gpu_xid{gpu="0",uuid="GPU-0",code="79"} 0"#,
         r#"gpumon_gpu_xid_errors_total{gpu="0",uuid="GPU-0",code="79"} 1"#,
         r#"gpumon_collector_state{state="running"} 1"#,

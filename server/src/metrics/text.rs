@@ -1,8 +1,8 @@
-//! Prometheus' text format (version 0.0.4) and `OpenMetrics` 1.0: families of series, each with its
+//! Prometheus' text format (version 0.0.4) and `OpenMetrics` 1.0: families of series with their
 //! help and type.
 //!
-//! Written by hand, since the client library for Rust appends `_total` to every counter, and the
-//! names of dcgm-exporter have no such ending.
+//! The client library for Rust is not used, because it appends `_total` to all counters, which the
+//! names of dcgm-exporter do not have.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ use gpumon_probe::model::fields;
 
 use super::scrape::yes;
 
-/// In which units names end. One that ends in `_per_second` has another unit than one that ends in
-/// `_second`.
+/// The units that names can end with. Longer ones come first: `_per_second` is a different unit
+/// from `_second`.
 const UNITS: [&str; 8] = [
     "bytes_per_second",
     "bytes",
@@ -23,10 +23,10 @@ const UNITS: [&str; 8] = [
     "seconds",
 ];
 
-/// A value up to here is written as the whole number that it is.
+/// The limit up to which integers are written without an exponent or fraction.
 const MOST_WHOLE: f64 = 1e15;
 
-/// How a page is written.
+/// The format of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Format {
     #[default]
@@ -35,7 +35,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// What the format is called in `Content-Type`.
+    /// Returns the value of `Content-Type`.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -72,14 +72,14 @@ impl From<fields::Kind> for Kind {
 pub(super) struct Page {
     text: String,
     format: Format,
-    /// Name, type and help of every family, also of those without a series; the reference page
-    /// lists them.
+    /// The name, type and help of every family for the reference page, including families without
+    /// series.
     #[cfg(test)]
     pub(super) families: Vec<(String, &'static str, String)>,
 }
 
-/// One family of a page. Its head is written with its first series, so that one without any leaves
-/// no trace.
+/// A family of a page. Its head is written before its first series, so that a family without series
+/// writes nothing.
 pub(super) struct Family<'a> {
     page: &'a mut String,
     format: Format,
@@ -91,7 +91,7 @@ pub(super) struct Family<'a> {
 
 pub(super) type Label<'a> = (&'a str, &'a str);
 
-/// Labels as they stand in braces, written once for all series that have them.
+/// Labels in their text form, which is written once for all series with these labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Labels(String);
 
@@ -103,7 +103,7 @@ impl Page {
         }
     }
 
-    /// Begins a family. Each name has one on a page.
+    /// Starts a family. Each name may have only one on a page.
     pub(super) fn family<'a>(&'a mut self, name: &'a str, kind: Kind, help: &'a str) -> Family<'a> {
         #[cfg(test)]
         self.families
@@ -118,7 +118,7 @@ impl Page {
         }
     }
 
-    /// Adds a family of one series without labels.
+    /// Adds a family with one series without labels.
     pub(super) fn add_single(&mut self, name: &str, kind: Kind, help: &str, value: Option<f64>) {
         self.family(name, kind, help)
             .add(&Labels::default(), &[], value);
@@ -133,7 +133,7 @@ impl Page {
 }
 
 impl Family<'_> {
-    /// Adds a series, unless there is no value: an absent one is left out, never 0.
+    /// Adds a series. Without a value, no series is added, rather than one of 0.
     pub(super) fn add(&mut self, labels: &Labels, rest: &[Label<'_>], value: Option<f64>) {
         let Some(value) = value.filter(|value| value.is_finite()) else {
             return;
@@ -162,7 +162,7 @@ impl Family<'_> {
         };
     }
 
-    /// Adds a series for each state: 1 for those that are, and 0 for the others.
+    /// Adds a series for each state: 1 if it applies, otherwise 0.
     pub(super) fn add_states(
         &mut self,
         labels: &Labels,
@@ -184,7 +184,7 @@ impl Family<'_> {
                 escaped(help, false)
             ),
             Format::OpenMetrics => {
-                // A counter's family has the name without the ending of its series.
+                // The family of a counter has the name without the suffix of its series.
                 let name = self.name.strip_suffix("_total").unwrap_or(self.name);
                 let unit = UNITS.iter().find(|unit| {
                     name.strip_suffix(**unit)
@@ -202,7 +202,7 @@ impl Family<'_> {
 }
 
 impl Labels {
-    /// Those without a value are left out.
+    /// Returns the labels that have a value.
     pub(super) fn new<'a>(labels: impl IntoIterator<Item = Label<'a>>) -> Self {
         let mut text = String::new();
         labels
@@ -211,7 +211,7 @@ impl Labels {
         Self(text)
     }
 
-    /// These, and then those.
+    /// Returns these labels followed by the others.
     pub(super) fn and(&self, rest: &Self) -> Self {
         let separator = if self.is_empty() || rest.is_empty() {
             ""
@@ -226,7 +226,7 @@ impl Labels {
     }
 }
 
-/// Adds a label behind those that begin at `start`.
+/// Appends a label to those that begin at `start`.
 fn push_label(text: &mut String, start: usize, (name, value): Label<'_>) {
     if value.is_empty() {
         return;
@@ -247,8 +247,8 @@ fn push_label(text: &mut String, start: usize, (name, value): Label<'_>) {
     text.push('"');
 }
 
-/// Backslashes and line ends would end the text too early, in a label quotation marks as well.
-/// Other control characters have no business in a text that people read in a terminal, too.
+/// Escapes backslashes and line ends, and quotation marks in labels. Other control characters are
+/// replaced, because people read the text in a terminal.
 fn escaped(text: &str, quoted: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,8 +1,8 @@
-//! `GET /api/v1/openapi.json`: every operation of the API, and the types of its JSON.
+//! The endpoint `GET /api/v1/openapi.json`: all operations of the API, and the types of their JSON.
 //!
-//! A test makes the document of [`table`] and of the types, since what makes it would be as much
-//! code as a tenth of gpumon's; the program has it compressed. `docs/reference/api.md` is made of
-//! the document, and `gpumon schema` reads it.
+//! A test generates the document from [`table`] and the types, because the generator would add a
+//! tenth to gpumon's code; the binary contains the compressed document. `docs/reference/api.md` is
+//! generated from the document, and `gpumon schema` reads it.
 
 #[cfg(test)]
 mod operation;
@@ -32,7 +32,7 @@ use crate::{
 
 const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
-/// The same for everybody.
+/// Returns the document, which is the same for all clients.
 pub(crate) async fn openapi(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
@@ -53,11 +53,11 @@ pub(crate) async fn openapi(
     .await
 }
 
-/// The document. Its `/components/schemas` are all types of gpumon's JSON, records of `gpumon
-/// collect` among them.
+/// Returns the document. Its `/components/schemas` are all types of gpumon's JSON, including the
+/// records of `gpumon collect`.
 ///
 /// # Panics
-/// Never: the build has compressed it.
+/// Never panics, because the build has compressed the document.
 pub fn document() -> String {
     let mut text = String::new();
     GzDecoder::new(PACKED)

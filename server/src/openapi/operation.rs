@@ -1,4 +1,4 @@
-//! One operation as the table has it, and as it stands in the document.
+//! An operation of the table, and its description in the document.
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 
 use super::types::Types;
 
-/// Who may do it, beyond who may read.
+/// The permission that an operation requires.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Leave {
     Read,
-    /// Starting runs, with the header that no page of another origin can send.
+    /// Permission to start runs, with the header that pages of other origins cannot send.
     Run,
-    /// The server's own user and root, over the unix socket.
+    /// Access through the unix socket as the server's own user or root.
     Socket,
 }
 
-/// A method of a path.
+/// An HTTP method of a path.
 pub(super) struct Operation {
     pub(super) method: &'static str,
-    /// As the router has it.
+    /// The path in the router's syntax.
     pub(super) path: &'static str,
     described: Map<String, Value>,
     leave: Leave,
@@ -27,7 +27,7 @@ pub(super) struct Operation {
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// A method and a path, with what it does: the first sentence is its summary.
+/// Creates an operation. The first sentence of `text` is its summary.
 pub(super) fn operation(method: &'static str, path: &'static str, text: &str) -> Operation {
     let (summary, rest) = text
         .split_once(". ")
@@ -45,7 +45,7 @@ pub(super) fn operation(method: &'static str, path: &'static str, text: &str) ->
         described,
         leave: Leave::Read,
     };
-    // What stands before all of them refuses with these.
+    // The middleware before all routes can return these.
     made.refuses(400)
         .refuses(401)
         .refuses(403)
@@ -55,13 +55,13 @@ pub(super) fn operation(method: &'static str, path: &'static str, text: &str) ->
 }
 
 impl Operation {
-    /// Answers with this type as JSON.
+    /// Adds a JSON response of this type.
     pub(super) fn json<T: JsonSchema>(self, status: u16, types: &mut Types) -> Self {
         let schema = types.answer::<T>();
         self.answers(status, "application/json", &schema)
     }
 
-    /// Answers with text.
+    /// Adds a text response.
     pub(super) fn text(self, status: u16, kind: &str) -> Self {
         self.answers(status, kind, &json!({ "type": "string" }))
     }
@@ -70,24 +70,24 @@ impl Operation {
         self.text(status, TEXT)
     }
 
-    /// Answers with JSON that has no type here.
+    /// Adds a JSON response without a documented type.
     pub(super) fn any_json(self, status: u16) -> Self {
         self.answers(status, "application/json", &json!({ "type": "object" }))
     }
 
-    /// What travels there may change in any version.
+    /// Marks an operation whose data can change in any version.
     pub(super) fn internal(mut self) -> Self {
         self.described.insert("x-internal".to_owned(), true.into());
         self
     }
 
-    /// Answers without a body.
+    /// Adds a response without a body.
     pub(super) fn empty(mut self, status: u16) -> Self {
         self.part("responses")[&status.to_string()] = json!({ "description": reason(status) });
         self
     }
 
-    /// Says in words why not.
+    /// Adds a refusal, whose body is a text with the reason.
     pub(super) fn refuses(mut self, status: u16) -> Self {
         let name = reason(status).replace(' ', "");
         self.part("responses")[&status.to_string()] =
@@ -95,14 +95,14 @@ impl Operation {
         self
     }
 
-    /// Takes the keys of this type as parameters.
+    /// Adds the keys of this type as query parameters.
     pub(super) fn query<T: JsonSchema>(mut self, types: &mut Types) -> Self {
         let parameters = types.parameters::<T>();
         self.parameters().extend(parameters);
         self
     }
 
-    /// Takes a part of its path as text.
+    /// Adds a text parameter in the path.
     pub(super) fn names(mut self, name: &str, text: &str) -> Self {
         let schema = json!({ "type": "string", "minLength": 1 });
         let named = json!({ "name": name, "in": "path", "required": true, "description": text, "schema": schema });
@@ -110,7 +110,7 @@ impl Operation {
         self
     }
 
-    /// Takes a header of this pattern.
+    /// Adds a required header whose value matches the pattern.
     pub(super) fn header(mut self, name: &str, text: &str, pattern: &str) -> Self {
         let schema = json!({ "type": "string", "pattern": pattern });
         let header = json!({ "name": name, "in": "header", "required": true, "description": text, "schema": schema });
@@ -118,7 +118,7 @@ impl Operation {
         self
     }
 
-    /// Takes lines, for as long as they come.
+    /// Adds a request body of lines, which can be sent over any length of time.
     pub(super) fn lines(mut self) -> Self {
         let content = json!({ "application/octet-stream": {} });
         self.described
@@ -126,12 +126,12 @@ impl Operation {
         self
     }
 
-    /// Takes this type as JSON.
+    /// Adds a JSON request body of this type.
     pub(super) fn body<T: JsonSchema>(self, example: &Value, types: &mut Types) -> Self {
         self.takes(&types.request::<T>(), example)
     }
 
-    /// Takes a type that is also answered with, as it is there.
+    /// Adds a JSON request body of a type that is also used in responses.
     pub(super) fn same_body<T: JsonSchema>(self, example: &Value, types: &mut Types) -> Self {
         self.takes(&types.answer::<T>(), example)
     }
@@ -148,7 +148,7 @@ impl Operation {
         self.with_header()
     }
 
-    /// Takes the header that no page of another origin can send.
+    /// Requires the header that pages of other origins cannot send.
     pub(super) fn with_header(mut self) -> Self {
         self.described
             .insert("security".to_owned(), json!([{ "header": [] }]));
@@ -162,7 +162,7 @@ impl Operation {
         self
     }
 
-    /// The path as the document has it, and what stands there below the method.
+    /// Returns the path, the method and their description in the document.
     pub(super) fn described(mut self) -> (String, String, Value) {
         let leave = match self.leave {
             Leave::Read => "",
@@ -215,7 +215,7 @@ impl Operation {
     }
 }
 
-/// `getRunsRun`, for what makes clients.
+/// Returns the operation ID for client generators, such as `getRunsRun`.
 fn id(method: &str, path: &str) -> String {
     let words = path
         .trim_start_matches("/api/v1")
@@ -230,7 +230,7 @@ fn id(method: &str, path: &str) -> String {
     method.to_lowercase() + &words
 }
 
-/// Answers that every operation refers to.
+/// Returns the refusals that operations refer to.
 pub(super) fn refusals(statuses: impl Iterator<Item = u16>) -> Value {
     let one = |status| {
         let content = json!({ TEXT: { "schema": { "type": "string" } } });
@@ -249,7 +249,7 @@ fn reason(status: u16) -> &'static str {
         .expect("a status")
 }
 
-/// When what is refused is refused so.
+/// Returns the meaning of a refusal with this status.
 fn why(status: u16) -> &'static str {
     match status {
         400 => "The request is not valid; the text says what would be.",

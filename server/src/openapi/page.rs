@@ -1,4 +1,4 @@
-//! `docs/reference/api.md`, made of the document.
+//! The generator of `docs/reference/api.md` from the document.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,7 @@ A reading is a bare value (`64`), an older value with its time (`{\"value\": 64,
 absent (`{\"absent\": \"not_supported\"}`, see [Absence](#absence)). It is never 0 because it is absent.
 ";
 
-/// Types by their names, each with its schema.
+/// Schemas by the name of their type.
 type Types = BTreeMap<String, Value>;
 
 pub(super) fn page(document: &Value) -> String {
@@ -127,7 +127,7 @@ fn write_operation(page: &mut String, operation: &Value) {
     }
 }
 
-/// `, 1 to 600`.
+/// Returns the limits of a number as text, such as `, 1 to 600`.
 fn limits(schema: &Value) -> String {
     match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
         (Some(least), Some(most)) if most < u64::from(u32::MAX) => format!(", {least} to {most}"),
@@ -146,7 +146,7 @@ fn is_reading(name: &str) -> bool {
         .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The same with `{"reading": …}` for each reference to a reading.
+/// Replaces each reference to a reading by `{"reading": …}`.
 fn inlined(schema: &Value, definitions: &Map<String, Value>) -> Value {
     match schema {
         Value::Object(parts) => {
@@ -159,7 +159,7 @@ fn inlined(schema: &Value, definitions: &Map<String, Value>) -> Value {
                 .and_then(Value::as_str)
                 .and_then(|path| path.rsplit('/').next());
             if let Some(reading) = name.filter(|name| is_reading(name)) {
-                // The alternatives to it are an older value and an absence.
+                // The other alternatives are an older value and an absence.
                 let value = definitions[reading]["anyOf"]
                     .as_array()
                     .and_then(|all| all.last())
@@ -225,7 +225,7 @@ fn required(of: &Value) -> BTreeSet<&str> {
         .collect()
 }
 
-/// What tells a variant from the others, and its keys beside that.
+/// Returns the tag of a variant, and its other keys.
 fn variant_of(variant: &Value) -> (String, String) {
     if let Some(value) = variant["const"].as_str() {
         return (format!("`\"{value}\"`"), String::new());
@@ -255,7 +255,7 @@ fn link(of: &Value) -> String {
     format!("[{name}](#{})", name.to_lowercase())
 }
 
-/// `array of number`, `reading of string`, `GpuSample`.
+/// Returns a type as text, such as `array of number`, `reading of string` or `GpuSample`.
 fn kind(of: &Value) -> String {
     if of["reading"].is_object() {
         return format!("reading of {}", kind(&of["reading"]));
@@ -287,7 +287,7 @@ fn kind(of: &Value) -> String {
     }
 }
 
-/// What is said of it, without links that lead into the code.
+/// Returns the description of a schema without links into the code.
 fn meaning(of: &Value) -> String {
     let mut text = cell(of["description"].as_str().unwrap_or_default());
     while let Some(at) = text.find("](super::") {

@@ -1,5 +1,5 @@
-//! `openapi.json` and `docs/reference/api.md`, which are compared with what the code makes, or
-//! written where `GPUMON_UPDATE_TYPES` is set.
+//! A test that `openapi.json` and `docs/reference/api.md` are up to date. With
+//! `GPUMON_UPDATE_TYPES`, it writes them.
 
 use std::{collections::BTreeSet, env, fs, path::Path};
 
@@ -17,7 +17,7 @@ fn check(file: &str, made: &str) {
     assert!(committed == made, "{file} is out of date: run `make types`");
 }
 
-/// An operation and a type a line, so that a change shows.
+/// Formats the document with a line per operation and type, so that changes are visible.
 fn in_lines(document: &Value) -> String {
     let mut text = document.to_string();
     for long in [&document["paths"], &document["components"]["schemas"]] {

@@ -1,4 +1,4 @@
-//! What the router routes, as its source has it: a router cannot be asked.
+//! The routes in the source code of the router, which has no function that lists them.
 
 use std::{
     collections::BTreeSet,
@@ -8,7 +8,7 @@ use std::{
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Methods and paths that stand in calls of `route` in a folder of source files.
+/// Returns the methods and paths in calls of `route` in the source files of a directory.
 pub(super) fn routed(folder: &Path) -> BTreeSet<(String, String)> {
     let entries = fs::read_dir(folder)
         .unwrap()
@@ -20,7 +20,7 @@ pub(super) fn routed(folder: &Path) -> BTreeSet<(String, String)> {
             in_source(&fs::read_to_string(&path).unwrap())
         }
     };
-    // What stands in the test below is no route.
+    // The sources of this module have a test with example routes.
     entries
         .filter(|path| !path.ends_with("openapi"))
         .flat_map(of)
@@ -38,7 +38,7 @@ fn in_source(source: &str) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Up to the parenthesis that closes the call.
+/// Returns the text up to the parenthesis that closes the call.
 fn inside(rest: &str) -> &str {
     let mut depth = 1;
     let end = rest.find(|letter| {
@@ -48,7 +48,7 @@ fn inside(rest: &str) -> &str {
     &rest[..end.expect("the call ends")]
 }
 
-/// The methods that are routed there: `get(…)`, `routing::delete(…)`, `.post(…)`.
+/// Returns the methods of a route: `get(…)`, `routing::delete(…)`, `.post(…)`.
 fn methods(path: &str, handlers: &str) -> Vec<(String, String)> {
     let called = handlers.match_indices('(').map(|(at, _)| {
         let before = &handlers[..at];

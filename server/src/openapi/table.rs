@@ -1,4 +1,4 @@
-//! Every operation: method, path, what it does, what it takes and what it answers with.
+//! The table of all operations: method, path, description, parameters and responses.
 
 use gpumon_fleet::{
     discovery::TargetGroup,
@@ -282,7 +282,7 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
     ]
 }
 
-/// In the format that the request's `Accept` asks for.
+/// Creates an operation that returns metrics in the format of the header `Accept`.
 fn of_metrics(path: &'static str, text: &str) -> Operation {
     let kinds = metrics::content_types().into_iter();
     kinds
@@ -292,7 +292,7 @@ fn of_metrics(path: &'static str, text: &str) -> Operation {
         .refuses(409)
 }
 
-/// The whole, of which the table above is the largest part.
+/// Returns the whole document. The table above is the largest part of it.
 pub(super) fn document() -> Value {
     let mut types = Types::new();
     let mut paths = json!({});
@@ -300,10 +300,10 @@ pub(super) fn document() -> Value {
         let (path, method, described) = operation.described();
         paths[path][method] = described;
     }
-    // What travels otherwise: frames of the stream, and what `gpumon collect` prints.
+    // These types have no route: the frames of the stream, and the records of `gpumon collect`.
     types.answer::<ServerFrame>();
     types.answer::<ClientFrame>();
-    // Of no route: of `gpumon run`, the Python package and notebooks.
+    // These types are used by `gpumon run`, the Python package and notebooks.
     types.answer::<Cost>();
     types.answer::<StoredCost>();
     types.answer::<Record>();
@@ -333,7 +333,7 @@ pub(super) fn document() -> Value {
                             version; clients must ignore keys that they do not know.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
-        // None of them, where the server asks nobody to sign in.
+        // The empty entry is for servers that require no sign-in.
         "security": [{}, { "token": [] }, { "password": [] }, { "session": [] }],
         "paths": paths,
         "components": {

@@ -1,14 +1,14 @@
-//! The types of the document, of Rust's.
+//! The types of the document, which are generated from Rust types.
 
 use gpumon_history::wanted::Wanted;
 use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// Where types are found in the document.
+/// The location of types in the document.
 const PLACE: &str = "/components/schemas";
 
-/// What is written is described as it is written, what is read as it is read.
+/// The schemas of types in responses, and of those in requests.
 pub(super) struct Types {
     written: SchemaGenerator,
     read: SchemaGenerator,
@@ -33,7 +33,7 @@ impl Types {
         self.read.subschema_for::<T>().to_value()
     }
 
-    /// The keys of an object as parameters of a query.
+    /// Returns the keys of an object as query parameters.
     pub(super) fn parameters<T: JsonSchema>(&mut self) -> Vec<Value> {
         let mut object = T::json_schema(&mut self.read).to_value();
         bound(&mut object);
@@ -55,7 +55,7 @@ impl Types {
         parameters
     }
 
-    /// All of them by name, numbers of fields described as the catalogue has them.
+    /// Returns all types by name. Fields have their descriptions from the catalogue.
     pub(super) fn all(mut self) -> Map<String, Value> {
         let mut kinds = self.written.take_definitions(true);
         for (name, mut kind) in self.read.take_definitions(true) {
@@ -71,7 +71,7 @@ impl Types {
         for field in GPU_FIELDS {
             describe(&mut kinds, "GpuSample", field.id, field.help);
         }
-        // RAM and swap are of one kind, which says of itself what it is.
+        // RAM and swap share a type, which has its own descriptions.
         let host = HOST_FIELDS
             .iter()
             .map(|field| (field.id.trim_start_matches("host."), field.help));
@@ -92,7 +92,8 @@ fn metric() -> Value {
     json!({ "description": "A metric of the catalogue.", "type": "string", "enum": ids })
 }
 
-/// What is left out is absent and never null; a list has commas.
+/// Returns a query parameter. Unlike in JSON, optional parameters cannot be null, and lists are
+/// separated by commas.
 fn parameter(name: &str, mut schema: Value) -> Value {
     let text = schema
         .as_object_mut()
@@ -116,7 +117,7 @@ fn parameter(name: &str, mut schema: Value) -> Value {
     parameter
 }
 
-/// Says of whole numbers that are read how large they can be.
+/// Sets the maximum of integers in requests.
 fn bound(schema: &mut Value) {
     match schema {
         Value::Object(parts) => {
@@ -135,8 +136,8 @@ fn bound(schema: &mut Value) {
     }
 }
 
-/// Gives what stands at a path below a kind of object the words of the catalogue; where it comes
-/// from, which the types' own documentation tells, becomes its comment.
+/// Sets the description of the property at a path to the text of the catalogue. The description
+/// from the type's documentation, which names the source, becomes a comment.
 fn describe(kinds: &mut Value, kind: &str, path: &str, help: &str) {
     let (first, rest) = path
         .split_once('.')
@@ -162,7 +163,7 @@ fn describe(kinds: &mut Value, kind: &str, path: &str, help: &str) {
     }
 }
 
-/// The kinds of objects that a property can have, also those in a reading.
+/// Returns the object types of a property, including those within a reading.
 fn kinds_within(kinds: &Value, property: &Value) -> Vec<String> {
     match property {
         Value::Object(parts) => {

@@ -1,7 +1,7 @@
-//! Who is at the other end of a connection, what they may see and whether they may change anything.
+//! The peers of connections: their user, and whether they may change anything.
 //!
-//! On a unix socket the kernel tells whose program it is (`SO_PEERCRED`). For a TCP connection from
-//! this machine, [`socket_owner`] asks the kernel, or, where it does not answer, [`tcp_table`] is
+//! The kernel reports the user of a unix socket's peer (`SO_PEERCRED`). For a TCP connection from
+//! this machine, [`socket_owner`] asks the kernel; if it does not answer, [`tcp_table`] is
 //! searched.
 
 mod socket_owner;
@@ -19,49 +19,48 @@ use axum::{
 use rustix::process::geteuid;
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-/// Searches of the table of connections at a time. It can have megabytes.
+/// The limit of simultaneous searches in the table of connections, which can have megabytes.
 static TABLE_SEARCHES: Semaphore = Semaphore::const_new(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// Whoever reaches the port.
+    /// A client on the port.
     Port {
         ip: IpAddr,
-        /// Their user, where the connection comes from this machine and the kernel tells.
+        /// The user, if the connection is from this machine and the kernel reports its owner.
         uid: Option<u32>,
     },
-    /// A program of this user on this machine; `None` where the kernel did not tell.
+    /// A program of this user on this machine; `None` if the kernel does not report the user.
     Socket { uid: Option<u32> },
 }
 
-/// Who connections are counted for.
+/// The client for which connections are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Who {
     User(u32),
-    /// An address, where the user is not known.
+    /// An address whose user is unknown.
     Address(IpAddr),
-    /// A program of this machine whose user is not known.
+    /// A program on this machine whose user is unknown.
     Unknown,
 }
 
-/// Finds out how the owners of connections are looked up, so that the first connection does not
-/// have to.
+/// Determines in advance how the owners of connections are looked up, so that the first connection
+/// is not delayed.
 pub(crate) fn prepare() {
     socket_owner::is_available();
 }
 
-/// Returns `true` for a connection between two programs of this machine: from a loopback address,
-/// or from the address that it arrived at. Both mean the same address where a program does not
-/// choose another.
+/// Returns `true` for a connection between two programs on this machine: its client has a loopback
+/// address, or the same address as the server.
 fn is_local(client: SocketAddr, server: SocketAddr) -> bool {
     let (client, server) = (client.ip().to_canonical(), server.ip().to_canonical());
     client.is_loopback() || client == server
 }
 
 impl Peer {
-    /// Returns who has opened a TCP connection. This is for the loop that accepts connections: it
-    /// reads no file, and asks the kernel about connections from this machine alone, which takes 10
-    /// us.
+    /// Returns the peer of a TCP connection. This is called by the loop that accepts connections:
+    /// it reads no file, and asks the kernel only about connections from this machine, which takes
+    /// 10 us.
     pub(crate) fn of_port(client: SocketAddr, server: Option<SocketAddr>) -> Self {
         let local =
             server.filter(|server| is_local(client, *server) && socket_owner::is_available());
@@ -71,9 +70,8 @@ impl Peer {
         }
     }
 
-    /// Returns the same with the user, also where the kernel does not answer questions about single
-    /// connections and its table has to be searched. This is for connections that have been
-    /// admitted and have sent something.
+    /// Adds the user, even if the kernel does not support queries of single connections and its
+    /// table must be searched. This is called for admitted connections that have sent something.
     pub(crate) async fn searched(
         self,
         client: Option<SocketAddr>,
@@ -99,15 +97,15 @@ impl Peer {
         }
     }
 
-    /// Their user, where the kernel tells.
+    /// Returns the user, if the kernel reports it.
     pub(crate) fn uid(self) -> Option<u32> {
         match self {
             Self::Port { uid, .. } | Self::Socket { uid } => uid,
         }
     }
 
-    /// Returns the client of a reverse proxy that has connected to the port: without a user, and
-    /// with the address that the proxy has reported, if it has reported one.
+    /// Returns the client of the reverse proxy that has connected to the port. It has no user; its
+    /// address is that reported by the proxy, if any.
     pub(crate) fn behind_proxy(self, forwarded: Option<IpAddr>) -> Self {
         match self {
             Self::Port { ip, .. } => Self::Port {
@@ -118,8 +116,8 @@ impl Peer {
         }
     }
 
-    /// Returns the same for what is shown of another machine, where users of this one are nobody.
-    /// The server's own user is the one who reads there.
+    /// Returns the peer for the data of another machine, on which users of this machine have no
+    /// meaning. The server's own user is kept.
     pub(crate) fn of_other_machine(self) -> Self {
         match self {
             _ if self.is_own() => self,

@@ -1,4 +1,4 @@
-//! Whose program is at the other end of a TCP connection on this machine.
+//! The owner of the other end of a TCP connection on this machine.
 //!
 //! Both ends are sockets of this machine, so the kernel knows the user of the other one.
 //! `sock_diag(7)` looks up one connection in about 10 us. A sandbox or an old kernel may lack it.
@@ -18,12 +18,12 @@ use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_
 
 const LONGEST_ANSWER: usize = 4096;
 
-/// Any instance of the connection (`INET_DIAG_NOCOOKIE`).
+/// The cookie that matches any instance of a connection (`INET_DIAG_NOCOOKIE`).
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 
-/// Whether the kernel has found a connection of this process. Its answer "not found" also means
-/// that it has no `sock_diag` for TCP, so that one connection that is there has to show the
-/// difference.
+/// Whether the kernel has found a connection of this process. Its response "not found" can also
+/// mean that `sock_diag` is not available for TCP, so an existing connection must be looked up to
+/// decide this.
 static IS_AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
     let loopback = [
         (Ipv4Addr::LOCALHOST, 0).into(),
@@ -41,18 +41,18 @@ fn finds_own_connection(address: SocketAddr) -> std::io::Result<bool> {
     Ok(uid_of(client.local_addr()?, accepted.local_addr()?).is_some())
 }
 
-/// Returns `true` if the kernel answers questions about single connections.
+/// Returns `true` if the kernel supports queries of single connections.
 pub(super) fn is_available() -> bool {
     *IS_AVAILABLE
 }
 
-/// Returns the user whose program has the end `client` of a connection to `server`; `None` where
-/// the kernel does not tell, as for an end that its program has closed.
+/// Returns the user who owns the end `client` of a connection to `server`, or `None` if the kernel
+/// does not report one, for example because that end is closed.
 pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     let (client, server) = (canonical(client), canonical(server));
     let exchange = || -> std::io::Result<Vec<u8>> {
         let socket = Socket::new(NETLINK_SOCK_DIAG)?;
-        // The kernel has answered by the time `send` returns.
+        // The kernel has responded by the time `send` returns.
         socket.set_non_blocking(true)?;
         socket.connect(&NetlinkAddress::new(0, 0))?;
         socket.send(&request(client, server), 0)?;
@@ -65,16 +65,17 @@ pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
         return None;
     };
     let header = found.header;
-    // An end that its program has closed has no inode, and root as its user.
+    // A closed end has no inode, and root as its user.
     (header.state == TCP_ESTABLISHED && header.inode != 0).then_some(header.uid)
 }
 
-/// Returns the IPv4 address that an IPv6 socket may carry: the other end is an IPv4 socket.
+/// Returns the IPv4 address within an IPv4-mapped IPv6 address, because the other end is an IPv4
+/// socket.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Asks for one socket, seen from its own side: the client is its source.
+/// Returns the query for one socket, from its own point of view: the client is its source.
 fn request(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST;
@@ -116,7 +117,7 @@ mod tests {
         for (listen, connect) in [
             ("127.0.0.1:0", "127.0.0.1"),
             ("[::1]:0", "::1"),
-            // An IPv4 client of an IPv6 listener, and an IPv6 client of an IPv4 listener.
+            // These are an IPv4 client of an IPv6 listener, and an IPv6 client of an IPv4 listener.
             ("[::]:0", "127.0.0.1"),
             ("127.0.0.1:0", "::ffff:127.0.0.1"),
         ] {
@@ -138,8 +139,8 @@ mod tests {
                 "{connect}"
             );
             drop(stream);
-            // A process that another test has just started may still have it, up to its own
-            // program.
+            // A process that another test has just started may have inherited the socket until it
+            // executes its program.
             let end = Instant::now() + Duration::from_secs(20);
             while uid_of(client, server).is_some() && Instant::now() < end {
                 thread::sleep(Duration::from_millis(5));

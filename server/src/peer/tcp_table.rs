@@ -1,20 +1,21 @@
-//! The kernel's table of TCP connections (`/proc/net/tcp`, `/proc/net/tcp6`).
+//! The kernel's tables of TCP connections (`/proc/net/tcp`, `/proc/net/tcp6`).
 
 use std::net::{IpAddr, SocketAddr};
 
 use gpumon_probe::bounded;
 
-/// Some 50,000 connections.
+/// The maximum size of a table in bytes, which is enough for about 50,000 connections.
 const MOST: usize = 8 << 20;
 
-/// The user whose program has the end `client` of a connection to `server`, both in canonical form.
+/// Returns the user who owns the end `client` of a connection to `server`. Both addresses must be
+/// in canonical form.
 pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     if client.is_ipv4()
         && let Some(uid) = find(&bounded::text("/proc/net/tcp", MOST).ok()?, client, server)
     {
         return Some(uid);
     }
-    // An IPv6 socket may carry an IPv4 connection.
+    // An IPv6 socket can have an IPv4 connection.
     find(
         &bounded::text("/proc/net/tcp6", MOST).ok()?,
         mapped(client),
@@ -29,8 +30,8 @@ fn mapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// An end that its program has closed belongs to nobody, and stands there as if it were root's:
-/// without an inode.
+/// Finds a connection in a table. A closed end is listed as root's, but without an inode, and has
+/// no owner.
 fn find(table: &str, client: SocketAddr, server: SocketAddr) -> Option<u32> {
     const ESTABLISHED: &str = "01";
     let (client, server) = (written(client), written(server));
@@ -44,7 +45,7 @@ fn find(table: &str, client: SocketAddr, server: SocketAddr) -> Option<u32> {
     })
 }
 
-/// An address as the table has it: words of four bytes in the machine's own order.
+/// Returns an address in the form of the table: words of four bytes in native byte order.
 fn written(address: SocketAddr) -> String {
     let octets = match address.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),

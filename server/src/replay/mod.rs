@@ -1,4 +1,4 @@
-//! A recording in the place of a collector; [`routes`] steer it.
+//! The replay of a recording in place of a collector. [`routes`] has its endpoints.
 
 pub(crate) mod routes;
 
@@ -21,33 +21,33 @@ use tokio::sync::oneshot;
 
 use crate::hub::Hub;
 
-/// While nothing is due, somebody may still want something.
+/// The time to wait for orders if no record is due.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// The slowest and the fastest, in times of the real speed.
+/// The range of speeds, as multiples of the real one.
 const SPEEDS: RangeInclusive<f64> = 0.1..=1000.0;
 
-/// The thread that plays.
+/// The handle of the thread that plays a recording.
 #[derive(Debug, Clone)]
 pub(crate) struct Replay {
     orders: Sender<(Order, oneshot::Sender<Position>)>,
 }
 
-/// What is to be different from now on; nothing, where all is left out.
+/// Changes of a replay. Omitted keys change nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ReplayOrder")]
 pub(crate) struct Order {
-    /// In times of the real speed.
+    /// The speed as a multiple of real time.
     #[schemars(range(min = *SPEEDS.start(), max = *SPEEDS.end()))]
     speed: Option<f64>,
-    /// Whether it stands still.
+    /// Whether the replay is paused.
     paused: Option<bool>,
-    /// Where to go on, in milliseconds since 1970.
+    /// The time at which to continue, in milliseconds since 1970.
     at_ms: Option<u64>,
 }
 
-/// Where a replay is.
+/// The position of a replay, and how it is played.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ReplayPosition")]
 pub(crate) struct Position {
@@ -58,10 +58,10 @@ pub(crate) struct Position {
 }
 
 impl Replay {
-    /// Plays on a thread of its own, which ends with this and its clones.
+    /// Plays a recording on a new thread, which ends when all clones of the handle are dropped.
     ///
     /// # Errors
-    /// Where there can be no more threads.
+    /// Returns an error if the thread cannot be created.
     pub(crate) fn start(player: Player, hub: Arc<Hub>) -> io::Result<Self> {
         let (orders, ordered) = channel();
         let stage = Stage {
@@ -86,9 +86,9 @@ impl Replay {
 struct Stage {
     player: Player,
     hub: Arc<Hub>,
-    /// As it was recorded.
+    /// The recorded line of the inventory.
     inventory: Option<String>,
-    /// What clients know.
+    /// The last playback that clients have received.
     told: Option<Playback>,
 }
 
@@ -110,7 +110,7 @@ impl Stage {
                         at_ms: self.player.times_ms().0,
                         playback: self.playback(),
                     };
-                    // Whoever asked may have gone.
+                    // The client may have disconnected.
                     let _ = answer.send(position);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -128,7 +128,7 @@ impl Stage {
             self.show(played);
         }
         match order.paused {
-            // There is nothing left to play: it begins anew.
+            // At the end of the recording, this starts from the beginning.
             Some(false) if self.player.is_over() && order.at_ms.is_none() => {
                 let played = self.player.pause_or_go_on();
                 self.show(played);
@@ -154,8 +154,8 @@ impl Stage {
         }
     }
 
-    /// Every client learns from the inventory that what it gets is a recording, and how that is
-    /// played.
+    /// Sends the inventory if the playback has changed. Clients recognize a recording, and how it
+    /// is played, by the inventory.
     fn tell_playback(&mut self) {
         let playback = self.playback();
         if self.told == Some(playback) {
@@ -215,7 +215,7 @@ impl Stage {
     }
 }
 
-/// The inventory as clients get it.
+/// Returns the line of the inventory with the playback added.
 fn with_playback(line: &str, playback: Playback) -> Option<String> {
     let Ok(Record::Inventory(mut inventory)) = Record::decode(line) else {
         return None;

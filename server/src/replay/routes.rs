@@ -1,4 +1,4 @@
-//! `/api/v1/replay`, which steers the recording that is played.
+//! The endpoint `/api/v1/replay`, which controls the recording.
 
 use axum::{
     Json, Router,
@@ -16,7 +16,7 @@ use crate::{app::AppState, runs};
 
 const PATH: &str = "/api/v1/replay";
 
-/// Bytes of a request.
+/// The maximum size of a request in bytes.
 const LARGEST: usize = 4096;
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
@@ -72,7 +72,7 @@ fn read(body: &[u8]) -> Result<Order, String> {
     Ok(order)
 }
 
-/// What would change something, or take the recording for now, is refused.
+/// Refuses requests that would change something, because a recording is not the present.
 pub(crate) async fn refuse_changes(
     State(app): State<AppState>,
     request: Request,

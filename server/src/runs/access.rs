@@ -1,5 +1,5 @@
-//! Who may start and stop runs, set marks and steer a replay: the server's own user and root, and
-//! everybody where they were allowed to.
+//! The permission to start and stop runs, set marks and control a replay: for the server's own user
+//! and root, and for everybody if the settings allow it.
 
 use axum::{
     Extension,
@@ -12,15 +12,15 @@ use rustix::process::geteuid;
 
 use crate::{app::AppState, auth::Client, peer::Peer};
 
-/// A page of another origin cannot send this header without the server's leave, which it never
-/// gets.
+/// The header that pages of other origins cannot send without permission, which this server never
+/// gives.
 pub(crate) const HEADER: &str = "x-gpumon";
 const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run, sets a mark or steers a replay, which no \
                               page of another origin can do\n";
 
 const WITHOUT_SCOPE: &str = "starting and stopping runs, setting marks and steering a replay need a token of the scope run\n";
 
-/// Whether it is no page of another origin that asks.
+/// Returns `true` if the request is not from a page of another origin.
 pub(crate) fn is_meant(headers: &HeaderMap) -> bool {
     headers.get(HEADER).is_some_and(|value| value == "run")
 }
@@ -42,7 +42,7 @@ pub(crate) async fn may_run(
     }
 }
 
-/// Why this client may not start and stop runs; `None` where it may.
+/// Returns the reason why this client may not start and stop runs, or `None` if it may.
 pub(crate) fn refusal(app: &AppState, client: &Client) -> Option<&'static str> {
     match client.may_run() {
         Some(true) => return None,
@@ -63,7 +63,7 @@ pub(crate) fn refusal(app: &AppState, client: &Client) -> Option<&'static str> {
 enum Way {
     Socket,
     Port,
-    /// Also everybody else at the port, where there is a proxy.
+    /// The port, if the server is behind a reverse proxy. This includes direct clients of the port.
     Proxy,
 }
 

@@ -1,4 +1,4 @@
-//! What can be run, for those who choose.
+//! The list of all workloads for clients that start runs.
 
 use axum::{Extension, Json, extract::State};
 use gpumon_probe::model::RunKind;
@@ -10,29 +10,29 @@ use ts_rs::TS;
 use super::access;
 use crate::{app::AppState, auth::Client};
 
-/// `GET /api/v1/catalogue`: all that can be run.
+/// The response of `GET /api/v1/catalogue`: everything that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Catalogue {
-    /// In the order in which they are listed.
+    /// The entries in the order of their display.
     pub entries: Vec<CatalogueEntry>,
-    /// Why whoever asks may not start runs; `null` where they may.
+    /// The reason why the client may not start runs; `null` if it may.
     pub refusal: Option<String>,
 }
 
-/// Something that can be run.
+/// A workload, case or scenario that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct CatalogueEntry {
-    /// The kind of the job that runs it.
+    /// The kind of job that runs the entry.
     pub kind: RunKind,
-    /// Its name in a job: of a workload, a case or a scenario.
+    /// The name of the workload, case or scenario in a job.
     pub id: String,
-    /// What it is called in a list, as `triad`.
+    /// The name in a list, such as `triad`.
     pub title: String,
-    /// What it does, in a sentence.
+    /// A sentence that describes what it does.
     pub does: String,
-    /// What one learns from it, in a sentence.
+    /// A sentence that describes what it teaches.
     pub teaches: String,
-    /// Whether it runs on a CPU, too.
+    /// Whether it can also run on a CPU.
     pub on_cpu: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn catalogue(
 }
 
 impl Catalogue {
-    /// All that the runner has.
+    /// Returns everything that can be run.
     fn new(refusal: Option<String>) -> Self {
         let workloads = catalogue::all().map(|about| {
             entry(

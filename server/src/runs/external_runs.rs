@@ -1,5 +1,5 @@
-//! `POST /api/v1/runs/announced`: a run that goes on in a terminal, whose lines are the body, as
-//! they come.
+//! The endpoint `POST /api/v1/runs/announced` for a run in a terminal. The request body has the
+//! run's report lines as they appear.
 
 use std::sync::Arc;
 
@@ -18,13 +18,14 @@ use gpumon_workload::{
 use super::{Runs, registry::Refusal};
 use crate::app::AppState;
 
-/// The run's name, which whoever announces it has made up.
+/// The header with the name of the run, which the client chooses.
 pub(crate) const HEADER: &str = "x-gpumon-run";
-/// Of all lines together: days of progress.
+/// The maximum size of all lines of a run in bytes, which is enough for days of progress.
 const MOST: usize = 64 << 20;
 pub(crate) const LONGEST_NAME: usize = 64;
 
-/// Reads lines until the body ends. What has not reported its end by then is lost.
+/// Reads report lines until the body ends. A run that has not reported its end by then is marked as
+/// lost.
 pub(super) async fn announced(
     State(app): State<AppState>,
     headers: HeaderMap,
@@ -45,7 +46,7 @@ pub(super) async fn announced(
     };
     let mut chunks = body.into_data_stream();
     let (mut splitter, mut received) = (LineSplitter::default(), 0);
-    // The connection breaks where the terminal goes.
+    // The connection is closed when the terminal's process ends.
     while let Some(Ok(chunk)) = chunks.next().await {
         received += chunk.len();
         if received > MOST {
@@ -66,8 +67,8 @@ fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_fit)
 }
 
-/// Ends its run when it goes: also where the connection broke, and nobody asks this handler to go
-/// on.
+/// A guard that ends its run when it is dropped, even if the connection was closed and the handler
+/// is canceled.
 struct Announcement {
     runs: Arc<Runs>,
     name: String,

@@ -1,4 +1,4 @@
-//! The runs as one client follows them: each change, or only the newest where they come too fast.
+//! Changes of runs for one client: every change, or only the newest states if there are too many.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,10 +10,11 @@ use tokio::{
 use super::Runs;
 use crate::stream::TextFrame;
 
-/// Progress is looked at, not recorded.
+/// The minimum time between two updates. Progress is only displayed, so intermediate states can be
+/// skipped.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// One client's place among the changes. The first frames that it gets are all runs that are known.
+/// One client's position in the changes. Its first frames are all known runs.
 pub(crate) struct Follower {
     runs: Arc<Runs>,
     changes: watch::Receiver<u64>,
@@ -31,11 +32,11 @@ impl Follower {
         }
     }
 
-    /// Waits until a run has changed, and gives each that has as a frame. Whoever stops waiting
+    /// Waits until a run has changed, and returns a frame for each changed run. Canceling this
     /// loses nothing.
     pub(crate) async fn next(&mut self) -> Vec<TextFrame> {
         sleep_until(self.not_before).await;
-        // The sender lives as long as the runs do, and those as long as this.
+        // The sender cannot be dropped, because `self` owns the runs.
         let _ = self.changes.wait_for(|change| *change > self.seen).await;
         let change = *self.changes.borrow_and_update();
         let frames = self.runs.changed_since(self.seen);

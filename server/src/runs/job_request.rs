@@ -1,4 +1,4 @@
-//! What a job may ask for, before anybody does it.
+//! Limits on the requests of jobs.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use gpumon_workload::protocol::Job;
 
 use super::report_item::clean;
 
-/// What a job may ask for: nobody means to keep a GPU busy for longer from a page.
+/// The longest time that a job from the page may run, in seconds.
 pub(crate) const LONGEST_S: f64 = 24.0 * 60.0 * 60.0;
-/// Keys of the time that a job asks for, in seconds.
+/// The keys of a job that request a time in seconds.
 pub(crate) const TIMES: [&str; 2] = ["seconds", "hold_seconds"];
-/// Of a title that is made of names.
+/// The maximum number of characters of a title that consists of names.
 const TITLE: usize = 80;
 
-/// What it is called until the process that does it says so.
+/// Returns the title of a job until its process reports one.
 pub(crate) fn title_of(job: &Job) -> String {
     clean(&job.title(), TITLE)
 }
 
-/// When it has taken too long.
+/// Returns the time limit of a job.
 ///
 /// # Errors
-/// Where it asks for a time that no job may have, with one that it may.
+/// Returns an error with the valid times if the job requests too long a time.
 pub(crate) fn limit_of(job: &Job) -> Result<Duration, String> {
     let [of_burn, of_oom] = TIMES;
     let (key, seconds) = match job {

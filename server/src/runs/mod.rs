@@ -1,15 +1,14 @@
-//! Runs of the workload runner: those that were started here, and those that a terminal announces.
+//! Workload runs: those that this server starts, and those that a terminal announces.
 //!
-//! The process that works, its reports and its end are `gpumon_workload`'s (`parent`, `protocol`),
-//! as for a terminal.
+//! The process, its reports and its end are handled by `gpumon_workload` (`parent`, `protocol`), as
+//! for a run in a terminal.
 //!
-//! - [`state`] is what is known of a run, as it travels; [`record`] is what its reports come to,
-//!   [`report_item`] what is kept of each.
-//! - [`registry`] holds the runs and tells of them: their beginnings, steps and ends are events,
-//!   and whoever asked for it gets the state while it changes ([`follower`]). [`job_request`] is
-//!   what a job may ask for.
-//! - [`routes`] are the endpoints, [`external_runs`] the one of terminals; [`access`] says who may
-//!   start and stop a run, [`catalogue`] is what can be run.
+//! - [`state`] is the state of a run as clients receive it; [`record`] collects its reports,
+//!   [`report_item`] converts them.
+//! - [`registry`] keeps all runs. Their beginnings, steps and ends are events; clients that
+//!   requested it receive changes ([`follower`]). [`job_request`] limits the requests of jobs.
+//! - [`routes`] has the endpoints, [`external_runs`] that of terminals; [`access`] decides who may
+//!   start and stop runs, [`catalogue`] lists everything that can be run.
 
 pub(crate) mod access;
 mod catalogue;
@@ -33,9 +32,9 @@ pub(crate) use self::{
     state::RunDetails,
 };
 
-/// How runs are started.
+/// The settings for starting runs.
 #[derive(Debug, Clone)]
 pub struct RunSettings {
-    /// The process that works: gpumon itself.
+    /// The command of the worker process, which is gpumon itself.
     pub worker: WorkerCommand,
 }

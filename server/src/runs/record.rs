@@ -1,4 +1,4 @@
-//! One run as its reports make it.
+//! The state of one run, as reported by its process.
 
 use gpumon_probe::model::{Run, RunStatus, now_ms};
 use gpumon_workload::protocol::{Phase, Report};
@@ -8,12 +8,12 @@ use super::{
     state::{RunDetails, RunDevice, RunItem, RunState, RunStep},
 };
 
-/// Devices of one run.
+/// The maximum number of devices of a run.
 const DEVICES: usize = 64;
-/// Results and sentences that are kept of one run.
+/// The maximum number of results and sentences kept for a run.
 const ITEMS: usize = 512;
-/// Steps that become events: more than any catalogue has, and fewer than would push out all else
-/// that happened.
+/// The maximum number of steps that become events: more than any workload has, but not so many that
+/// they displace all other events.
 const STEP_EVENTS: usize = 64;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct RunRecord {
     step_events: usize,
 }
 
-/// What a report means for those who are told of events.
+/// The effect of a report on events.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Began,
@@ -40,7 +40,7 @@ impl RunRecord {
         }
     }
 
-    /// Adds what a report says. `index_of` finds the GPU of a UUID.
+    /// Processes a report. `index_of` returns the index of the GPU with a UUID.
     pub(crate) fn ingest(
         &mut self,
         report: Report,
@@ -48,7 +48,7 @@ impl RunRecord {
     ) -> Change {
         let state = &mut self.state;
         match report {
-            // A second beginning begins nothing.
+            // A second report of the beginning is ignored.
             Report::Begun {
                 title,
                 devices,
@@ -110,14 +110,14 @@ impl RunRecord {
         (state.step, state.share, state.text) = (None, None, String::new());
     }
 
-    /// Whether an item says why it failed.
+    /// Returns `true` if an item has the reason of a failure.
     pub(crate) fn has_failure(&self) -> bool {
         self.items
             .iter()
             .any(|item| matches!(item, RunItem::Failed { .. }))
     }
 
-    /// Whether its process has said on what it works, which is when others are told of it.
+    /// Returns `true` if the process has reported its devices. Events are sent from then on.
     pub(crate) fn has_begun(&self) -> bool {
         self.state.steps > 0
     }

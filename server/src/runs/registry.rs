@@ -1,4 +1,4 @@
-//! The runs that are known: those that go on, and the last that did.
+//! The known runs: those in progress, and the last ones that have ended.
 
 use std::{
     collections::VecDeque,
@@ -32,13 +32,13 @@ use crate::{
     stream::TextFrame,
 };
 
-/// Runs that are over and remembered.
+/// The maximum number of ended runs that are kept.
 const OVER: usize = 50;
-/// Terminals that announce a run at the same time.
+/// The maximum number of runs that terminals announce at the same time.
 const ANNOUNCED: usize = 8;
-/// How often it is looked whether runs have ended, where the server waits for that.
+/// The interval at which the server checks whether runs have ended before it ends.
 const END_TICK: Duration = Duration::from_millis(10);
-/// Of the last line of standard error.
+/// The maximum number of characters of the last line of standard error.
 const LAST_LINE: usize = 1000;
 
 pub(crate) struct Runs {
@@ -49,7 +49,7 @@ pub(crate) struct Runs {
     changed: watch::Sender<u64>,
 }
 
-/// The oldest run first.
+/// All runs, the oldest first.
 #[derive(Default)]
 struct RunTable {
     entries: VecDeque<Entry>,
@@ -60,11 +60,11 @@ struct RunTable {
 struct Entry {
     record: RunRecord,
     changed: u64,
-    /// Ends it; only of those that were started here.
+    /// The request that stops the run, if this server has started it.
     stop: Option<Arc<StopRequest>>,
 }
 
-/// Why a run does not begin, as it is answered.
+/// The response if a run cannot be started.
 pub(super) type Refusal = (StatusCode, String);
 
 impl Runs {
@@ -98,7 +98,7 @@ impl Runs {
             return Err((StatusCode::CONFLICT, message));
         }
         table.started += 1;
-        // No two have the same name, whatever server they were started by.
+        // The time makes names unique, even across servers.
         let name = format!("{:x}-{}", now_ms(), table.started);
         let seconds = Some(job.asked_seconds()).filter(|seconds| *seconds > 0.0);
         let state = RunState {
@@ -112,7 +112,7 @@ impl Runs {
             server_stopped: self.stopped.clone(),
         };
         let (job, command) = (job.clone(), self.settings.worker.clone());
-        // The process ends with the thread that started it.
+        // The process ends with the thread that has started it.
         let supervision = move || {
             let end = parent::run(
                 &command,
@@ -163,10 +163,10 @@ impl Runs {
         Ok(())
     }
 
-    /// Adds what the process that works has reported. After the end, nothing is added any more.
+    /// Processes a report of a run's process. Reports after the end are ignored.
     ///
     /// # Errors
-    /// Where it is no report.
+    /// Returns an error if the line is not a report.
     pub(crate) fn ingest(&self, name: &str, line: Result<Line, NotAReport>) -> Result<(), String> {
         let report = line.map_err(|error| error.to_string())?.report;
         let gpus = self.hub.gpus();
@@ -183,7 +183,8 @@ impl Runs {
         Ok(())
     }
 
-    /// The run is over: as the code that it reported says, and like this where it reported none.
+    /// Ends a run. The exit code that it has reported decides its status; `status` and `why` apply
+    /// if there is none.
     pub(crate) fn end(&self, name: &str, status: RunStatus, why: Option<String>) {
         self.change(name, |record| {
             let (status, why) = match record.state.code {
@@ -205,7 +206,7 @@ impl Runs {
             .is_some_and(|entry| entry.record.state.code.is_some())
     }
 
-    /// Asks a run to end, and says how it is; `None` where there is no such run.
+    /// Requests the end of a run, and returns its state. Returns `None` if there is no such run.
     pub(crate) fn cancel(&self, name: &str) -> Option<RunState> {
         let mut table = self.lock();
         let entry = table.find(name)?;
@@ -215,8 +216,8 @@ impl Runs {
         Some(entry.record.state.clone())
     }
 
-    /// Waits until no process works for this server, for so long at most: it is stopped when the
-    /// server is.
+    /// Waits until no worker process runs, for at most this time. Workers are stopped when the
+    /// server ends.
     pub(crate) async fn wait_for_end(&self, at_most: Duration) {
         let is_working = || {
             self.lock()
@@ -243,12 +244,12 @@ impl Runs {
         self.lock().find(name).map(|entry| entry.record.details())
     }
 
-    /// The number of the last change, and each that follows.
+    /// Returns a channel with the number of the last change.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// The runs that have changed since this change, as frames.
+    /// Returns frames of the runs that have changed since a change.
     pub(crate) fn changed_since(&self, change: u64) -> Vec<TextFrame> {
         let table = self.lock();
         let changed = table.entries.iter().filter(|entry| entry.changed > change);
@@ -273,7 +274,7 @@ impl Runs {
         self.changed.send_replace(changed);
     }
 
-    /// Changes a run that goes on. Events go out under the lock, and so in their order.
+    /// Changes a run in progress. Events are sent under the lock, so that they stay in order.
     fn change(&self, name: &str, change: impl FnOnce(&mut RunRecord)) {
         let mut table = self.lock();
         let number = table.changes + 1;
@@ -287,7 +288,7 @@ impl Runs {
         self.changed.send_replace(number);
     }
 
-    /// Tells of it once for each GPU on which it works, or once for the machine.
+    /// Adds an event for each GPU of the run, or a single one for the host.
     fn add_event(&self, record: &RunRecord, what: impl Fn(Run) -> EventKind) {
         let at_ms = now_ms();
         let devices = &record.state.devices;
@@ -320,7 +321,7 @@ impl RunTable {
             .find(|entry| entry.record.state.run == name)
     }
 
-    /// Forgets the oldest of those that are over, where there are more than are remembered.
+    /// Removes the oldest ended run above the limit.
     fn forget(&mut self) {
         let is_over = |entry: &Entry| !entry.record.is_running();
         if self.entries.iter().filter(|entry| is_over(entry)).count() > OVER
@@ -354,7 +355,7 @@ impl Listener for RunListener {
     }
 }
 
-/// What the end of its process means for a run that has not reported its end itself.
+/// Returns the status of a run whose process has ended without a report.
 fn exit_status(
     end: Result<End, WorkerError<String>>,
     limit: Duration,

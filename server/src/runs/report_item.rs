@@ -1,7 +1,6 @@
-//! Reports of the process that works, as clients see them.
+//! Reports of a worker process in the form for clients.
 //!
-//! A terminal announces what it likes: what is taken over is cut to a size and has no control
-//! characters.
+//! Terminals can announce any text, so it is truncated and stripped of control characters.
 
 use gpumon_probe::model::Absence;
 use gpumon_workload::protocol::{
@@ -10,14 +9,14 @@ use gpumon_workload::protocol::{
 
 use super::state::{RunDevice, RunItem, RunResult};
 
-/// Names of things.
+/// The maximum number of characters of a name.
 pub(super) const NAME: usize = 80;
-/// What is said of progress.
+/// The maximum number of characters of a progress text.
 pub(super) const BRIEF: usize = 200;
-/// A sentence, or why something failed.
+/// The maximum number of characters of a sentence or an error.
 const SENTENCE: usize = 2000;
 
-/// At most so many characters, none of which steers a terminal.
+/// Truncates a text to `most` characters, and removes control characters.
 pub(crate) fn clean(text: &str, most: usize) -> String {
     let printable = text.chars().map(|character| {
         if character.is_control() {
@@ -30,7 +29,7 @@ pub(crate) fn clean(text: &str, most: usize) -> String {
 }
 
 impl RunItem {
-    /// What is kept of a report; `None` of one that only says how far the run is.
+    /// Converts a report to an item. Returns `None` for reports of progress.
     pub(super) fn from_report(report: Report) -> Option<Self> {
         Some(match report {
             Report::Result { outcome, .. } => Self::Result(Box::new(RunResult::from(*outcome))),
@@ -124,7 +123,8 @@ impl From<Outcome> for RunResult {
             peak_per_second: outcome.roofline.rated_per_second,
             share: outcome.roofline.share,
             limit: outcome.roofline.limit.to_string(),
-            // What was not checked is not verified, whatever it says of itself.
+            // A result without any checked elements is not verified, even if the report states
+            // otherwise.
             verified: outcome.verify.ok && outcome.verify.checked > 0,
             checked: outcome.verify.checked,
             wrong: outcome.verify.wrong,
@@ -134,7 +134,7 @@ impl From<Outcome> for RunResult {
 }
 
 impl RunDevice {
-    /// `index_of` finds the GPU of a UUID.
+    /// Converts the name of a device. `index_of` returns the index of the GPU with a UUID.
     pub(super) fn new(device: &DeviceName, index_of: impl Fn(&str) -> Option<u32>) -> Self {
         Self {
             index: device.uuid.as_deref().and_then(index_of),
@@ -154,7 +154,7 @@ mod tests {
         RunItem::from_report(Line::parse(line).unwrap().report)
     }
 
-    /// A result as the runner writes it.
+    /// A result in the format of the runner.
     const OUTCOME: &str = r#""id":"copy","backend":"cpu","device":{"name":"A CPU"},"dtype":"fp32","n":10,
         "extent":"elements","memory_bytes":80,"host_bytes":0,"moved_bytes":80,"operations":0,"device_time":null,
         "host_time":{"median_us":12.5,"low_us":12.0,"high_us":13.0,"p5_us":12.0,"p95_us":13.0,"min_us":12.0,"n":3},

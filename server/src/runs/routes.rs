@@ -1,4 +1,4 @@
-//! `/api/v1/runs` and `/api/v1/catalogue`.
+//! The endpoints `/api/v1/runs` and `/api/v1/catalogue`.
 
 use axum::{
     Extension, Json, Router,
@@ -22,20 +22,20 @@ use super::{
 };
 use crate::{app::AppState, audit, auth::Client, peer};
 
-/// A job names a few workloads.
+/// The maximum size of a job in bytes, which is enough for all workload names.
 const LARGEST_JOB: usize = 64 * 1024;
 
-/// `GET /api/v1/runs`: the newest first.
+/// The response of `GET /api/v1/runs`: all known runs.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct RunList {
     /// All known runs, the newest first.
     runs: Vec<RunState>,
 }
 
-/// What is answered where a run was started.
+/// The response to the start of a run.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Started {
-    /// The name of the run.
+    /// The ID of the new run.
     id: String,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn router(app: &AppState) -> Router<AppState> {
         .route("/api/v1/catalogue", get(catalogue))
 }
 
-/// Where terminals announce their runs, for as long as those go on.
+/// Returns the route for announced runs, which has no time limit.
 pub(crate) fn announcements() -> Router<AppState> {
     Router::new().route(
         "/api/v1/runs/announced",
@@ -104,7 +104,8 @@ async fn details(
     app.runs.details(&run).map(Json).ok_or_else(unknown)
 }
 
-/// Answers at once; the run ends when its process has given its memory back.
+/// Requests the end of a run without waiting. The run ends when its process has released its
+/// memory.
 async fn cancel(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,

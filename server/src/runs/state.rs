@@ -1,4 +1,4 @@
-//! What is known of a run, as it travels.
+//! The state of a run as clients receive it.
 
 use gpumon_probe::model::{Reading, RunKind, RunStatus, now_ms};
 use gpumon_workload::protocol::{Phase, Topic};
@@ -6,138 +6,137 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// A run at a moment.
+/// The state of a run at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RunState {
-    /// Which.
+    /// The ID of the run.
     pub run: String,
-    /// What kind of work it is.
+    /// The kind of the run.
     pub kind: RunKind,
-    /// In a few words, as `copy, triad`.
+    /// A short title, such as `copy, triad`.
     pub title: String,
-    /// Whether it goes on, or how it ended.
+    /// Whether the run is in progress, or how it ended.
     pub status: RunStatus,
-    /// Whether it was started here and can be canceled here; a terminal's run ends in its terminal.
+    /// Whether this server has started the run and can cancel it. A run in a terminal can only be
+    /// canceled there.
     pub own: bool,
-    /// When it was started.
+    /// The time at which the run was started.
     pub started_ms: u64,
-    /// When it ended; `null` while it goes on.
+    /// The time at which the run ended; `null` while it is in progress.
     pub ended_ms: Option<u64>,
-    /// The time in seconds that was asked for: of load, or for memory to be held; `null` where none
-    /// was.
+    /// The requested time in seconds, of load or of memory being held; `null` if none was
+    /// requested.
     pub seconds: Option<f64>,
-    /// On what it works.
+    /// The devices that the run uses.
     pub devices: Vec<RunDevice>,
-    /// How many steps it has; 0 until that is known.
+    /// The number of steps; 0 until it is known.
     pub steps: u32,
-    /// The step that it is at; `null` before the first.
+    /// The current step; `null` before the first one.
     pub step: Option<RunStep>,
-    /// How far the step is, from 0 to 1; `null` where nobody knows.
+    /// The progress of the step from 0 to 1; `null` if unknown.
     pub share: Option<f64>,
-    /// What there is to say of it, as `612 TFLOP/s, 0 errors`.
+    /// A text about the progress, such as `612 TFLOP/s, 0 errors`.
     pub text: String,
-    /// How many results, sentences and failures there are. `GET /api/v1/runs/{run}` has them all.
+    /// The number of results, sentences and failures. `GET /api/v1/runs/{run}` returns them all.
     pub items: u32,
-    /// The newest of them.
+    /// The newest result, sentence or failure.
     pub newest: Option<RunItem>,
     /// The exit code of the worker process; `null` while it runs, or if it has none.
     pub code: Option<u8>,
-    /// Why it failed, in words for people; `null` where it did not, or where one of its items says
-    /// so.
+    /// The reason of a failure, for people; `null` if there is none, or if an item contains it.
     pub error: Option<String>,
 }
 
-/// A run with all that has come of it: `GET /api/v1/runs/{run}`.
+/// The response of `GET /api/v1/runs/{run}`: a run with all its results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RunDetails {
-    /// How it is.
+    /// The state of the run.
     #[serde(flatten)]
     #[ts(flatten)]
     pub state: RunState,
-    /// Results, sentences and failures in the order in which they came; the first few hundred.
+    /// The first few hundred results, sentences and failures, in order.
     pub all: Vec<RunItem>,
 }
 
-/// Something on which a run works.
+/// A device that a run uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RunDevice {
-    /// NVML's index of the GPU; `null` for a CPU, and for a GPU that is not among those that are
-    /// read.
+    /// The NVML index of the GPU; `null` for a CPU, and for a GPU that is not read.
     pub index: Option<u32>,
-    /// As `NVIDIA H200`.
+    /// The name of the device, such as `NVIDIA H200`.
     pub name: String,
 }
 
-/// Where a run is.
+/// The current step of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RunStep {
-    /// Counted from 0.
+    /// The number of the step, starting at 0.
     pub number: u32,
-    /// What is run: a workload, a case's variant, a scenario.
+    /// The workload, variant of a case, or scenario of the step.
     pub id: String,
-    /// What is done now.
+    /// The current phase of the step.
     pub phase: Phase,
-    /// Since when.
+    /// The time at which the phase began.
     pub since_ms: u64,
 }
 
-/// Something that came of a run, told apart by `item`.
+/// An item in the output of a run. The key `item` has its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "item", rename_all = "snake_case")]
 pub enum RunItem {
-    /// A step's result.
+    /// The result of a step.
     Result(Box<RunResult>),
-    /// A sentence for people.
+    /// A sentence for people about the run.
     Said {
-        /// What it is about.
+        /// The topic of the sentence.
         topic: Topic,
-        /// It.
+        /// The text of the sentence.
         text: String,
     },
-    /// A step failed.
+    /// A step that has failed.
     Failed {
-        /// What was run.
+        /// The workload, variant of a case, or scenario that failed.
         id: String,
-        /// Why, and what to do.
+        /// The reason with its cure.
         error: String,
     },
 }
 
-/// What a step has shown.
+/// The result of a single step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RunResult {
-    /// What was run.
+    /// The workload, variant of a case, or scenario.
     pub id: String,
-    /// On what, as `NVIDIA H200`.
+    /// The name of the device, such as `NVIDIA H200`.
     pub device: String,
-    /// The type of numbers, as `fp32`; empty where there is none.
+    /// The number type, such as `fp32`; empty if there is none.
     pub dtype: String,
-    /// The median by the device's clock, in us; absent on the CPU and where nothing was timed.
+    /// The median by the device's clock in us; absent on the CPU, and if nothing was timed.
     pub device_us: Reading<f64>,
-    /// The median by the host's clock, in us, from the first call until all was done.
+    /// The median by the host's clock in us, from the first call until everything was done.
     pub host_us: Reading<f64>,
-    /// Bytes moved in a second; absent where it is not about bytes.
+    /// The bytes moved per second; absent if the workload is not about bytes.
     pub bytes_per_second: Reading<f64>,
-    /// Operations in a second; absent where it is not about them.
+    /// The operations per second; absent if the workload is not about operations.
     pub operations_per_second: Reading<f64>,
-    /// What is possible in a second: operations where the limit is computing, and bytes elsewhere.
+    /// The possible rate per second: of operations if computing is the limit, otherwise of bytes.
     pub peak_per_second: Reading<f64>,
-    /// The share of that which was reached, from 0 to 1.
+    /// The achieved share of the possible rate, from 0 to 1.
     pub share: Reading<f64>,
-    /// What it is as fast as, as `memory`; empty where nobody said.
+    /// The limiting resource, such as `memory`; empty if unknown.
     pub limit: String,
-    /// Whether all of the result was checked and is right.
+    /// Whether the whole result was checked and is correct.
     pub verified: bool,
-    /// Elements that were compared.
+    /// The number of compared elements.
     pub checked: u64,
-    /// Of those, how many are wrong.
+    /// The number of wrong elements among the compared ones.
     pub wrong: u64,
-    /// Whether somebody stopped it before it had shown all.
+    /// Whether the step was stopped before it was complete.
     pub partial: bool,
 }
 
 impl RunState {
-    /// Of a run of which nothing is known yet but what was asked for.
+    /// Returns the state of a new run, before its first report.
     pub(crate) fn beginning(run: String, kind: RunKind, title: String, own: bool) -> Self {
         Self {
             run,

@@ -1,9 +1,9 @@
-//! How a client gets its frames: as they are, or compressed (`?encoding=deflate-raw`).
+//! The encoding of a client's frames: unchanged, or compressed (`?encoding=deflate-raw`).
 //!
-//! A compressed connection is one raw deflate stream (RFC 1951), each binary message of which is a
-//! frame and a line feed, and refers to nothing before it: so it is compressed once for all
-//! clients, and none needs to have got the one before. Proxies pass that on, while most of them do
-//! not negotiate the WebSocket's own compression.
+//! A compressed connection is one raw deflate stream (RFC 1951). Each binary message is a frame
+//! with a line feed that does not refer to earlier data, so that it is compressed once for all
+//! clients and can follow any other message. Proxies pass this on, while most of them do not
+//! negotiate the WebSocket's own compression.
 
 use std::{io::Write, mem};
 
@@ -12,25 +12,27 @@ use flate2::{Compression, write::DeflateEncoder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The level from which on the size hardly falls: 64 GPUs take 14 KB of 112, in half a millisecond.
+/// The compression level. Higher ones hardly reduce the size: a sample of 64 GPUs takes 14 KB
+/// instead of 112, in half a millisecond.
 const LEVEL: Compression = Compression::new(4);
 
-/// A shorter text travels as it is, in a block of its own.
+/// The minimum size for compression in bytes. Shorter texts are sent uncompressed in a block of
+/// their own.
 const SHORTEST_COMPRESSED: usize = 512;
 
-/// How frames come.
+/// The encoding of a stream's frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Encoding {
-    /// Text messages, one frame each.
+    /// Text messages with one frame each.
     #[default]
     Text,
-    /// Binary messages, which together are a raw deflate stream of lines, one frame each.
+    /// Binary messages that form a raw deflate stream of lines with one frame each.
     DeflateRaw,
 }
 
 impl Encoding {
-    /// How another server is asked for it.
+    /// Returns the query that requests this encoding from another server.
     pub(crate) fn query(self) -> &'static str {
         match self {
             Self::Text => "",
@@ -38,7 +40,7 @@ impl Encoding {
         }
     }
 
-    /// What a message with this text carries.
+    /// Returns the payload of a message with this text.
     pub(crate) fn payload(self, text: String) -> Vec<u8> {
         match self {
             Self::Text => text.into(),
@@ -47,7 +49,7 @@ impl Encoding {
     }
 }
 
-/// This line's part of the deflate stream.
+/// Returns the part of the deflate stream for this line.
 pub(super) fn deflate_raw(text: &[u8]) -> Vec<u8> {
     if text.len() < SHORTEST_COMPRESSED {
         stored(text)
@@ -56,7 +58,7 @@ pub(super) fn deflate_raw(text: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A block that is not compressed, and not the last.
+/// Returns a deflate block that is not compressed and not the last one.
 fn stored(text: &[u8]) -> Vec<u8> {
     let length = text.len() as u16 + 1;
     let mut block = BytesMut::with_capacity(6 + text.len());
@@ -70,8 +72,8 @@ fn stored(text: &[u8]) -> Vec<u8> {
 
 fn deflated(text: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::with_capacity(text.len() / 4), LEVEL);
-    // A vector takes everything. What is flushed ends at a byte; what dropping the encoder adds
-    // would end the stream.
+    // Writing to a vector cannot fail. A flush ends at a byte boundary. Dropping the encoder would
+    // append the end of the stream.
     let _ = encoder
         .write_all(text)
         .and_then(|()| encoder.write_all(b"\n"))
@@ -99,7 +101,7 @@ mod tests {
                 .flat_map(|text| deflate_raw(text.as_bytes()))
                 .collect();
             let mut lines = String::new();
-            // The connection is closed without the stream's end.
+            // The connection is closed without the end of the deflate stream.
             let _ = DeflateDecoder::new(&stream[..]).read_to_string(&mut lines);
             assert_eq!(lines, received.join("\n") + "\n");
         }

@@ -1,4 +1,4 @@
-//! `/api/v1/stream`: one client's WebSocket.
+//! The WebSocket of one client at `/api/v1/stream`.
 
 mod encoding;
 mod socket;
@@ -48,20 +48,20 @@ use crate::{
     watching::Watcher,
 };
 
-/// A quiet connection carries at least one frame in this time.
+/// The longest time without a frame.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// What takes long to write and is the same for all clients.
+/// The key of responses that are expensive to encode and can be shared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum CacheKey {
-    /// The first frame, as a client of this view gets it after this change.
+    /// The first frame for clients with this view, after this change.
     Hello {
         change: u64,
         view: View,
         encoding: Encoding,
     },
-    /// The history of these metrics after this change. Each user has its own copy, so that a slow
-    /// client uses no other user's quota.
+    /// The history of these metrics after this change. Each user has a separate copy, so that slow
+    /// clients do not use the quota of other users.
     History {
         who: Who,
         change: u64,
@@ -73,15 +73,15 @@ pub(crate) enum CacheKey {
 
 pub(crate) type StreamEncoder = Encoder<CacheKey>;
 
-/// A proxy may add to it.
+/// The query of `/api/v1/stream`. Other keys, which proxies can add, are ignored.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct StreamQuery {
-    /// How frames come.
+    /// The encoding of the frames.
     #[serde(default)]
     pub(crate) encoding: Encoding,
 }
 
-/// What is asked for, or what could be.
+/// Parses the query. The error response lists the valid values.
 pub(crate) fn query(uri: &Uri) -> Result<StreamQuery, Box<Response>> {
     Query::try_from_uri(uri)
         .map(|Query(query)| query)
@@ -109,15 +109,14 @@ pub(crate) async fn upgrade(
         Ok(accepted) => accepted,
         Err(refusal) => return *refusal,
     };
-    // The connection is in use from now on, without a gap.
+    // The connection is marked as in use before the upgrade, so that it is not closed in between.
     let busy = slot.busy();
     slot.spawn(async move {
         let Ok(upgraded) = on_upgrade.await else {
             return;
         };
         let socket = ClientSocket::new(upgraded, encoding).await;
-        // The one way to end is that the client has gone or the server stops; neither is an error
-        // to report.
+        // Serving ends only when the client disconnects or the server stops, which are not errors.
         let view = View::of(&asker, app.show_processes).await;
         let _ = Client::new(socket, app, &asker, leave, view, busy)
             .serve()
@@ -130,21 +129,21 @@ struct Client {
     socket: ClientSocket,
     app: AppState,
     who: Who,
-    /// For how long it may read.
+    /// The permission to read, which can end.
     leave: Leave,
     view: View,
     samples: watch::Receiver<SampleFrame>,
     paused: bool,
     rate_limiter: RateLimiter,
     interval_request: IntervalRequest,
-    /// Whether somebody watches what it gets, and what that counts for while it is not paused.
+    /// Whether somebody watches the client. `watcher` counts it as a viewer unless it is paused.
     watches: bool,
     watcher: Option<Watcher>,
-    /// Those that asked for traces have this.
+    /// The traces, if the client has requested them.
     traces: Option<broadcast::Receiver<TextFrame>>,
-    /// Those that asked for runs have this.
+    /// The changes of runs, if the client has requested them.
     runs: Option<Follower>,
-    /// What it gets of the past.
+    /// The metrics of the client's history.
     history: Wanted,
     last_sent: Instant,
     _busy: Busy,
@@ -182,7 +181,7 @@ impl Client {
     }
 
     async fn serve(mut self) -> Result<(), Disconnected> {
-        // Subscribed before the hello is made, so that nothing falls between the two.
+        // The subscriptions begin before the hello is created, so that no change is lost.
         let mut updates = self.app.hub.changes();
         let mut notices = self.app.hub.notices();
         let mut stopped = self.app.stopped.clone();
@@ -214,8 +213,8 @@ impl Client {
         }
     }
 
-    /// A sample that has come goes out behind the notices, so that it never overtakes the inventory
-    /// or the event that came before it.
+    /// Sends notices, and then the newest sample, so that a sample never overtakes an earlier
+    /// inventory or event.
     async fn forward_changes(
         &mut self,
         notices: &mut broadcast::Receiver<Notice>,
@@ -231,8 +230,8 @@ impl Client {
         }
     }
 
-    /// What there is, and behind it the clock, since a hello that others get, too, may be a little
-    /// old.
+    /// Sends the hello, and then the clock, because a hello that is shared with other clients can
+    /// be slightly old.
     async fn send_hello(&mut self) -> Result<(), Disconnected> {
         let (hub, view, encoding) = (
             Arc::clone(&self.app.hub),
@@ -246,7 +245,7 @@ impl Client {
         };
         let write = move || encoding.payload(hub.hello(&view));
         let hello = self.app.encoders.hellos.answer(self.who, key, write).await;
-        // Who cannot be told what there is has to come again.
+        // A client that cannot receive a hello must connect again.
         self.socket
             .send_payload(&hello.map_err(|_| Disconnected)?)
             .await?;
@@ -302,7 +301,7 @@ impl Client {
             .await
     }
 
-    /// Sends what counts one by one.
+    /// Sends a frame, or the number of missed ones.
     async fn forward(
         &mut self,
         received: Result<TextFrame, RecvError>,
@@ -348,7 +347,8 @@ impl Client {
                 self.watch();
                 self.interval_request
                     .set(Some(self.rate_limiter.interval()));
-                // What the driver recorded meanwhile is as much past as the samples are.
+                // Traces from the time of the pause are dropped, because they are as old as the
+                // samples that were not sent.
                 self.traces = self.traces.take().map(|_| self.app.hub.traces());
                 self.send_history().await
             }
@@ -414,8 +414,8 @@ impl Client {
     }
 }
 
-/// The notices that have queued up. Where the client has missed some, what holds now comes last,
-/// behind what may be older.
+/// Returns the waiting notices. If the client has missed some, the current state follows after
+/// them.
 fn queued_notices(
     notices: &mut broadcast::Receiver<Notice>,
     hub: &Hub,
@@ -439,7 +439,7 @@ fn queued_notices(
     Ok(frames)
 }
 
-/// The next trace; never one where there is nobody who asked.
+/// Waits for the next trace, or forever if the client has not requested any.
 async fn next_of(
     traces: &mut Option<broadcast::Receiver<TextFrame>>,
 ) -> Result<TextFrame, RecvError> {
@@ -449,7 +449,7 @@ async fn next_of(
     }
 }
 
-/// The runs that have changed; never any where there is nobody who asked.
+/// Waits for changed runs, or forever if the client has not requested any.
 async fn next_runs(runs: &mut Option<Follower>) -> Vec<TextFrame> {
     match runs {
         Some(runs) => runs.next().await,

@@ -1,8 +1,8 @@
-//! One client's WebSocket: what comes is read by tungstenite, what goes is written from bytes that
-//! all clients share.
+//! The WebSocket of one client. tungstenite reads incoming messages, but outgoing ones are written
+//! from bytes that all clients share.
 //!
-//! tungstenite copies each frame into a buffer of the connection's own, which stays as large as the
-//! largest frame was.
+//! tungstenite would copy each frame into a buffer per connection, which keeps the size of the
+//! largest frame.
 
 use std::time::Duration;
 
@@ -31,16 +31,16 @@ use super::{
     text_frame::{TextFrame, put_head},
 };
 
-/// A client that takes nothing for so long has gone, or might as well.
+/// The time after which a client that does not read is disconnected.
 const SEND_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Clients have little to say.
+/// The maximum size of a client's frame in bytes. Clients only send short requests.
 const LONGEST_CLIENT_FRAME: usize = 4096;
 
-/// A connection keeps this for as long as it lasts.
+/// The size of the read buffer of each connection in bytes.
 const READ_BUFFER: usize = 512;
 
-/// What tungstenite writes are pongs and the close frame.
+/// The maximum size of tungstenite's output in bytes, which is only pongs and the close frame.
 const WRITE_BUFFER_LIMIT: usize = 4096;
 
 pub(crate) struct Disconnected;
@@ -50,11 +50,10 @@ pub(crate) struct ClientSocket {
     pub(crate) encoding: Encoding,
 }
 
-/// The answer to a client that asks for a WebSocket, and the connection that becomes one when it is
-/// sent.
+/// Returns the response to a WebSocket request, and the connection after the upgrade.
 ///
 /// # Errors
-/// What is wrong with a request that asks for none.
+/// Returns a response if the request is not a valid WebSocket request.
 pub(crate) fn accept(mut request: Request) -> Result<(Response, OnUpgrade), Box<Response>> {
     let refusal = |why: &str| {
         let message = format!("this is a WebSocket, and the request asks for none: {why}\n");
@@ -82,7 +81,7 @@ impl ClientSocket {
         Self { socket, encoding }
     }
 
-    /// The next message; `None` where there will be no more.
+    /// Waits for the next message. Returns `None` at the end.
     pub(crate) async fn receive(&mut self) -> Option<Message> {
         self.socket.next().await?.ok()
     }
@@ -92,16 +91,16 @@ impl ClientSocket {
         self.write(&[bytes]).await
     }
 
-    /// Sends what others get, too, in this client's encoding already.
+    /// Sends a shared payload that is already in this client's encoding.
     pub(crate) async fn send_payload(&mut self, payload: &[u8]) -> Result<(), Disconnected> {
         let mut head = BytesMut::new();
         put_head(&mut head, self.encoding, payload.len());
         self.write(&[&head, payload]).await
     }
 
-    /// What tungstenite has begun to write, a pong perhaps, is written first.
+    /// Writes the parts, after any unfinished output of tungstenite, such as a pong.
     async fn write(&mut self, parts: &[&[u8]]) -> Result<(), Disconnected> {
-        // Mostly everything goes out at once, without a timer.
+        // In most cases, everything is written at once, and no timer is needed.
         let mut parts = parts.iter().copied();
         let mut rest: &[u8] = &[];
         if let Some(Ok(())) = self.socket.flush().now_or_never() {
@@ -119,7 +118,7 @@ impl ClientSocket {
                 }
             }
         }
-        // What was encrypted may still be on this side.
+        // Encrypted data may still be in the buffer, so it must be flushed.
         let is_written = rest.is_empty() && parts.len() == 0;
         if is_written && let Some(flushed) = self.socket.get_mut().flush().now_or_never() {
             return flushed.map_err(|_| Disconnected);

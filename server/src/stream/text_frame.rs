@@ -1,4 +1,4 @@
-//! A frame of a WebSocket, as its bytes travel (RFC 6455, section 5.2).
+//! WebSocket frames as bytes (RFC 6455, section 5.2).
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use tokio::{
 
 use super::encoding::{Encoding, deflate_raw};
 
-/// The last frame of a message, which is text, or binary.
+/// The first byte of a message's only frame, with text or with binary data.
 const LAST_TEXT: u8 = 0x81;
 const LAST_BINARY: u8 = 0x82;
-/// The length follows in two bytes, or in eight.
+/// The length codes for a length in two and in eight bytes.
 const TWO_BYTES: u8 = 126;
 const EIGHT_BYTES: u8 = 127;
 
-/// A longer text is compressed off the event loop.
+/// The size in bytes from which texts are compressed outside the event loop.
 const LONG: usize = 16 * 1024;
 
-/// A text with its head, shared by all clients that it is sent to. What a server sends is not
-/// masked, so that the bytes are the same for each.
+/// A text with its frame head, shared by all clients that receive it. Servers do not mask frames,
+/// so the bytes are the same for all clients.
 #[derive(Debug, Clone)]
 pub(crate) struct TextFrame(Arc<Encoded>);
 
 #[derive(Debug)]
 struct Encoded {
     text: Bytes,
-    /// How long the head is.
+    /// The length of the head in bytes.
     head: usize,
-    /// Written when the first client wants it so.
+    /// The compressed frame, which is created for the first client that needs it.
     deflated: OnceCell<Bytes>,
 }
 
@@ -44,16 +44,16 @@ impl TextFrame {
         }))
     }
 
-    /// The text, where the server itself reads it.
+    /// Returns the text without the head.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.0.text[self.0.head..]).unwrap()
     }
 
-    /// As a client of this encoding gets it.
+    /// Returns the frame in an encoding.
     ///
     /// # Errors
-    /// Where the server ends before it is compressed.
+    /// Returns an error if the server ends before the frame is compressed.
     pub(crate) async fn bytes(&self, encoding: Encoding) -> Result<&Bytes, JoinError> {
         match encoding {
             Encoding::Text => Ok(&self.0.text),
@@ -81,7 +81,7 @@ fn frame(encoding: Encoding, payload: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-/// What stands before so many bytes.
+/// Writes the head of a frame with a payload of this length.
 pub(super) fn put_head(frame: &mut BytesMut, encoding: Encoding, length: usize) {
     frame.put_u8(match encoding {
         Encoding::Text => LAST_TEXT,

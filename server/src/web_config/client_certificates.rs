@@ -1,4 +1,4 @@
-//! `client_auth_type` and what belongs to it: certificates that clients show.
+//! Client certificates: the setting `client_auth_type` and those that belong to it.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -19,16 +19,16 @@ use x509_cert::{
 use super::{file::TlsSection, tls::Pem};
 use crate::auth::Digest;
 
-/// Characters of a name.
+/// The maximum number of characters of a name.
 const LONGEST: usize = 64;
 
-/// Which certificates count.
+/// The accepted client certificates.
 pub(crate) struct ClientCertificates {
     pub(super) verifier: Arc<dyn ClientCertVerifier>,
     allowed_sans: Vec<String>,
-    /// Whether nobody gets in without.
+    /// Whether clients must have a certificate.
     pub(crate) is_required: bool,
-    /// What it depends on whether one counts.
+    /// A digest of all settings that decide whether a certificate is valid.
     pub(crate) authority: Digest,
 }
 
@@ -106,8 +106,8 @@ impl ClientCertificates {
         }))
     }
 
-    /// The name of who has this certificate, which has been verified; `None` where it is none of
-    /// those that are allowed.
+    /// Returns the name in a verified certificate, or `None` if it is not in the list of allowed
+    /// ones.
     pub(crate) fn name_of(&self, certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
         let certificate = Certificate::from_der(certificate).ok()?;
         let names = alternative_names(&certificate);
@@ -127,7 +127,8 @@ pub(super) fn shortened(name: &str) -> String {
     clean_line(name).chars().take(LONGEST).collect()
 }
 
-/// Names of hosts, addresses, and of mail and other resources.
+/// Returns the alternative names of a certificate: hostnames, IP addresses, email addresses and
+/// URIs.
 fn alternative_names(certificate: &Certificate) -> Vec<String> {
     let Ok(Some((_, SubjectAltName(names)))) = certificate.tbs_certificate().get_extension() else {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! What can be written into a web configuration: the format of Prometheus' exporter-toolkit.
+//! The format of a web configuration, which is that of Prometheus' exporter-toolkit.
 //!
-//! Nothing here can be printed: keys and hashes of passwords are among it.
+//! No type here can be printed, because they contain keys and password hashes.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,8 @@ pub(super) struct TlsSection {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct HttpSection {
-    /// Accepted without effect: gpumon speaks HTTP/1.1, which every client of the other does, too.
+    /// This key is accepted without effect. gpumon uses HTTP/1.1, which all clients of HTTP/2
+    /// support.
     #[serde(rename = "http2")]
     _http2: Option<bool>,
     pub(super) headers: BTreeMap<String, String>,
@@ -58,10 +59,12 @@ fn one() -> u32 {
     1
 }
 
+/// Parses a web configuration.
+///
 /// # Errors
-/// What is wrong and where, without what stands there: it may be a secret.
+/// Returns the problem and its line without the value, which may be a secret.
 pub(super) fn parse(text: &str) -> Result<WebConfigFile, String> {
-    // An empty file asks for nothing, as with Prometheus.
+    // An empty file has no settings, as in Prometheus.
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_str_with_options::<Option<WebConfigFile>>(text, options)
         .map(Option::unwrap_or_default)
@@ -73,7 +76,7 @@ pub(super) fn parse(text: &str) -> Result<WebConfigFile, String> {
         })
 }
 
-/// The message with the nearest word for an unknown key, and without values.
+/// Returns the message without values, with the most similar name for an unknown key.
 fn told(error: &Error) -> String {
     if let Error::SerdeUnknownField {
         field, expected, ..

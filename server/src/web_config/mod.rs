@@ -1,10 +1,9 @@
-//! The web configuration (`--web-config`): the file by which Prometheus' own exporters get TLS and
-//! passwords.
+//! The web configuration (`--web-config`): the file with TLS settings and passwords that
+//! Prometheus' exporters use.
 //!
-//! - [`file`] is what can be written, [`tls`] and [`client_certificates`] what it means for
-//!   connections.
+//! - [`file`] is its format, [`tls`] and [`client_certificates`] the settings for connections.
 //!
-//! What has no effect here is refused, but for `http2`.
+//! Settings without an effect here are refused, except `http2`.
 
 mod client_certificates;
 mod file;
@@ -25,10 +24,11 @@ use self::file::{RateSection, WebConfigFile};
 pub(crate) use self::tls::Tls;
 use crate::auth::{Rate, Users};
 
-/// A check of a password takes a tenth of a second with 10, and doubles with each more.
+/// The valid costs of bcrypt. A check takes a tenth of a second for 10, and twice as long for each
+/// higher one.
 const COSTS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// Headers that may be set, and the values that each takes, where those are few.
+/// The headers that can be set, with their valid values if there are only few.
 const HEADERS: [(&str, &[&str]); 5] = [
     ("Content-Security-Policy", &[]),
     ("Strict-Transport-Security", &[]),
@@ -37,21 +37,21 @@ const HEADERS: [(&str, &[&str]); 5] = [
     ("X-XSS-Protection", &[]),
 ];
 
-/// What a web configuration asks for.
+/// The settings of a web configuration.
 pub(crate) struct WebConfig {
     pub(crate) tls: Option<Tls>,
     pub(crate) users: Users,
-    /// How many requests a client may make; the server's own rate without it.
+    /// The rate limit of requests per client, instead of the default.
     pub(crate) rate: Option<Rate>,
-    /// In every answer.
+    /// The headers to add to every response.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl WebConfig {
-    /// Reads it; the files that this takes come first.
+    /// Reads the file. The paths of all files that were read are returned as well.
     ///
     /// # Errors
-    /// What is wrong with it, and what to do about it.
+    /// Returns the problem with its cure.
     pub(crate) fn read(path: &Path) -> (Vec<PathBuf>, Result<Self, String>) {
         let mut files = vec![path.to_owned()];
         let read =
@@ -97,10 +97,10 @@ impl WebConfig {
     }
 }
 
-/// Reads a text as a web configuration.
+/// Parses a text as a web configuration.
 ///
 /// # Panics
-/// Where it is refused without a word.
+/// Panics if it is refused without a message.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn fuzz(text: &str) {
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! `tls_server_config`: certificate, key, and which versions and algorithms.
+//! TLS settings (`tls_server_config`): certificate, key, versions and algorithms.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,19 +21,19 @@ use super::{
     file::TlsSection,
 };
 
-/// How connections are encrypted.
+/// The TLS settings of connections.
 pub(crate) struct Tls {
     pub(crate) config: Arc<ServerConfig>,
     certificate: CertificateDer<'static>,
-    /// Where clients show certificates.
+    /// The accepted client certificates, if clients can have one.
     pub(crate) clients: Option<ClientCertificates>,
 }
 
 impl Tls {
-    /// The files that are read are added to `files`.
+    /// Creates the settings, and adds the paths of all files that were read to `files`.
     ///
     /// # Errors
-    /// What is wrong, and what to do about it.
+    /// Returns the problem with its cure.
     pub(super) fn new(
         section: &TlsSection,
         folder: &Path,
@@ -92,7 +92,7 @@ impl Tls {
         })
     }
 
-    /// Whether the certificate is that of a server of this name or address.
+    /// Returns `true` if the certificate is valid for this hostname or IP address.
     pub(crate) fn has_name(&self, host: &str) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let (Ok(certificate), Ok(name)) = (
@@ -105,7 +105,7 @@ impl Tls {
     }
 }
 
-/// PEM, and where it came from.
+/// The contents of a PEM file, with their source.
 pub(super) struct Pem {
     pub(super) name: String,
     pub(super) text: String,
@@ -119,7 +119,7 @@ fn pem(
     [inline_key, file_key]: [&str; 2],
     secrecy: Secrecy,
 ) -> Result<Option<Pem>, String> {
-    // What is set to nothing is not set, as with Prometheus.
+    // An empty setting counts as absent, as in Prometheus.
     match (
         inline.filter(|text| !text.is_empty()),
         file.filter(|name| !name.is_empty()),
@@ -168,7 +168,7 @@ fn versions(section: &TlsSection) -> Result<Vec<&'static SupportedProtocolVersio
         .collect())
 }
 
-/// Names of curves by Go's names.
+/// The curves by their names in Go.
 const CURVES: [(&str, &str); 3] = [
     ("X25519", "X25519"),
     ("CurveP256", "secp256r1"),
@@ -183,7 +183,7 @@ fn provider(section: &TlsSection) -> Result<CryptoProvider, String> {
             .is_some_and(|name| name.starts_with("TLS13_"))
     };
     if !section.cipher_suites.is_empty() {
-        // The suites of TLS 1.3 are not chosen from, as in Go.
+        // The cipher suites of TLS 1.3 cannot be selected, as in Go.
         let of_12: Vec<_> = provider
             .cipher_suites
             .iter()

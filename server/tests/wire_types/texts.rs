@@ -1,4 +1,5 @@
-//! The wording of conditions and of absent readings for TypeScript, so that it can be translated.
+//! Generators of the texts of conditions and absent readings for TypeScript, so that they can be
+//! translated.
 
 use std::fmt::Write;
 
@@ -76,10 +77,10 @@ const ERROR_TITLES: &str = "\
 export const ERROR_TITLES: Readonly<Partial<Record<number, () => string>>> = {
 ";
 
-/// Kinds without sentences here.
+/// The kinds of conditions without texts here.
 const OF_OTHERS: [&str; 1] = ["memory_filling"];
 
-/// The reasons for which the browser has no text of its own.
+/// The reasons of absence without a separate text in the browser.
 const ABSENCES: [Absence; 12] = [
     Absence::NotSupported,
     Absence::GpuLost,
@@ -95,7 +96,7 @@ const ABSENCES: [Absence; 12] = [
     Absence::NeedsGpumon,
 ];
 
-/// `static/src/wire/texts.ts`.
+/// Returns the text of `static/src/wire/texts.ts`.
 pub(crate) fn typescript() -> String {
     let mut text = HEAD.replace("GPU_PROCESS", &translated(GPU_PROCESS, &[]));
     text += "\nconst REASONS: Record<ThrottleReason, (c: Readings) => string> = {\n";
@@ -137,13 +138,13 @@ pub(crate) fn typescript() -> String {
     text + "};\n"
 }
 
-/// Returns the word of an enumeration in JSON.
+/// Returns the JSON name of a value.
 fn make_word(value: impl Serialize) -> String {
     let word = serde_json::to_value(value).unwrap();
     word.as_str().unwrap().to_owned()
 }
 
-/// A function of a condition that returns an expression.
+/// Returns the code of a function that takes a condition and returns an expression.
 fn make_function(expression: &str) -> String {
     let parameters = match (expression.contains("named("), expression.contains("c.")) {
         (true, _) => "c, named",
@@ -153,7 +154,7 @@ fn make_function(expression: &str) -> String {
     format!("({parameters}) => {expression}")
 }
 
-/// `static/src/wire/condition-labels.ts`.
+/// Returns the text of `static/src/wire/condition-labels.ts`.
 pub(crate) fn condition_labels() -> String {
     let mut text = LABELS.to_owned();
     for wording in WORDINGS {
@@ -167,7 +168,7 @@ pub(crate) fn condition_labels() -> String {
     text + "};\n"
 }
 
-/// Returns `static/src/wire/vendors.ts`.
+/// Returns the text of `static/src/wire/vendors.ts`.
 pub(crate) fn list_vendors() -> String {
     let mut text = VENDORS.to_owned();
     for vendor in Vendor::ALL {
@@ -183,7 +184,7 @@ pub(crate) fn list_vendors() -> String {
     text + "};\n"
 }
 
-/// The kinds with their short and long texts in the browser.
+/// Returns the kinds of conditions with their short and long texts in the browser.
 fn list_kinds() -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
     let shown = WORDINGS.iter().filter(|it| !OF_OTHERS.contains(&it.tag));
     shown.map(|wording| {
@@ -197,7 +198,7 @@ fn list_kinds() -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
     })
 }
 
-/// The expressions of the parts of a text that are translated on their own.
+/// Returns the expressions of the sentences of a text, which are translated separately.
 fn sentences(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut rest = text;
@@ -273,8 +274,8 @@ fn join_arguments(arguments: &[String]) -> String {
     all.collect()
 }
 
-/// The text for translators, with `%1` in place of its first field, and the values of its fields
-/// but those before.
+/// Returns the text for translators, with `%1` in place of its first field, and the values of its
+/// fields except those in `before`.
 fn message(text: &str, before: &[&str]) -> (String, Vec<String>) {
     let mut fields: Vec<&str> = before.to_vec();
     let mut parts = text.split('{');
@@ -292,7 +293,7 @@ fn message(text: &str, before: &[&str]) -> (String, Vec<String>) {
     (message, arguments.collect())
 }
 
-/// The value of a field, or a value that is made of others.
+/// Returns the expression for a field, or for a value that is calculated from fields.
 fn value(field: &str) -> String {
     let is_slow = format!("c.sm_mhz < c.usual_sm_mhz * {SLOW_CLOCK}");
     match field {
@@ -302,7 +303,7 @@ fn value(field: &str) -> String {
     }
 }
 
-/// The value of a field as it is shown.
+/// Returns the expression for a field as it is displayed.
 fn show_field(field: &str) -> String {
     let value = value(field);
     match (field, field.rsplit('_').next().unwrap()) {

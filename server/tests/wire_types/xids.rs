@@ -1,4 +1,4 @@
-//! The table of driver errors for TypeScript, so that their sentences can be translated.
+//! Generators of the table of Xids for TypeScript, so that its sentences can be translated.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ export interface Xid {
 export const XIDS: readonly Xid[] = [
 ";
 
-/// `static/src/wire/xids.ts`.
+/// Returns the text of `static/src/wire/xids.ts`.
 pub(crate) fn typescript() -> String {
     let unknown = describe_error(0);
     let mut entries: Vec<(ErrorInfo, Vec<u32>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! One ssh, from its start to its end.
+//! An ssh process that reads a host, from its start to its end.
 
 use std::{collections::VecDeque, io, process::Stdio, time::Duration};
 
@@ -21,31 +21,33 @@ use super::{
 };
 use crate::supervisor::Request;
 
-/// How long it may take from the start until something runs there; ssh itself gives up sooner.
+/// The time limit until the remote program starts. ssh itself has a shorter limit.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(20);
-/// A driver without persistence mode opens its GPUs for up to half a minute before the first record
-/// comes.
+/// The time limit for the first record. Without persistence mode, the driver needs up to half a
+/// minute to open its GPUs.
 const FIRST_RECORD: Duration = Duration::from_mins(1);
-/// So many intervals without a record, and at least so much time, mean that what runs there hangs.
+/// The number of intervals without a record after which the remote program is considered to hang,
+/// and the minimum time.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(10);
-/// How often silence is looked at, where the time alone makes records.
+/// The interval at which the reader checks whether a record is complete, if this depends on time
+/// alone.
 const TICK: Duration = Duration::from_millis(200);
-/// How long ssh may take to end, or to take in a line.
+/// The time limit for ssh to end, and to read a line.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
-/// Lines of ssh's messages, and bytes of each.
+/// The maximum number of lines of ssh's messages, and of bytes per line.
 const MESSAGES: usize = 20;
 const LONGEST_MESSAGE: usize = 2048;
 
-/// How a connection ended.
+/// The reason for the end of a connection.
 pub(super) struct End {
-    /// Why, in a sentence with the cure.
+    /// The reason with its cure, as a sentence.
     pub(super) reason: String,
-    /// Whether the host itself answered.
+    /// Whether the host responded.
     pub(super) reached: bool,
 }
 
-/// An ssh that was started.
+/// A running ssh process.
 pub(super) struct Connection {
     child: Child,
     group: Option<Pid>,
@@ -62,8 +64,8 @@ impl Connection {
         let mut command = Command::from(child::command(program));
         command.args(first_arguments).arg(&settings.ssh.program);
         command.args(settings.ssh.arguments(&node.host, interval));
-        // A group of its own: whatever ssh starts, as a proxy, ends with it, and an interrupt of
-        // the terminal does not reach it.
+        // The process group ensures that programs started by ssh, such as a proxy, end with it, and
+        // that an interrupt of the terminal does not reach them.
         command.process_group(0).kill_on_drop(true);
         let mut child = command
             .stdin(Stdio::piped())
@@ -87,8 +89,8 @@ impl Connection {
         })
     }
 
-    /// Takes in what comes back until it ends, or something is wrong with it. `turn` is given back
-    /// when it has connected, or has taken so long.
+    /// Reads records until the connection ends or a problem occurs. `turn` is released when the
+    /// connection is established, or after `turn_for`.
     pub(super) async fn monitor(
         &mut self,
         node: &HostNode,
@@ -115,7 +117,7 @@ impl Connection {
         turn_for: Duration,
     ) -> Option<End> {
         let name = &node.host.name;
-        // Log lines about the host's GPUs name the host.
+        // Log lines about the host's GPUs should contain the host's name.
         let span = tracing::info_span!("host", name = %escaped(name));
         let mut turn = Some(turn);
         let turn_ends = Instant::now() + turn_for;
@@ -190,12 +192,13 @@ impl Connection {
 
     async fn send(&mut self, request: Request) {
         if let Ok(line) = serde_json::to_string(&request) {
-            // One that does not take it in has ended or hangs, which its output tells.
+            // If the remote program does not read the line, it has ended or hangs, which is
+            // detected by its output.
             let _ = timeout(GRACE, self.stdin.write_all((line + "\n").as_bytes())).await;
         }
     }
 
-    /// What ssh, or what ran there, said last.
+    /// Returns a sentence about the last messages of ssh or of the remote program.
     async fn last_words(&mut self, node: &HostNode) -> String {
         let messages = timeout(GRACE, &mut self.messages)
             .await
@@ -205,8 +208,8 @@ impl Connection {
         complaint::sentence(&node.host.name, &messages)
     }
 
-    /// Ends ssh and what it started, which ends what runs there. It is asked first, so that it can
-    /// end its own.
+    /// Ends ssh and its child processes, and with them the remote program. SIGTERM comes first, so
+    /// that ssh can end its own children.
     pub(super) async fn end(mut self) {
         self.signal(Signal::TERM);
         if timeout(GRACE, self.child.wait()).await.is_err() {
@@ -217,24 +220,25 @@ impl Connection {
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // An error means that all of it has ended.
+            // An error means that all processes of the group have ended.
             let _ = kill_process_group(group, signal);
         }
     }
 }
 
 impl Drop for Connection {
-    /// Also where nobody has waited for its end, as at the end of the server.
+    /// Kills the processes if nobody has waited for their end, for example at the end of the
+    /// server.
     fn drop(&mut self) {
         self.messages.abort();
-        // A process that has been waited for has no number, which another group may have by now.
+        // After a process was waited for, its ID can belong to another group.
         if self.child.id().is_some() {
             self.signal(Signal::KILL);
         }
     }
 }
 
-/// The last lines of a connection's messages, however many there are.
+/// Returns the last lines of ssh's messages.
 async fn last_messages(stderr: ChildStderr) -> String {
     let mut lines = FramedRead::new(stderr, LinesCodec::new_with_max_length(LONGEST_MESSAGE));
     let mut last: VecDeque<String> = VecDeque::new();

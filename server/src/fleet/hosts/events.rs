@@ -1,4 +1,4 @@
-//! What went wrong: from the events of each hub, and what became of its connection.
+//! Events of a fleet: those of each hub, and failures of connections.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Keeps a connection to a host.
+//! Connecting to a host, again and again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,25 +14,25 @@ use super::{
 };
 use crate::frame::CollectorState;
 
-/// So many connections are made at a time: each takes milliseconds of cryptography here and there,
-/// and a host through which all of them go refuses too many.
+/// The maximum number of connections that are established at the same time. Each costs milliseconds
+/// of CPU time on both sides, and a jump host refuses too many.
 const AT_A_TIME: usize = 16;
 
-/// One that is slow keeps the next from its turn for no longer.
+/// The time after which a slow connection no longer delays the next one.
 const TURN: Duration = Duration::from_millis(200);
 
-/// The pause before the next try doubles from the shortest to the longest.
+/// The pauses before a new attempt, which double from the shortest to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// One that lasted so long starts the pauses anew.
+/// The duration of a connection after which the pauses start again from the shortest.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// Who may connect now.
+/// Returns the semaphore that limits how many connections are established at the same time.
 pub(super) fn turns() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(AT_A_TIME))
 }
 
-/// Connects, again and again, until the node is to be read no more.
+/// Connects to a host again and again until the node is ended.
 pub(super) async fn follow(
     node: Arc<HostNode>,
     settings: Arc<HostsSettings>,
@@ -72,7 +72,8 @@ pub(super) async fn follow(
     }
 }
 
-/// How a connection ended; `None` where it was to.
+/// Connects once, and returns the reason for the end of the connection. Returns `None` if the node
+/// was ended.
 async fn run_once(
     node: &HostNode,
     settings: &HostsSettings,

@@ -1,4 +1,4 @@
-//! How hosts did over time, from the history of each hub.
+//! The history of a fleet, from that of each hub.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use gpumon_probe::stat::Window;
 
 use super::{node::HostNode, usage::since_start};
 
-/// Points of a chart that is as wide as a screen.
+/// The number of points of a chart that fills a screen.
 const POINTS: u64 = 360;
 
 const READINGS: [&str; 4] = [UTILIZATION, MEMORY_USED, MEMORY_TOTAL, POWER];
@@ -55,7 +55,7 @@ pub(super) fn history(
     }
 }
 
-/// The readings of all GPUs by moment and name.
+/// The readings of all GPUs by time and name.
 #[derive(Default)]
 struct Sums(BTreeMap<u64, BTreeMap<&'static str, Window>>);
 
@@ -74,7 +74,7 @@ impl Sums {
                     add(id, value(id));
                 }
                 add(GPUS, value(MEMORY_TOTAL).map(|_| 1.0));
-                // Past processes are unknown.
+                // Past processes are unknown, so a GPU with load counts as held.
                 let is_busy = value(UTILIZATION).is_some_and(|percent| percent > 0.0);
                 add(
                     HELD,
@@ -84,7 +84,7 @@ impl Sums {
         }
     }
 
-    /// At even distances, with what nobody knows left out.
+    /// Returns the series at regular times, with `None` at times without a value.
     fn into_series(self, step_ms: u64) -> (Vec<u64>, Vec<FleetSeries>) {
         let (Some((first, _)), Some((last, _))) =
             (self.0.first_key_value(), self.0.last_key_value())

@@ -1,9 +1,9 @@
-//! Hosts that are read over ssh: a hub for each, which one connection feeds.
+//! Hosts that are read over ssh. Each has a hub, which gets its records from one connection.
 //!
-//! [`node`] is a host and what is known of it, [`connection`] an ssh from its start to its end,
-//! [`follow`] what keeps one running, a few at a time. [`now`], [`usage`], [`events`] and
-//! [`history`] are what the hubs tell together, [`nested`] all there is of one, and [`targets`]
-//! what Prometheus is told of them.
+//! - [`node`] is a host with its state, [`connection`] an ssh process, [`follow`] keeps the
+//!   connections established.
+//! - [`now`], [`usage`], [`events`] and [`history`] combine the data of all hubs, [`nested`] serves
+//!   a single host, and [`targets`] lists the hosts for Prometheus.
 
 mod connection;
 mod events;
@@ -35,30 +35,30 @@ use tokio::{
 
 use self::node::HostNode;
 
-/// All viewers share an answer for so long.
+/// The time for which all viewers share a response.
 const SHARED_FOR: Duration = Duration::from_millis(250);
 
-/// How often answers that nobody asks for any more are let go of.
+/// The interval at which unused responses are released.
 const TRIM_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether all hosts have answered.
+/// The interval of the check whether all hosts have responded.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Which hosts, and how they are reached.
+/// The hosts of a fleet, and how they are reached.
 #[derive(Debug, Clone)]
 pub struct HostsSettings {
-    /// The hosts.
     pub hosts: HostList,
-    /// The system's ssh.
+    /// The ssh program of the system, with its options.
     pub ssh: Ssh,
-    /// The program that starts it so that it ends with this process, and its first arguments:
-    /// gpumon itself.
+    /// The program that starts ssh so that it ends with this process, which is gpumon itself, and
+    /// its first arguments.
     pub tether: (PathBuf, Vec<String>),
-    /// The time between samples, where nobody asks for more of them.
+    /// The sampling interval if no client requests a shorter one.
     pub interval: Duration,
 }
 
-/// Hosts that are read over ssh, from the first question on for as long as this lives.
+/// Hosts that are read over ssh. The connections start with the first request, and last until this
+/// value is dropped.
 pub struct Hosts {
     nodes: Arc<[Arc<HostNode>]>,
     settings: Arc<HostsSettings>,
@@ -68,12 +68,12 @@ pub struct Hosts {
 
 struct Following {
     since: Instant,
-    /// Ends every connection when it is dropped.
+    /// The tasks of all connections, which end when the set is dropped.
     _tasks: JoinSet<()>,
 }
 
 impl Hosts {
-    /// Hosts to which nobody has connected yet.
+    /// Returns hosts without connections.
     pub fn new(settings: HostsSettings) -> Arc<Self> {
         let hosts = settings.hosts.hosts().iter();
         let nodes = hosts
@@ -87,13 +87,13 @@ impl Hosts {
         })
     }
 
-    /// The hosts, as they were typed.
+    /// Returns the list of hosts as typed.
     pub fn list(&self) -> &HostList {
         &self.settings.hosts
     }
 
-    /// Connects to all of them, on this runtime, where that was not done; returns how long ago it
-    /// was.
+    /// Starts the connections to all hosts if this has not been done. Returns the time since the
+    /// start.
     pub(crate) fn start(&self) -> Duration {
         let mut following = self
             .following
@@ -131,7 +131,7 @@ impl Hosts {
                 sleep(LOOK).await;
             }
         };
-        // Whoever has not answered by then is told as it is.
+        // Hosts that have not responded by then are reported in their current state.
         let _ = timeout(patience, all).await;
     }
 
@@ -163,7 +163,7 @@ impl Hosts {
         fleet
     }
 
-    /// What takes milliseconds, off the event loop.
+    /// Runs an expensive query outside the event loop.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&[Arc<HostNode>]) -> T + Send + 'static,
@@ -176,7 +176,7 @@ impl Hosts {
     }
 }
 
-/// Lets go of answers about each host that nobody asks for any more. Never ends.
+/// Releases unused responses about each host. This function never returns.
 async fn trim(nodes: &[Arc<HostNode>]) {
     loop {
         sleep(TRIM_INTERVAL).await;

@@ -1,5 +1,5 @@
-//! All there is of one host, at `/nodes/NAME/`: the ordinary routes over its hub. Nothing can be
-//! changed there.
+//! All routes of a single host at `/nodes/NAME/`: the usual routes with the hub of the host. They
+//! cannot change anything there.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{
     watching::Watching,
 };
 
-/// Answers what is asked of a host; anything else goes on.
+/// Serves requests to the paths of a host, and passes on all others.
 pub(crate) async fn route(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let hosts = app.fleet.as_ref().and_then(|fleet| fleet.hosts.clone());
     let Some(hosts) = hosts else {
@@ -38,12 +38,12 @@ pub(crate) async fn route(State(app): State<AppState>, request: Request, next: N
             let router = nested(&app, node).router.clone();
             router.oneshot(of_path(request, path)).await.into_response()
         }
-        // It says that there is no such node.
+        // The next handler responds that there is no such node.
         Err(_) => next.run(request).await,
     }
 }
 
-/// The node that is asked for, and what of it: `/nodes/NAME/…`.
+/// Splits a path `/nodes/NAME/…` into the node's name and the remaining path with its query.
 fn of_node(uri: &Uri) -> Option<(String, Uri)> {
     let (name, _) = uri.path().strip_prefix("/nodes/")?.split_once('/')?;
     let rest = &uri.path()["/nodes/".len() + name.len()..];
@@ -56,8 +56,8 @@ fn of_node(uri: &Uri) -> Option<(String, Uri)> {
     Some((name, Uri::from(path)))
 }
 
-/// The same request for another path, with what those who let it in know of it, and not with what
-/// its path had in it.
+/// Returns the request with another path. The origin and the client of the request are kept, but
+/// parameters of the original path are not.
 fn of_path(request: Request, path: Uri) -> Request {
     let (mut parts, body) = request.into_parts();
     let mut known = Extensions::new();
@@ -66,7 +66,7 @@ fn of_path(request: Request, path: Uri) -> Request {
     hand_on::<Peer>(&mut parts.extensions, &mut known);
     hand_on::<Arc<ConnectionSlot>>(&mut parts.extensions, &mut known);
     hand_on::<OnUpgrade>(&mut parts.extensions, &mut known);
-    // Permissions and users of this machine mean nothing on that one.
+    // Permissions and users of this machine have no meaning on the other one.
     if let Some(client) = known.get_mut::<Client>() {
         client.peer = client.peer.of_other_machine();
     }
@@ -83,7 +83,7 @@ fn hand_on<T: Clone + Send + Sync + 'static>(from: &mut Extensions, to: &mut Ext
 fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
     node.nested.get_or_init(|| {
         let encoders = Arc::new(Encoders::new());
-        // Whoever looks at a host does not look at this machine.
+        // Viewers of a host do not count as viewers of this machine.
         let watching = Watching::new();
         let app = AppState {
             hub: Arc::clone(&node.hub),
@@ -97,7 +97,7 @@ fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
             encoders: Arc::clone(&encoders),
             event_limit: Arc::new(RatePerClient::new()),
             replay: None,
-            // So that whatever would change something is refused.
+            // With this setting, routes refuse all changes.
             reads_gpus: false,
             fleet: None,
             ..app.clone()

@@ -1,4 +1,4 @@
-//! One host, and what is known of it.
+//! A host with its state.
 
 use std::{
     sync::{
@@ -15,23 +15,24 @@ use tokio::sync::watch;
 
 use crate::{hub::Hub, sampling_interval::SamplingInterval};
 
-/// How the connection to a host is.
+/// The state of the connection to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Status {
-    /// It is made, since when.
+    /// The connection is being established.
     Connecting { since_ms: u64 },
-    /// gpumon or nvidia-smi runs there.
+    /// The connection is established, with gpumon or nvidia-smi on the host.
     Connected,
-    /// It ended, or was never made; it is tried again.
+    /// The connection has ended or could not be established, and will be retried.
     Failed {
-        /// Why, in a sentence with the cure.
+        /// The reason with its cure, as a sentence.
         reason: String,
-        /// Whether the host itself answered, and has nothing to read.
+        /// Whether the host responded, but has nothing to read.
         reached: bool,
     },
 }
 
-/// How often a host could not be reached, and when last, in milliseconds since 1970.
+/// The number of failed connections to a host, and the time of the last one in milliseconds since
+/// 1970.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Outages {
     pub(super) count: u32,
@@ -39,23 +40,23 @@ pub(super) struct Outages {
     pub(super) lasts: bool,
 }
 
-/// The routes of one host, made when somebody first asks for it.
+/// The routes of one host, which are created for the first request.
 pub(super) struct Nested {
     pub(super) router: Router,
-    /// Lets go of answers that nobody asks for any more.
+    /// The function that releases unused responses.
     pub(super) trim: Box<dyn Fn() + Send + Sync>,
 }
 
-/// One host.
+/// A host of the fleet, with its hub and its connection.
 pub(super) struct HostNode {
     pub(super) host: Host,
     pub(super) hub: Arc<Hub>,
     pub(super) sampling_interval: Arc<SamplingInterval>,
     pub(super) nested: OnceLock<Nested>,
-    /// Since when it is read, in milliseconds since 1970.
+    /// The time since which the host is read, in milliseconds since 1970.
     pub(super) since_ms: u64,
     status: Mutex<(Status, Outages)>,
-    /// Whether it is to be read no more.
+    /// Whether reading the host should end.
     ended: watch::Sender<bool>,
     has_process: AtomicBool,
 }
@@ -87,7 +88,8 @@ impl HostNode {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// What went wrong stays known while it is tried again.
+    /// Sets the state, and counts outages. An outage remains counted after the connection is
+    /// established again.
     pub(super) fn set_status(&self, status: Status) {
         let (known, outages) = &mut *self.status.lock().unwrap_or_else(PoisonError::into_inner);
         let is_outage = matches!(status, Status::Failed { .. });
@@ -99,7 +101,7 @@ impl HostNode {
         *known = status;
     }
 
-    /// Whether its newest sample tells how things are.
+    /// Returns `true` if the newest sample is recent enough to show the current state.
     pub(super) fn is_fresh(&self, now_ms: u64) -> bool {
         self.hub.is_fresh(now_ms)
     }
@@ -108,7 +110,7 @@ impl HostNode {
         matches!(self.status(), Status::Failed { .. })
     }
 
-    /// It is to be read no more.
+    /// Ends reading the host.
     pub(super) fn end(&self) {
         self.ended.send_replace(true);
     }

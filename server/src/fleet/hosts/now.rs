@@ -1,4 +1,4 @@
-//! How all GPUs are now, from the newest sample of each hub.
+//! The current state of all GPUs, from the newest sample of each hub.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -17,13 +17,13 @@ use super::{
 };
 use crate::hub::Known;
 
-/// A host that has had no time to answer is no problem yet.
+/// The time after the start in which a host without a response is not a problem.
 const LOADING: Duration = Duration::from_secs(2);
 
-/// So many hosts are named in a sentence.
+/// The maximum number of hosts that are named in a sentence.
 const NAMED: usize = 5;
 
-/// These nodes, by name.
+/// Returns the fleet of these nodes, sorted by name.
 pub(super) fn fleet(nodes: &[Arc<HostNode>], interval: Duration, since_start: Duration) -> Fleet {
     let mut sorted: Vec<_> = nodes.iter().collect();
     sorted.sort_by(|one, other| compare_names(&one.host.name, &other.host.name));
@@ -54,11 +54,11 @@ pub(super) fn fleet(nodes: &[Arc<HostNode>], interval: Duration, since_start: Du
 struct Building {
     now_ms: u64,
     fleet: FleetBuilder,
-    /// Why readings are absent, with how many GPUs have no other reason.
+    /// The reasons for absent readings, each with its number of GPUs.
     absences: BTreeMap<&'static str, BTreeMap<String, u32>>,
-    /// The hosts that are not read, and why.
+    /// The reasons for hosts that are not read.
     unread: BTreeMap<String, String>,
-    /// Whether one has neither answered nor failed.
+    /// Whether a host has neither responded nor failed.
     is_connecting: bool,
 }
 
@@ -121,7 +121,8 @@ impl Building {
                 model,
                 health: match gpu.health {
                     _ if !is_fresh => GpuHealth::Unknown,
-                    // One that the system has switched off answers as soon as somebody needs it.
+                    // A GPU that the system has switched off responds as soon as a process needs
+                    // it.
                     Health::Ok | Health::Asleep { .. } => GpuHealth::Ok,
                     Health::Hung { .. } | Health::Lost { .. } | Health::Failed { .. } => {
                         GpuHealth::NotResponding
@@ -172,7 +173,7 @@ impl Building {
     }
 }
 
-/// How a node is, and why it is not up.
+/// Returns the state of a node, and the reason if it is not up.
 fn health(
     node: &HostNode,
     known: &Known,
@@ -215,7 +216,8 @@ fn health(
     }
 }
 
-/// Why hosts are not read; one sentence for many, each of which has its own reason at its place.
+/// Returns the reasons for hosts that are not read. If there are many, one sentence names some of
+/// them; the nodes have their own reasons.
 fn problems(unread: BTreeMap<String, String>, asked: usize) -> Vec<String> {
     let count = unread.len();
     if count <= NAMED {

@@ -1,10 +1,10 @@
-//! Who holds GPUs, as a fleet tells it.
+//! Owners of GPUs in the form of a fleet.
 
 use gpumon_fleet::model::{FleetOwner, OwnerKind};
 use gpumon_probe::model::{Allocation, GpuSample, Job, JobKind, Process};
 
-/// Everybody who holds a GPU: those of its processes, and to whom a scheduler has given it. Each
-/// once.
+/// Returns all owners of a GPU without duplicates: those of its processes, and those of its
+/// allocations.
 pub(super) fn of_gpu(sample: &GpuSample) -> Vec<FleetOwner> {
     let processes = sample.processes.value().into_iter().flatten();
     let mut owners: Vec<_> = processes.filter_map(of_process).collect();
@@ -14,7 +14,7 @@ pub(super) fn of_gpu(sample: &GpuSample) -> Vec<FleetOwner> {
     owners
 }
 
-/// `None` where nothing is known of it.
+/// Returns `None` if neither the user nor the job is known.
 fn of_process(process: &Process) -> Option<FleetOwner> {
     let user = process.user.value().cloned();
     let owner = process.owner.value();
@@ -31,9 +31,9 @@ fn of_process(process: &Process) -> Option<FleetOwner> {
     (user.is_some() || job.is_some()).then(|| of_job(user, job.as_ref()))
 }
 
-/// What processes are of together, or their user.
+/// Returns the owner of a job. Without one, or if the job is private, this is the user.
 pub(super) fn of_job(user: Option<String>, job: Option<&Job>) -> FleetOwner {
-    // Every viewer of the fleet sees the same owners.
+    // All viewers of the fleet see the same owners, so private jobs are not included.
     let Some(job) = job.filter(|job| !job.private) else {
         return FleetOwner {
             user,

@@ -1,4 +1,5 @@
-//! `GET /api/v1/fleet/targets`: the hosts as targets, for Prometheus' `http_sd_configs`.
+//! The endpoint `GET /api/v1/fleet/targets`: the hosts as targets for Prometheus'
+//! `http_sd_configs`.
 
 use axum::{
     Json,
@@ -11,20 +12,20 @@ use serde::Deserialize;
 
 use crate::{app::AppState, query};
 
-/// Where `gpumon serve` is unless it is told otherwise.
+/// The default port of `gpumon serve`.
 const PORT: u16 = 9123;
 
-/// Where they are scraped.
+/// The query of `GET /api/v1/fleet/targets`: the port of the targets.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TargetsQuery {
-    /// The port of each of them; 9123 by default.
+    /// The port of each host; 9123 by default.
     #[schemars(range(min = 1))]
     port: Option<u16>,
 }
 
-/// The hosts, as they were typed: also those that do not answer, so that Prometheus tells that they
-/// are down.
+/// Returns the hosts as typed. Hosts that do not respond are included, so that Prometheus reports
+/// them as down.
 pub(crate) async fn targets(
     State(app): State<AppState>,
     uri: Uri,

@@ -1,4 +1,4 @@
-//! Who used how much, added up over hubs.
+//! Usage by owner, summed up over all hubs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -36,8 +36,7 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
         }
     }
     let held: f64 = by_owner.values().filter_map(|(sum, _)| sum[2]).sum();
-    // What is known begins with this server: a span that reaches further back is answered from
-    // there on.
+    // The usage before the start of this server is unknown, so the result starts there.
     let mut problems: Vec<_> = since_start(from_ms, asked_ms).into_iter().collect();
     let interrupted = nodes.iter().filter(|node| {
         let outages = node.outages();
@@ -62,7 +61,7 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
     usage
 }
 
-/// Reports hosts that could not be read for a part of the time.
+/// Returns a sentence about hosts that could not be read for a part of the time.
 fn interrupted_nodes(count: usize) -> Option<String> {
     let hosts = if count == 1 {
         "1 host".to_owned()
@@ -73,7 +72,7 @@ fn interrupted_nodes(count: usize) -> Option<String> {
         .then(|| format!("{hosts} could not be read for a part of the time, and what was used there then is left out"))
 }
 
-/// What is asked for and not known, in a sentence.
+/// Returns a sentence about the part of a span for which nothing is known.
 pub(super) fn since_start(from_ms: u64, asked_ms: u64) -> Option<String> {
     (from_ms > asked_ms + 60_000).then(|| {
         "Known since this server reads the hosts, and for six hours at most; Prometheus keeps more \

@@ -1,8 +1,8 @@
-//! Answers of nodes, parsed into the types of the API and written again.
+//! Responses of nodes, which are parsed into the types of the API and serialized again.
 //!
-//! A node may be compromised, and its answers are served from this server's origin. So no byte of
-//! an answer is passed on: the content type follows from the route, the body is serialized from the
-//! parsed type, and an error is one line of plain text.
+//! A node may be compromised, and its responses are served from this server's origin. So no byte of
+//! a response is passed on: the content type follows from the route, the body is serialized from
+//! the parsed type, and an error is one line of plain text.
 
 use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -25,26 +25,26 @@ use crate::{
     runs::{Catalogue, RunDetails, RunList},
 };
 
-/// The longest answer in bytes: a month of history in as many points as there may be.
+/// The maximum size of a response in bytes: a month of history with the maximum number of points.
 const LONGEST: usize = 32 << 20;
 
-/// The largest answer once it is parsed, in bytes: twice the longest one if that is of numbers.
+/// The maximum size of a parsed response in bytes: twice that of the longest response of numbers.
 const LARGEST: usize = 128 << 20;
 
-/// The longest error message in bytes.
+/// The maximum size of an error message in bytes.
 const LONGEST_MESSAGE: usize = 2048;
 
-/// The longest time after which a node may ask a client to try again, in seconds.
+/// The longest time after which a node may ask a client to retry, in seconds.
 const LONGEST_RETRY_S: u32 = 3600;
 
-/// Where a viewer signs in at a node.
+/// The path of a node's sign-in endpoint.
 pub(super) const SESSION: &str = "api/v1/session";
 
-/// Parses a body into the type of its route and serializes it.
+/// A function that parses a body into the type of its route, and serializes the result.
 type Rewrite = fn(&[u8]) -> serde_json::Result<Vec<u8>>;
 
-/// The routes of a node that a fleet passes on. Others change something there, or are not for the
-/// page.
+/// The routes of a node that a fleet passes on. All others change something on the node, or are not
+/// used by the page.
 const ROUTES: [(&str, Rewrite); 9] = [
     (SESSION, rewrite::<SessionState>),
     ("api/v1/alerts", rewrite::<AlertStatus>),
@@ -64,8 +64,8 @@ fn rewrite<T: Serialize + DeserializeOwned>(body: &[u8]) -> serde_json::Result<V
     serde_json::to_vec(&serde_json::from_slice::<T>(body)?)
 }
 
-/// Returns how many bytes a JSON text takes at most once it is parsed, by its punctuation: an empty
-/// object of two bytes can become a map of 640.
+/// Returns an upper bound for the memory of a parsed JSON text in bytes, which follows from its
+/// punctuation: an empty object of two bytes can become a map of 640.
 fn parsed_size(body: &[u8]) -> usize {
     let size = |byte: &u8| match byte {
         b'{' => 640,
@@ -77,8 +77,8 @@ fn parsed_size(body: &[u8]) -> usize {
     body.iter().map(size).sum()
 }
 
-/// Parses and writes an answer of the route that the first byte chooses, and does the same again
-/// with what was written.
+/// Parses and serializes a response of the route that the first byte selects. Doing the same with
+/// the result must not change it.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn fuzz(answer: &[u8]) {
     let Some((route, body)) = answer.split_first() else {
@@ -97,7 +97,7 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// Returns the route with this path below the node's address; `None` for a path that is not
+    /// Returns the route with this path below the node's address, or `None` if the path is not
     /// passed on.
     pub(super) fn find(path: &str) -> Option<Self> {
         if path.strip_prefix("api/v1/runs/").is_some_and(is_run) {
@@ -112,7 +112,7 @@ impl Route {
     }
 }
 
-/// Returns `true` for the ID of a run.
+/// Returns `true` if the text can be the ID of a run.
 fn is_run(id: &str) -> bool {
     !id.is_empty()
         && id
@@ -120,11 +120,12 @@ fn is_run(id: &str) -> bool {
             .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
 }
 
-/// Reads the answer of `node` to a question about `route`, and answers with the same, compressed if
-/// `compress`.
+/// Reads the response of `node` for a route, and returns it in serialized form, compressed if
+/// `compress` is set.
 ///
 /// # Errors
-/// The answer is none of gpumon's, or too long, or there are too many answers.
+/// Returns an error if the response is not from gpumon, or is too long, or if too many responses
+/// are being read.
 pub(super) async fn read(
     bodies: &Bodies,
     node: &str,
@@ -224,7 +225,7 @@ mod tests {
                 .to_string()
                 .contains("too many parts")
         );
-        // A month of one reading of 64 GPUs, with least and largest values.
+        // These are the values of a month of one reading of 64 GPUs, with minimum and maximum.
         let numbers = "1234.5,".repeat(64 * 3 * 5000);
         assert!(parsed_size(numbers.as_bytes()) < LARGEST / 4);
     }

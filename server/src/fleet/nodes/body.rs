@@ -1,4 +1,4 @@
-//! Bodies of nodes' answers, within limits of bytes.
+//! Bodies of nodes' responses, with limits on their memory.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::NodeProblem;
 
-/// Bytes of all bodies that are being read or parsed.
+/// The maximum size of all bodies that are being read or parsed, in bytes.
 const LONGEST_TOGETHER: usize = 128 << 20;
 
 /// The unit in which memory is reserved, in bytes.
 const BLOCK: usize = 64 << 10;
 
-/// Answers that are parsed at the same time.
+/// The maximum number of responses that are parsed at the same time.
 const PARSERS: usize = 2;
 
-/// Limits the memory and the computing that answers of nodes take.
+/// Limits on the memory and CPU time for responses of nodes.
 #[derive(Debug)]
 pub(super) struct Bodies {
     blocks: Arc<Semaphore>,
     parsers: Arc<Semaphore>,
 }
 
-/// A body, with the memory that is reserved for it.
+/// A body with the memory that is reserved for it.
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
     reserved: Option<OwnedSemaphorePermit>,
@@ -42,7 +42,7 @@ impl Bodies {
     /// Reads a body of at most `longest` bytes.
     ///
     /// # Errors
-    /// The body is longer or breaks off, or too many bodies are being read.
+    /// Returns an error if the body is longer or incomplete, or if too many bodies are being read.
     pub(super) async fn read(
         &self,
         node: &str,
@@ -83,7 +83,7 @@ impl Bodies {
         Ok(read)
     }
 
-    /// Waits until another answer may be parsed, for as long as the permit is kept.
+    /// Waits for the permission to parse a response, which lasts until the permit is dropped.
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.parsers).acquire_owned().await.ok()
     }

@@ -1,4 +1,4 @@
-//! A connection to a node, encrypted unless that node is this machine.
+//! Connections to nodes, with TLS unless the node is this machine.
 
 use std::{
     io,
@@ -23,11 +23,13 @@ use super::{problem::NodeProblem, url::Target};
 
 pub(super) type NodeSocket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// For a name to be found, a connection and what is agreed on by TLS.
+/// The time limit for resolving a name, connecting, and the TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Connects to a node. Connections without TLS are only made to this machine.
+///
 /// # Errors
-/// Why there is none. What is not encrypted goes nowhere but to this machine.
+/// Returns the reason why there is no connection.
 pub(super) async fn connect(
     target: &Target,
     tls: Option<&Arc<ClientConfig>>,

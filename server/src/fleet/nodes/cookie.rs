@@ -1,8 +1,8 @@
-//! The cookies of sessions at nodes, which a browser keeps for this server.
+//! Session cookies of nodes, which a browser keeps for this server.
 //!
-//! A browser gets what a node has set under another name, with the node's own name for it in its
-//! value. It has no path, so that browsers send it back to the API of that node alone, also behind
-//! a proxy that puts something before all paths. This server keeps none of them.
+//! This server renames the cookie of a node, and includes its original name in the value. The
+//! cookie has no path, so that browsers send it back only to the API of that node, even behind a
+//! proxy that adds a prefix to all paths. The server keeps none of these cookies.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
@@ -11,11 +11,11 @@ use crate::connections::Arrival;
 const NAME: &str = "gpumon-node-";
 const SECURE: &str = "__Secure-";
 
-/// What nodes call theirs.
+/// The prefix of the cookie names of nodes.
 const OF_NODE: &str = "gpumon-session-";
 const HOST: &str = "__Host-";
 
-/// What a node sets, as a browser gets it; `None` where it is no session.
+/// Returns the cookie for the browser, or `None` if the node's cookie is not a session.
 pub(super) fn renamed(
     set: &HeaderValue,
     arrival: &Arrival,
@@ -47,7 +47,7 @@ pub(super) fn renamed(
     HeaderValue::from_str(&text).ok()
 }
 
-/// What a browser has of this node's, as the node gets it.
+/// Returns the node's cookie from the browser's cookies for this node.
 pub(super) fn of_node(headers: &HeaderMap, arrival: &Arrival) -> Option<HeaderValue> {
     let port = arrival.port();
     let names = [format!("{SECURE}{NAME}{port}"), format!("{NAME}{port}")];

@@ -1,4 +1,5 @@
-//! What nodes are known by, and what this server shows them: files, read anew when they change.
+//! The credentials for nodes: trusted authorities and a token, from files that are read again when
+//! they change.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -15,18 +16,20 @@ pub(super) struct Credentials {
     token: Watched<Option<HeaderValue>>,
 }
 
-/// As they are now.
+/// The current credentials.
 #[derive(Clone)]
 pub(super) struct Shown {
-    /// `None` where this system knows no authority.
+    /// The TLS settings, or `None` if the system has no trusted authorities.
     pub(super) tls: Option<Arc<ClientConfig>>,
-    /// The value of `Authorization`.
+    /// The value of the header `Authorization`.
     pub(super) token: Option<HeaderValue>,
 }
 
 impl Credentials {
+    /// Reads the files.
+    ///
     /// # Errors
-    /// What is wrong with a file, and the cure.
+    /// Returns the problem of a file with its cure.
     pub(super) fn open(
         ca_file: Option<PathBuf>,
         token_file: Option<PathBuf>,
@@ -37,8 +40,8 @@ impl Credentials {
         })
     }
 
-    /// What has changed is read anew; what is wrong with it is logged once, and leaves what there
-    /// was.
+    /// Returns the credentials, and reads changed files first. A problem is logged once, and the
+    /// previous credentials remain valid.
     pub(super) async fn shown(self: &Arc<Self>) -> Result<Shown, NodeProblem> {
         let credentials = Arc::clone(self);
         let read = move || {

@@ -1,17 +1,16 @@
-//! Names of hosts that the administrator has given, such as `*.gpus.example.org`.
+//! Patterns of hostnames from the administrator, such as `*.gpus.example.org`.
 
 use std::{fmt, str::FromStr};
 
-/// The most wildcards in one pattern. Each additional one slows the comparison down.
+/// The maximum number of wildcards in a pattern. Each one makes matching slower.
 const MOST_WILDCARDS: usize = 4;
 
-/// A name or address of a host, in which `*` stands for any characters but a dot.
+/// A name or address of a host, in which `*` stands for any characters except dots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern(String);
 
 impl HostPattern {
-    /// Returns `true` if the pattern covers this whole name or address. Upper and lower case are
-    /// the same.
+    /// Returns `true` if the pattern matches the whole name or address. Case is ignored.
     pub(super) fn matches(&self, host: &str) -> bool {
         matches(
             self.0.as_bytes(),

@@ -1,14 +1,13 @@
-//! All there is of one node of a fleet: the page of this server, at `/nodes/NAME/`, on what that
-//! node tells.
+//! The page of a single node at `/nodes/NAME/`, with data from the node's own server.
 //!
-//! - [`url`] is where a node's own server is, [`credentials`] what it is known by and what it is
-//!   shown, [`host_pattern`] to which hosts, [`connect`] the connection, [`problem`] why there is
-//!   none.
-//! - [`request`] passes on what is asked over HTTP, [`stream`] the stream, [`cookie`] the session
-//!   of a viewer at the node; [`places`] is how much of that there may be at once.
-//! - [`answer`] parses answers over HTTP and writes them again, [`body`] limits their memory.
-//!   Frames of a stream are passed on as they are: browsers hand them to the page's script, and
-//!   never show them as a page.
+//! - [`url`] is the address of a node's server, [`credentials`] the trusted authorities and the
+//!   token, [`host_pattern`] the hosts that may receive the token, [`connect`] the connection,
+//!   [`problem`] the reason if it fails.
+//! - [`request`] passes on HTTP requests, [`stream`] the WebSocket, [`cookie`] the viewer's session
+//!   at the node; [`places`] limits how many there are at a time.
+//! - [`answer`] parses HTTP responses and serializes them again, [`body`] limits their memory.
+//!   WebSocket frames are passed on unchanged: browsers only hand them to the page's script, and
+//!   never render them.
 
 pub(crate) mod answer;
 mod body;
@@ -32,26 +31,26 @@ use self::{
 };
 pub use self::{host_pattern::HostPattern, url::NodeUrl};
 
-/// Streams of all viewers, each of which takes two connections.
+/// The maximum number of streams of all viewers. Each takes two connections.
 const STREAMS: usize = 256;
 
-/// Other questions.
+/// The maximum number of other requests at a time.
 const QUESTIONS: usize = 64;
 
-/// How the servers of nodes are reached.
+/// The settings for reaching the servers of nodes.
 #[derive(Debug, Clone, Default)]
 pub struct NodeSettings {
-    /// Where they are; nowhere without.
+    /// The address pattern of the nodes' servers. Without it, nodes cannot be opened.
     pub url: Option<NodeUrl>,
-    /// Hosts that tokens, passwords and sessions may be sent to.
+    /// The hosts that may receive tokens, passwords and sessions.
     pub hosts: Vec<HostPattern>,
-    /// Certificates that theirs are checked with; those of the system without.
+    /// The file of authorities that sign the nodes' certificates; by default, those of the system.
     pub ca_file: Option<PathBuf>,
-    /// The token for viewers who have no session at a node.
+    /// The file with the token for viewers who have no session at a node.
     pub token_file: Option<PathBuf>,
 }
 
-/// The servers of nodes.
+/// The servers of nodes, and how many requests may be passed on to them.
 #[derive(Clone)]
 pub struct RemoteNodes {
     url: Option<NodeUrl>,
@@ -75,7 +74,7 @@ impl RemoteNodes {
     /// Reads the files.
     ///
     /// # Errors
-    /// What is wrong with one, and the cure.
+    /// Returns the problem of a file with its cure.
     pub fn open(settings: NodeSettings) -> Result<Self, String> {
         Ok(Self {
             url: settings.url,
@@ -88,11 +87,11 @@ impl RemoteNodes {
         })
     }
 
-    /// Where this node's server is.
+    /// Returns the address of a node's server.
     async fn target(&self, reader: &SharedFleet, node: &str) -> Result<Target, NodeProblem> {
         let known = reader.address(node);
         if known.is_none() {
-            // Perhaps nobody has asked for the fleet yet.
+            // The reader may not have read the fleet yet.
             reader.now().await;
         }
         let address = known
@@ -107,14 +106,14 @@ impl RemoteNodes {
     }
 
     /// Returns `true` if tokens, passwords and sessions may be sent to this node. Prometheus
-    /// chooses the hosts, so that the administrator has to have named this one: by a pattern, as
-    /// the only host of `--node-url`, or by an authority that issues certificates for nodes alone.
+    /// chooses the hosts, so the administrator must have confirmed this one: by a pattern, as the
+    /// only host of `--node-url`, or with an authority that issues certificates only for nodes.
     fn is_trusted(&self, target: &Target) -> bool {
         if self.hosts.is_empty() {
             let is_certified = self.has_own_authority && target.is_tls;
             return is_certified || self.url.as_ref().is_some_and(NodeUrl::has_fixed_host);
         }
-        // Without TLS, any program of a machine can listen at a port that Prometheus chooses.
+        // Without TLS, any program on a machine can listen on a port that Prometheus chooses.
         let is_authentic = target.is_tls || self.url.as_ref().is_some_and(NodeUrl::has_fixed_port);
         is_authentic
             && self
@@ -123,7 +122,7 @@ impl RemoteNodes {
                 .any(|pattern| pattern.matches(&target.host))
     }
 
-    /// The same problem, or what the fleet knows of it.
+    /// Returns the reason that the fleet knows for the problem, or else the problem itself.
     async fn explained(
         &self,
         reader: &SharedFleet,

@@ -1,4 +1,5 @@
-//! How much may be passed on at once: each takes a connection to a node, too.
+//! A limit on the number of requests that are passed on at a time, because each needs a connection
+//! to a node.
 
 use std::{
     collections::HashMap,
@@ -7,14 +8,14 @@ use std::{
 
 use crate::{lock, peer::Who};
 
-/// Places, of which nobody gets more than a quarter.
+/// A limited number of places. A client gets at most a quarter.
 #[derive(Debug)]
 pub(super) struct Places {
     most: usize,
     taken: Mutex<HashMap<Who, usize>>,
 }
 
-/// Released when dropped.
+/// A place that is taken, and released when dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
@@ -29,7 +30,7 @@ impl Places {
         })
     }
 
-    /// `None` where there is none left for this client.
+    /// Returns a place, or `None` if there is none left for this client.
     pub(super) fn take(self: &Arc<Self>, who: Who) -> Option<Place> {
         let mut taken = lock::lock(&self.taken);
         let own = taken.get(&who).copied().unwrap_or_default();

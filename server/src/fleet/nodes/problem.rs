@@ -1,4 +1,4 @@
-//! Why a node cannot be shown, and what to do about it.
+//! The reasons why a node cannot be shown, with their cures.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use gpumon_probe::untrusted::escaped;
 use thiserror::Error;
 use tokio_rustls::rustls::{self, CertificateError};
 
-/// Why there is nothing of a node. Its name stands before it.
+/// The reason why a node cannot be shown. Messages begin with the node's name.
 #[derive(Debug, Error)]
 pub(super) enum NodeProblem {
     #[error("no node of the fleet is called so; go back to the fleet, which lists them")]
@@ -19,7 +19,7 @@ pub(super) enum NodeProblem {
     NotAName(String),
     #[error("Prometheus does not tell its port; use --node-url without {{port}}")]
     NoPort,
-    /// As the fleet has it.
+    /// A reason that the fleet knows.
     #[error("{0}")]
     Unopenable(String),
     #[error(
@@ -78,14 +78,14 @@ impl NodeProblem {
         }
     }
 
-    /// Of a connection that could not be opened.
+    /// Returns the problem for a connection that could not be opened.
     pub(super) fn of_connection(target: &str, error: &io::Error) -> Self {
         let target = target.to_owned();
         let cause = error
             .get_ref()
             .and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match cause {
-            // An authority of the same name, with another key, is another one.
+            // A wrong signature means that another authority has the same name.
             Some(rustls::Error::InvalidCertificate(
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
             )) => Self::UnknownAuthority(target),
@@ -103,7 +103,8 @@ impl NodeProblem {
         }
     }
 
-    /// Whether the fleet may know better why: nothing answers, or something else.
+    /// Returns `true` if the fleet may know the reason better: there is no response, or one from
+    /// another program.
     pub(super) fn is_of_address(&self) -> bool {
         matches!(
             self,
@@ -116,7 +117,7 @@ impl NodeProblem {
     }
 }
 
-/// Without the number that the system has for it.
+/// Returns the message without the number of the system's error.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let plain = text.split(" (os error").next().unwrap_or_default();

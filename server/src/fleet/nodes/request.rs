@@ -1,7 +1,7 @@
-//! A viewer's question to a node over HTTP.
+//! HTTP requests of a viewer to a node.
 //!
-//! A node gets the route, the query and the viewer's session at that node, and nothing else of the
-//! request. [`super::answer`] reads what it answers.
+//! A node receives the route, the query and the viewer's session at that node, and nothing else of
+//! the request. [`super::answer`] reads the response.
 
 use std::time::Duration;
 
@@ -18,28 +18,28 @@ use crate::{
     runs::access::HEADER,
 };
 
-/// History may have to be read from the node's disk.
+/// The time limit until the response starts. The node may have to read history from its disk.
 const FIRST_BYTE: Duration = Duration::from_secs(10);
 
-/// All of an answer.
+/// The time limit for the whole response.
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// What a viewer asks of a node.
+/// A request of a viewer to a node.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
     pub(super) method: Method,
-    /// Below the node's address, with what stands behind the question mark.
+    /// The path below the node's address, with the query.
     pub(super) path: String,
     pub(super) body: Bytes,
-    /// The viewer's at the node.
+    /// The viewer's session at the node.
     pub(super) session: Option<HeaderValue>,
 }
 
-/// Asks with the viewer's own session, where there is a valid one, and with this server's token
-/// otherwise.
+/// Sends the request with the viewer's session if there is a valid one, and with this server's
+/// token otherwise.
 ///
 /// # Errors
-/// The node cannot be reached, or does not answer.
+/// Returns an error if the node cannot be reached or does not respond.
 pub(super) async fn ask(
     target: &Target,
     question: &Question,
@@ -101,8 +101,8 @@ async fn ask_as(
     timeout(FIRST_BYTE, asked).await.map_err(|_| silent())?
 }
 
-/// What every request to a node says. It says that it is passed on: then a node on this machine
-/// does not take whoever asks for this server's user.
+/// Returns the headers of every request to a node. One of them marks the request as passed on: a
+/// node on this machine must not take the client for this server's user.
 pub(super) fn headers(
     target: &Target,
     session: Option<&HeaderValue>,

@@ -1,4 +1,4 @@
-//! `/nodes/NAME/` and below.
+//! The routes below `/nodes/NAME/`.
 
 use std::sync::Arc;
 
@@ -35,13 +35,13 @@ use crate::{
     view::View,
 };
 
-/// Bytes behind the question mark of an address.
+/// The maximum length of a query in bytes.
 const LONGEST_QUERY: usize = 4096;
 
-/// Bytes of what is signed in with.
+/// The maximum size of a sign-in request in bytes.
 const LARGEST: usize = 4096;
 
-/// But for streams, which take as long as they last.
+/// Returns all routes except those of streams, which have no time limit.
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
         .route("/nodes/{node}", get(with_slash))
@@ -57,7 +57,7 @@ pub(crate) fn streams() -> Router<AppState> {
     Router::new().route("/nodes/{node}/api/v1/stream", get(stream))
 }
 
-/// The page's own addresses are relative to it.
+/// Adds the final slash, because the addresses within the page are relative.
 async fn with_slash(uri: Uri) -> Redirect {
     let last = uri.path().rsplit('/').next().unwrap_or_default();
     Redirect::permanent(&format!("{last}/"))
@@ -75,7 +75,7 @@ async fn index(
     }
 }
 
-/// A file of this server's page, or what is asked of the node.
+/// Returns a file of this server's page, or the node's response to an API request.
 async fn read(
     State(app): State<AppState>,
     Extension(arrival): Extension<Arrival>,
@@ -99,7 +99,7 @@ async fn read(
         .await
 }
 
-/// A viewer signs in or out at the node. Nothing else is changed there.
+/// Passes on a viewer's sign-in or sign-out at the node. No other changes are passed on.
 async fn change(
     State(app): State<AppState>,
     Extension(arrival): Extension<Arrival>,
@@ -141,7 +141,7 @@ async fn stream(
     asked.stream(request, &slot).await
 }
 
-/// Who asks what of which node.
+/// A viewer's request to a node.
 struct Asked<'a> {
     app: &'a AppState,
     arrival: &'a Arrival,
@@ -228,7 +228,7 @@ impl Asked<'_> {
         Ok(response)
     }
 
-    /// Returns the sessions that a node has set, as the viewer's browser keeps them.
+    /// Returns the session cookies in a node's response, renamed for the viewer's browser.
     fn session_cookies<T>(&self, answer: &hyper::Response<T>) -> Vec<HeaderValue> {
         let is_secure = auth::routes::is_secure(self.app, self.arrival, self.headers);
         let set = answer.headers().get_all(header::SET_COOKIE).iter();
@@ -293,8 +293,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Returns what the node is shown. This server's own token is for viewers who may see what the
-    /// token may, and for nodes that the administrator has named.
+    /// Returns the credentials for the node. This server's token is included only if the viewer may
+    /// see what the token allows, and if the node is trusted.
     async fn shown(&self, fleet: &FleetSettings, target: &Target) -> Result<Shown, NodeProblem> {
         let shown = fleet.nodes.credentials.shown().await?;
         let sees_own = matches!(
@@ -309,7 +309,7 @@ impl Asked<'_> {
     }
 }
 
-/// The fleet, and where this node of it is.
+/// Returns the fleet, and the address of this node.
 async fn known(app: &AppState, node: &str) -> Result<(Arc<FleetSettings>, Target), NodeProblem> {
     let fleet = app.fleet.clone().ok_or(NodeProblem::Unknown)?;
     let target = fleet.nodes.target(&fleet.reader, node).await?;

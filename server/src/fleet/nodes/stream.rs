@@ -1,5 +1,5 @@
-//! A node's stream, passed on to a viewer: frame by frame, so that a viewer who is slow slows that
-//! node's stream down, and nothing piles up here.
+//! WebSocket streams of nodes, which are passed on frame by frame. A slow viewer slows down the
+//! node's stream, so that nothing accumulates here.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -33,25 +33,29 @@ use crate::{
     stream::{ClientSocket, Encoding, accept},
 };
 
-/// Until the node has agreed to a stream.
+/// The time limit until the node accepts a stream.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A node sends something every five seconds.
+/// The time without a frame after which a node's stream is closed. A node sends a frame every five
+/// seconds.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// A hello of 64 GPUs with five minutes of their history takes some megabytes.
+/// The maximum size of a frame in bytes. The hello of 64 GPUs with five minutes of history has some
+/// megabytes.
 const LONGEST_FRAME: usize = 32 << 20;
 
-/// What a viewer sends is short, and a node that does not take it has gone.
+/// The maximum size of unsent bytes to a node. The frames of a viewer are short, so that a node
+/// that does not read them is gone.
 const WRITE_BUFFER: usize = 64 * 1024;
 
 pub(super) type NodeStream = WebSocketStream<NodeSocket>;
 
-/// Asks a node for its stream, with the viewer's own session where that counts, and as this server
+/// Opens a stream of a node, with the viewer's session if it is valid, and with this server's token
 /// otherwise.
 ///
 /// # Errors
-/// Why there is none; `Ok(Err)` is the status with which the node refuses it.
+/// Returns the reason why there is no connection. `Ok(Err)` is the status with which the node
+/// refuses the stream.
 pub(super) async fn open(
     target: &Target,
     encoding: Encoding,
@@ -116,7 +120,7 @@ async fn ask(
     }
 }
 
-/// To whom it is passed on.
+/// The client that receives a node's stream.
 pub(super) struct Viewer<'a> {
     pub(super) app: &'a AppState,
     pub(super) client: &'a Client,
@@ -124,11 +128,11 @@ pub(super) struct Viewer<'a> {
     pub(super) place: Place,
 }
 
-/// Passes on what comes of the node, until the viewer, the node or this server ends it, or the
-/// viewer may read no more.
+/// Passes on frames until the viewer, the node or this server ends the stream, or until the viewer
+/// loses permission.
 ///
 /// # Errors
-/// What is wrong with a request that asks for no stream.
+/// Returns a response if the request is not a valid WebSocket request.
 pub(super) fn pass_on(
     node: NodeStream,
     viewer: Viewer<'_>,

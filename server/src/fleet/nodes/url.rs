@@ -1,4 +1,4 @@
-//! Where a node's own server is, by a pattern of addresses.
+//! Address patterns of the nodes' own servers.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -9,21 +9,21 @@ use super::problem::NodeProblem;
 
 const USUAL: &str = "https://{host}:9123/";
 
-/// A pattern of addresses: `{host}` stands for where a node's metrics are read, `{port}` for the
-/// port there, and `{node}` for its name in the fleet.
+/// A pattern of addresses, in which `{host}` is the host of a node's metrics, `{port}` their port,
+/// and `{node}` the node's name in the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeUrl(String);
 
-/// The server of one node.
+/// The address of a node's server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) is_tls: bool,
-    /// A name or an address; an IPv6 address is without brackets.
+    /// A hostname or an IP address. IPv6 addresses have no brackets.
     pub(super) host: String,
     pub(super) port: u16,
-    /// What requests say in `Host`.
+    /// The value of the header `Host`.
     pub(super) authority: String,
-    /// Ends with a slash.
+    /// The path, which ends with a slash.
     pub(super) path: String,
 }
 
@@ -69,7 +69,7 @@ impl FromStr for NodeUrl {
 }
 
 impl NodeUrl {
-    /// Returns `true` if all nodes are reached at the same host and port, as below a reverse proxy.
+    /// Returns `true` if all nodes have the same host and port, for example behind a reverse proxy.
     pub(super) fn has_fixed_host(&self) -> bool {
         let authority = self
             .0
@@ -79,16 +79,16 @@ impl NodeUrl {
         authority.is_some_and(|authority| !authority.contains('{'))
     }
 
-    /// Returns `true` if Prometheus does not choose the port.
+    /// Returns `true` if the port does not come from Prometheus.
     pub(super) fn has_fixed_port(&self) -> bool {
         !self.0.contains("{port}")
     }
 
-    /// The address of this node. What Prometheus calls a node comes from strangers: it becomes part
-    /// of an address where it is a name or an address of a machine.
+    /// Returns the address of a node. The names that Prometheus provides are not trusted: they must
+    /// be hostnames or IP addresses.
     ///
     /// # Errors
-    /// Where it is none.
+    /// Returns an error if a name is not valid in an address.
     pub(super) fn target(&self, node: &str, address: &NodeAddress) -> Result<Target, NodeProblem> {
         let unfit = |text: &str| NodeProblem::NotAName(text.to_owned());
         let host = host(&address.host).ok_or_else(|| unfit(&address.host))?;
@@ -148,7 +148,8 @@ impl fmt::Display for Target {
     }
 }
 
-/// The same as it stands in an address, where it is a machine's name or address.
+/// Returns the host in the form used in addresses, or `None` if it is neither a hostname nor an IP
+/// address.
 fn host(text: &str) -> Option<String> {
     match text.parse() {
         Ok(IpAddr::V4(_)) => return Some(text.to_owned()),
