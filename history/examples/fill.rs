@@ -1,8 +1,8 @@
-//! Fills a folder with the history of 30 days of 8 GPUs, for measurements, and prints its size as
-//! JSON.
+//! Fills a directory with the history of eight GPUs over 30 days, for measurements, and prints its
+//! size as JSON.
 //!
-//! GPUs are shared: every nine seconds, a process starts or ends; every ten minutes, something is
-//! the matter for a while.
+//! GPUs are shared: a process starts or ends every nine seconds, and a short condition begins every
+//! ten minutes.
 
 #[path = "../tests/store/support.rs"]
 mod support;
@@ -21,7 +21,7 @@ use gpumon_probe::model::{
 const GPUS: u64 = 8;
 const DAYS_MS: u64 = 30 * 24 * 3_600_000;
 
-/// The time between two events of processes, and between two conditions.
+/// The time between two process events, in milliseconds.
 const PROCESSES_MS: u64 = 9_000;
 const CONDITIONS_MS: u64 = 600_000;
 
@@ -98,7 +98,7 @@ fn gpu(at_ms: u64) -> GpuRef {
     }
 }
 
-/// A process that has started, or has ended.
+/// Returns the event of a process that has started or ended.
 fn process_event(at_ms: u64) -> Event {
     let process = ProcessRef {
         pid: (at_ms / 18_000 % 4_000_000) as u32,

@@ -1,4 +1,4 @@
-//! Ten seconds of samples, summed up.
+//! Sums of ten seconds of samples.
 
 use std::collections::BTreeMap;
 
@@ -18,42 +18,42 @@ use crate::{
     wanted::{DeviceKind, Metric},
 };
 
-/// How long a bucket is.
+/// The length of a bucket in milliseconds.
 pub const BUCKET_MS: u64 = 10_000;
 
-/// What was read in ten seconds.
+/// The readings of ten seconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bucket {
-    /// When it begins: a multiple of [`BUCKET_MS`].
+    /// The start of the bucket, a multiple of [`BUCKET_MS`].
     pub at_ms: u64,
-    /// Of each GPU and MIG device that was read.
+    /// The GPUs and MIG devices that were read.
     pub devices: Vec<DeviceBucket>,
-    /// Of the machine: so many samples, and a value per field of its catalogue.
+    /// The number of samples of the host.
     pub samples: u32,
-    /// The machine's fields, in the order of their catalogue.
+    /// The values of the host, in the order of `HOST_FIELDS`.
     pub host: Vec<Option<Stat>>,
-    /// What was the matter: what has begun or ended in these ten seconds, or was no longer the
-    /// same.
+    /// The conditions that began, ended or changed in these ten seconds.
     pub conditions: Vec<ConditionSpan>,
-    /// Which jobs were on which devices, from when to when.
+    /// The jobs on each device, with the times at which they were seen.
     pub jobs: Vec<JobSpan>,
-    /// What has become known since the bucket before of who used how much: each part of it once.
+    /// The usage by owner that has become known since the previous bucket. Each part of it is in
+    /// only one bucket.
     pub usage: Vec<Period>,
 }
 
-/// One device's part of a bucket.
+/// The part of a bucket that belongs to one device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceBucket {
-    /// Which.
     pub device: Device,
-    /// How often it was read.
+    /// The number of samples of the device.
     pub samples: u32,
-    /// Its fields, in the order of the catalogue of GPUs'.
+    /// The values of the device, in the order of `GPU_FIELDS`.
     pub stats: Vec<Option<Stat>>,
 }
 
 impl Bucket {
-    /// The rows of all devices, and of the machine.
+    /// Returns the rows of all devices and of the host: the device, the number of samples, and its
+    /// values.
     pub(crate) fn rows(&self) -> impl Iterator<Item = ((DeviceKind, &str), u32, &[Option<Stat>])> {
         let of_devices = self.devices.iter().map(|of| {
             let owner = (of.device.kind(), &*of.device.uuid);
@@ -62,7 +62,7 @@ impl Bucket {
         of_devices.chain([((DeviceKind::Host, ""), self.samples, &*self.host)])
     }
 
-    /// Adds one of the same time, of what was read later.
+    /// Adds a bucket of the same time whose readings are newer.
     pub(crate) fn join(&mut self, later: Self) {
         for device in later.devices {
             match self
@@ -87,7 +87,7 @@ impl Bucket {
     }
 }
 
-/// Samples, values per field: what was read before, with what was read later.
+/// Merges earlier and later statistics, weighted by their numbers of samples.
 pub(crate) fn join_stats(
     of: DeviceKind,
     (before, known): (u32, Vec<Option<Stat>>),
@@ -108,21 +108,19 @@ pub(crate) fn join_stats(
     (before + samples, joined.collect())
 }
 
-/// What has a past.
+/// A GPU or MIG device that has a history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
-    /// Its UUID.
     pub uuid: String,
-    /// The driver's index: of a MIG device, among those of its GPU.
+    /// The driver's index. MIG devices are counted within their GPU.
     pub index: u32,
-    /// Its name, or a MIG device's profile, where the driver has told it.
+    /// The name of a GPU or the profile of a MIG device, if the driver has reported it.
     pub name: Option<String>,
-    /// The GPU that a MIG device is a part of.
+    /// The UUID of the GPU that a MIG device is a part of.
     pub parent: Option<String>,
 }
 
 impl Device {
-    /// Returns whether it is a GPU or a part of one.
     pub(crate) fn kind(&self) -> DeviceKind {
         match self.parent {
             Some(_) => DeviceKind::Mig,
@@ -131,11 +129,11 @@ impl Device {
     }
 }
 
-/// Makes buckets of samples.
+/// Sums up samples in buckets.
 #[derive(Debug, Default)]
 pub struct Buckets {
     at_ms: u64,
-    /// When the sample before was taken.
+    /// The time of the previous sample.
     sampled_ms: Option<u64>,
     gpus: BTreeMap<String, Totals>,
     mig_devices: BTreeMap<String, Totals>,
@@ -151,18 +149,18 @@ struct Totals {
     fields: Vec<FieldTotal>,
 }
 
-/// One field's. What is read more rarely than samples come stands for all of them since it was read
-/// before.
+/// The sum of one field. A value that is read less often than samples are taken counts for all
+/// samples since the previous reading.
 #[derive(Debug, Clone, Copy, Default)]
 struct FieldTotal {
     total: Window,
-    /// So many samples have had none, and what was known of it then.
+    /// The number of samples since the last new value.
     waiting: u32,
     known: Option<f64>,
 }
 
 impl Buckets {
-    /// Takes in what the devices are called.
+    /// Replaces the names and indexes of the devices by those of the inventory.
     pub fn set_inventory(&mut self, inventory: &Inventory) {
         self.devices.clear();
         for gpu in &inventory.gpus {
@@ -188,12 +186,11 @@ impl Buckets {
         }
     }
 
-    /// What is known of a device.
     pub fn device(&self, uuid: &str) -> Option<&Device> {
         self.devices.get(uuid)
     }
 
-    /// Takes in a sample; gives the bucket that ended before it.
+    /// Adds a sample. Returns the previous bucket if the sample begins a new one.
     pub fn push(&mut self, sample: &Sample) -> Option<Bucket> {
         let at_ms = sample.at_ms / BUCKET_MS * BUCKET_MS;
         let ended = if at_ms == self.at_ms {
@@ -202,7 +199,7 @@ impl Buckets {
             self.end()
         };
         self.at_ms = at_ms;
-        // What was read before the first sample is of no time that is known.
+        // A value that was read before the first sample is not new: its time is not covered.
         let since_ms = self
             .sampled_ms
             .replace(sample.at_ms)
@@ -211,7 +208,7 @@ impl Buckets {
             let (value, is_new) = field.access.value_since(&sample.host, since_ms)?;
             Some((value, is_new && sample.host.at_ms > since_ms))
         });
-        // What a hung GPU shows is its past, which has been taken in.
+        // A GPU that hangs repeats its last readings, which have been added before.
         let is_new = |at_ms: u64| at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms;
         for gpu in sample.gpus.iter().filter(|gpu| is_new(gpu.at_ms)) {
             let Some(uuid) = &gpu.uuid else { continue };
@@ -247,8 +244,8 @@ impl Buckets {
         ended
     }
 
-    /// Ends what has been begun where its time is over at this moment. A sample of that time that
-    /// comes later makes another bucket of the same time.
+    /// Ends the current bucket and returns it if its ten seconds are over at `now_ms`. A later
+    /// sample of that time creates another bucket with the same start.
     pub fn end_if_over(&mut self, now_ms: u64) -> Option<Bucket> {
         if now_ms < self.at_ms + BUCKET_MS {
             None
@@ -257,7 +254,7 @@ impl Buckets {
         }
     }
 
-    /// Ends what has been begun; `None` where that is nothing.
+    /// Ends the current bucket and returns it, or `None` if it has no samples.
     pub fn end(&mut self) -> Option<Bucket> {
         let host = std::mem::take(&mut self.host);
         let taken = |map: &mut BTreeMap<String, Totals>| std::mem::take(map).into_iter();
@@ -282,12 +279,12 @@ impl Buckets {
         })
     }
 
-    /// Which jobs were on which devices, as far as it is remembered.
+    /// Returns the jobs that are remembered, with their devices and times.
     pub fn jobs(&self) -> impl Iterator<Item = &JobSpan> {
         self.jobs.all()
     }
 
-    /// What was the matter in a span, as far as it is remembered.
+    /// Returns the remembered conditions that overlap a span.
     pub fn conditions(&self, from_ms: u64, to_ms: u64) -> impl Iterator<Item = &ConditionSpan> {
         let all = self.conditions.past.iter().chain(&self.conditions.open);
         all.filter(move |span| span.from_ms <= to_ms && span.to_ms.is_none_or(|end| end >= from_ms))
@@ -302,7 +299,7 @@ fn totals_of<'a>(map: &'a mut BTreeMap<String, Totals>, uuid: &str) -> &'a mut T
 }
 
 impl Totals {
-    /// Adds each field's value, and whether it is new.
+    /// Adds the value of each field. `read` returns the value and whether it is new.
     fn add<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<(f64, bool)>) {
         self.samples += 1;
         self.fields.resize(fields.len(), FieldTotal::default());
@@ -331,26 +328,26 @@ impl FieldTotal {
         }
     }
 
-    /// What has not been read in the whole time is as it was known.
+    /// Returns the statistics of the bucket, or the last known value if none was read in this time.
     fn stat(&self, kind: Kind) -> Option<Stat> {
         field_stat(&self.total, kind).or(self.known.map(Stat::of))
     }
 }
 
-/// So many that are over are remembered.
+/// The maximum number of ended conditions that are remembered.
 const PAST_CONDITIONS: usize = 256;
 
-/// What was the matter, from the lists that samples have.
+/// The conditions of the samples so far, with their beginnings and ends.
 #[derive(Debug, Default)]
 struct Conditions {
     open: Vec<ConditionSpan>,
     past: std::collections::VecDeque<ConditionSpan>,
-    /// What of it is new, or no longer as it was.
+    /// The conditions that have begun, ended or changed since they were last taken.
     changed: Vec<ConditionSpan>,
 }
 
 impl Conditions {
-    /// Takes in what is the matter with each GPU now.
+    /// Updates the conditions to those that each GPU has now.
     fn set<'a>(&mut self, at_ms: u64, now: impl Iterator<Item = (&'a String, &'a Vec<Condition>)>) {
         let mut before = std::mem::take(&mut self.open);
         for (uuid, conditions) in now {
@@ -389,7 +386,8 @@ impl Conditions {
         }
         self.past
             .drain(..self.past.len().saturating_sub(PAST_CONDITIONS));
-        // Where nothing takes them, the newest are kept, and those that are open come again.
+        // Without a reader, the list would grow without limit. Conditions that are still open are
+        // listed again when they end.
         let many = self.changed.len().saturating_sub(PAST_CONDITIONS);
         self.changed.drain(..many);
     }
@@ -484,7 +482,7 @@ mod tests {
             value,
             at_ms: 20_000 + second * 1000,
         };
-        // Of the ten seconds before.
+        // The value was read before these ten seconds.
         (0..9).for_each(|second| {
             assert_eq!(
                 push(
@@ -503,7 +501,8 @@ mod tests {
             stat(&bucket, "pcie.tx_bytes_per_second"),
             Some(Stat::of(40.0))
         );
-        // Somebody watches for a while: a second each, and then the eight behind them in one.
+        // While somebody watches, a value is read every second; afterwards one value covers the
+        // eight seconds before it.
         push(11, Reading::Now(10.0));
         (12..19).for_each(|second| drop(push(second, earlier(10.0, 11))));
         push(19, Reading::Now(50.0));

@@ -1,4 +1,4 @@
-//! Points on a time axis, each made of whatever lies in its time: samples, or buckets of them.
+//! Points on a time axis, each made from the samples or buckets of its time.
 
 use std::collections::BTreeMap;
 
@@ -25,25 +25,24 @@ pub(crate) fn field_stat(window: &Window, kind: Kind) -> Option<Stat> {
     }
 }
 
-/// The points of a span, while they are collected.
+/// The points of a span during their collection.
 #[derive(Debug)]
 pub struct Grid {
     from_ms: u64,
     to_ms: u64,
-    /// The time of a point; 0 stands for the samples as they are.
+    /// The length of a point in milliseconds. With 0, every sample is a point.
     step_ms: u64,
     times_ms: Vec<u64>,
     wanted: Wanted,
-    /// By kind of device and UUID.
+    /// The rows of each device by UUID, for each kind of device.
     devices: [BTreeMap<String, Rows>; 3],
 }
 
-/// One for each wanted metric, each as long as the time axis or shorter.
+/// A row for each wanted metric, at most as long as the time axis.
 type Rows = Vec<Vec<Window>>;
 
 impl Grid {
-    /// Of points so long, from one moment to another. With a length of 0, each time that comes is a
-    /// point.
+    /// Creates an empty grid. With a `step_ms` of 0, each time that is added becomes a point.
     pub fn new(from_ms: u64, to_ms: u64, step_ms: u64, wanted: Wanted) -> Self {
         let from_ms = from_ms
             .checked_div(step_ms)
@@ -58,23 +57,23 @@ impl Grid {
         }
     }
 
-    /// The first moment that belongs to it.
+    /// Returns the first time of the grid.
     pub fn from_ms(&self) -> u64 {
         self.from_ms
     }
 
-    /// The last.
+    /// Returns the last time of the grid.
     pub fn to_ms(&self) -> u64 {
         self.to_ms
     }
 
-    /// What is collected.
+    /// Returns the metrics that the grid collects.
     pub fn wanted(&self) -> &Wanted {
         &self.wanted
     }
 
-    /// Adds what a device did in the time that begins then, in which there were so many samples.
-    /// `stats` is in the order of the metrics that are wanted of it. Times are added in order, and
+    /// Adds the values of a device in the time that starts at `at_ms`, with their number of
+    /// samples. `stats` has the order of the device's wanted metrics. Times must be added in order:
     /// earlier ones are ignored.
     pub fn add(
         &mut self,
@@ -92,7 +91,7 @@ impl Grid {
         match self.times_ms.last().copied() {
             Some(last) if last > time_ms => return,
             Some(last) if last == time_ms => {}
-            // What is between the two is a gap.
+            // The points between the two are a gap.
             Some(last) if self.step_ms > 0 => {
                 self.times_ms
                     .extend((last + self.step_ms..=time_ms).step_by(self.step_ms as usize));
@@ -113,7 +112,7 @@ impl Grid {
         }
     }
 
-    /// All that was collected. `known` says what is known of a device.
+    /// Returns the collected points as a span. `known` returns the description of a device.
     pub fn into_span(self, resolution_ms: u64, known: impl Fn(&str) -> Device) -> HistorySpan {
         let length = self.times_ms.len();
         let with_range = self.step_ms > 0;
@@ -156,7 +155,7 @@ impl Grid {
     }
 }
 
-/// The series of the metrics that have a value.
+/// Returns the series of the metrics that have values.
 fn metric_series(
     metrics: &[&'static Metric],
     rows: Rows,

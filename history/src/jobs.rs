@@ -1,4 +1,4 @@
-//! Which job was on which GPU, from when to when: what tells of a job after it has ended.
+//! The history of jobs: the times and GPUs of each job, also after its end.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,69 +6,71 @@ use gpumon_probe::model::{Allocation, Job, JobKind, Owner, Reading, Sample};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A job, pod, container, notebook or service on one GPU or MIG device: with a process, or since a
-/// scheduler has given the device to it.
+/// A job, pod, container, notebook or service on one GPU or MIG device. The span starts with its
+/// first process, or when a scheduler gives the device to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobSpan {
-    /// What it is.
+    /// The kind of the job.
     pub kind: JobKind,
-    /// As [Job](#job) has it; of a pod of which no process was seen, its namespace and name.
+    /// The ID of the [Job](#job); for a pod without known processes, its namespace and name.
     pub id: String,
-    /// Of a notebook, its path; of a pod, its namespace and name. `null` where they are not known.
+    /// The path of a notebook, or the namespace and name of a pod. `null` if unknown.
     pub name: Option<String>,
-    /// The login name of its processes, the first of them where they are several users'; `null`
-    /// where it is not known.
+    /// The login name of the first process's user; `null` if unknown.
     pub user: Option<String>,
     /// The UUID of the GPU or MIG device.
     pub uuid: String,
-    /// When it was first seen there.
+    /// The time at which the job was first seen on the device.
     pub from_ms: u64,
-    /// When it was seen there last; the newest sample's time while it lasts.
+    /// The time at which the job was last seen on the device. For a running job, this is the time
+    /// of the newest sample.
     pub to_ms: u64,
-    /// As [`Job::private`]; left out of JSON where it is false.
+    /// Whether only the environment of the job's processes contains the ID. Omitted from JSON if
+    /// `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
-/// What `/api/v1/jobs` answers.
+/// The response of `/api/v1/jobs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobList {
-    /// Those that were seen last first; at most 1024.
+    /// The jobs, the most recently seen first; at most 1024.
     pub jobs: Vec<JobSpan>,
 }
 
-/// Between two steps of a job, or two cells of a notebook, nothing of it may be on the GPU.
+/// The longest time without a process after which a job still continues: there are gaps between the
+/// steps of a job and the cells of a notebook.
 const LONGEST_GAP_MS: u64 = 5 * 60 * 1000;
 
-/// So many are remembered, and answered.
+/// The maximum number of jobs that are remembered and returned.
 pub const MOST: usize = 1024;
 
-/// So many are written for ten seconds.
+/// The maximum number of jobs written per bucket.
 const MOST_CHANGED: usize = 512;
 
-/// Those of the samples so far.
+/// The jobs of all samples so far.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    /// Of those that last, or have just ended, by kind, id and device.
+    /// The jobs that are running or have just ended, by kind, ID and device.
     open: HashMap<(JobKind, String, String), JobSpan>,
-    /// Those that are over, the first to end first.
+    /// The ended jobs, in the order of their ends.
     past: VecDeque<JobSpan>,
-    /// When the newest was handed over to be written.
+    /// The time of the newest job span that was handed over for writing.
     taken_ms: u64,
 }
 
 impl JobSpan {
-    /// Returns `true` if people call the job by this text.
+    /// Returns `true` if the text is an ID or name of the job, as in [`is_job_called`].
     pub fn is_called(&self, text: &str) -> bool {
         is_job_called(self.kind, &self.id, self.name.as_ref(), text)
     }
 
-    /// What tells it from others: it is known anew, with a later end, while it lasts.
+    /// Returns a unique key. A running job has the same key in later lists, with a later end.
     pub(crate) fn key(&self) -> (&'static str, &str, &str, u64) {
         (self.kind.word(), &self.id, &self.uuid, self.from_ms)
     }
 
-    /// Whether two are parts of one: of a job on another device, or at another time.
+    /// Returns `true` if both spans belong to the same job, on other devices or at other times.
     pub fn is_same_job(&self, other: &Self) -> bool {
         let is_same_name =
             || self.kind == JobKind::Pod && self.name.is_some() && self.name == other.name;
@@ -76,12 +78,12 @@ impl JobSpan {
     }
 }
 
-/// Returns `true` if people call a job by this text: by its id or the beginning of it, its name or
-/// the last part of that.
+/// Returns `true` if a text names this job: its ID or enough of its beginning, its name or the last
+/// part of the name.
 pub fn is_job_called(kind: JobKind, id: &str, name: Option<&String>, text: &str) -> bool {
     let last = |name: &str| name.rsplit('/').next() == Some(text);
     let is_named = name.is_some_and(|name| name == text || last(name));
-    // So many characters name only one; numbers are whole.
+    // Six characters of these IDs are unique enough. Numbers must be complete.
     let is_begun = matches!(kind, JobKind::Container | JobKind::Notebook | JobKind::Pod)
         && text.len() >= 6
         && id.starts_with(text);
@@ -92,7 +94,7 @@ pub fn is_job_called(kind: JobKind, id: &str, name: Option<&String>, text: &str)
 }
 
 impl Jobs {
-    /// Takes in a sample.
+    /// Updates the jobs to those of a sample.
     pub fn push(&mut self, sample: &Sample) {
         let at_ms = sample.at_ms;
         let is_over = |span: &JobSpan| span.to_ms.saturating_add(LONGEST_GAP_MS) < at_ms;
@@ -158,12 +160,12 @@ impl Jobs {
         }
     }
 
-    /// All that are remembered.
+    /// Returns all remembered jobs.
     pub fn all(&self) -> impl Iterator<Item = &JobSpan> {
         self.past.iter().chain(self.open.values())
     }
 
-    /// Those that were seen since they were taken last.
+    /// Returns the jobs that were seen since the last call.
     pub(crate) fn take_changed(&mut self) -> Vec<JobSpan> {
         let taken_ms = self.taken_ms;
         let changed = self
@@ -186,7 +188,8 @@ fn user_of(holder: &Allocation) -> Option<&String> {
     }
 }
 
-/// One list of several: what is in both is as the first has it. The newest come first.
+/// Merges two lists, the most recently seen job first. If both have a job, the entry of `first` is
+/// used.
 pub fn joined(first: Vec<JobSpan>, second: Vec<JobSpan>) -> Vec<JobSpan> {
     let mut all = first;
     for span in second {
@@ -218,7 +221,7 @@ mod tests {
         }
     }
 
-    /// One GPU with these holders.
+    /// Returns a sample of one GPU with these allocations.
     fn sample(at_ms: u64, holders: &[Allocation]) -> Sample {
         let mut gpu = GpuSample::absent(
             0,

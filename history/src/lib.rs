@@ -1,12 +1,13 @@
-//! What GPUs did in the past.
+//! The history of GPUs.
 //!
-//! - [`span`] is what is answered, [`wanted`] which metrics are asked for.
-//! - [`merge`] puts together what two servers know.
-//! - [`plan`] chooses the resolution, [`grid`] puts whatever is known on one time axis.
-//! - [`timeline`] has values over one time axis: what was sampled lately, and what is drawn.
-//! - [`bucket`] sums up ten seconds of samples, of which all else is made.
-//! - [`jobs`] is which job was on which GPU, [`usage`] who used how much.
-//! - [`memory`] keeps them for hours, [`database`] for a year; [`writer`] is the thread between.
+//! - [`span`] is the format of a span, [`wanted`] the list of metrics in a request.
+//! - [`merge`] combines the spans of two servers.
+//! - [`plan`] chooses the resolution, [`grid`] puts all values on one time axis.
+//! - [`timeline`] has recent samples, and the values of charts, over one time axis.
+//! - [`bucket`] sums up ten seconds of samples, from which all else is made.
+//! - [`jobs`] has the times of jobs on GPUs, [`usage`] the usage of owners.
+//! - [`memory`] keeps buckets for hours, [`database`] for a year; [`writer`] is the thread that
+//!   writes them.
 
 pub mod bucket;
 pub mod database;

@@ -1,5 +1,4 @@
-//! A span of the past of which two know something: this server, and the one whose readings it
-//! shows.
+//! Combination of two spans: that of this server, and that of the server whose readings it shows.
 
 use std::{iter, mem::discriminant};
 
@@ -11,9 +10,9 @@ use crate::{
     wanted::Wanted,
 };
 
-/// What both know of what is wanted. Where `theirs` has all the moments of `ours`, its points stay
-/// as they are; else points are as long as the longer ones of the two, and each is made of what
-/// lies in it.
+/// Merges two spans with the wanted metrics. If `theirs` covers all times of `ours`, its points
+/// stay unchanged. Otherwise the points have the coarser of the two resolutions and combine the
+/// values of both.
 pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> HistorySpan {
     let mut both = if knows_all_of(&theirs, &ours) {
         theirs.clone()
@@ -48,7 +47,8 @@ pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> Histor
     both
 }
 
-/// Each collector has begun it at a time of its own.
+/// Returns `true` if two servers have recorded the same condition. Their start times can differ,
+/// because each collector detects it by itself.
 fn is_same(one: &ConditionSpan, other: &ConditionSpan) -> bool {
     let overlap = |one: &ConditionSpan, other: &ConditionSpan| {
         one.to_ms.is_none_or(|end_ms| other.from_ms <= end_ms)
@@ -59,7 +59,7 @@ fn is_same(one: &ConditionSpan, other: &ConditionSpan) -> bool {
         && overlap(other, one)
 }
 
-/// Whether one has a point at every moment at which the other has some.
+/// Returns `true` if `one` has a point near every point of `other`.
 fn knows_all_of(one: &HistorySpan, other: &HistorySpan) -> bool {
     let near_ms = one.resolution_ms.max(other.resolution_ms);
     other.times_ms.iter().all(|at_ms| {
@@ -82,7 +82,7 @@ fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistoryS
     let mut grid = Grid::new(from_ms, to_ms, step_ms, wanted.clone());
     let places = |span| iter::zip(span_times(span), iter::repeat(span));
     let mut places: Vec<_> = places(ours).chain(places(theirs)).collect();
-    // Stable: where both know a moment, what the other server says comes last.
+    // The sort is stable: at equal times, the values of the other server come last.
     places.sort_by_key(|((at_ms, _), _)| *at_ms);
     for ((at_ms, place), span) in places {
         for part in span.devices() {
@@ -105,7 +105,7 @@ fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistoryS
     grid.into_span(resolution_ms, known)
 }
 
-/// As sampled: of a sum of samples, the least and the largest are known, too.
+/// Returns `true` if the points are samples. Sums of samples also have a minimum and maximum.
 fn has_no_range(span: &HistorySpan) -> bool {
     span.devices()
         .flat_map(|part| part.metrics.values())
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// With these values of the power and of the host's processors at these times.
+    /// Returns a span with these values as the power of a GPU and the CPU load of the host.
     fn span(resolution_ms: u64, points: &[(u64, Option<f64>)], is_sampled: bool) -> HistorySpan {
         let times_ms: Vec<_> = points.iter().map(|(at_ms, _)| *at_ms).collect();
         let values: Vec<_> = points.iter().map(|(_, value)| *value).collect();

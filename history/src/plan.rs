@@ -1,4 +1,4 @@
-//! How long the points of a span are, and what they are made of.
+//! The choice of the resolution of a span, and of the tier that its points are made from.
 
 use std::ops::RangeInclusive;
 
@@ -8,45 +8,46 @@ use serde::Deserialize;
 
 use crate::{grid::Grid, wanted::Wanted};
 
-/// How many points may be asked for.
+/// The allowed numbers of points in a request.
 pub const POINTS: RangeInclusive<u32> = 1..=5000;
 
-/// A span that somebody asks for.
+/// A request for a span of history.
 #[derive(Debug, Clone)]
 pub struct SpanRequest {
-    /// The first moment.
+    /// The first time of the span.
     pub from_ms: u64,
-    /// The last.
+    /// The last time of the span.
     pub to_ms: u64,
-    /// The most points on the time axis.
+    /// The maximum number of points on the time axis.
     pub points: u32,
-    /// The time of a point, in the place of as many as there may be: as asked, or a multiple of
-    /// what is kept of that time.
+    /// The requested length of a point, instead of a number of points. If no tier fits, points have
+    /// a multiple of a tier's resolution.
     pub resolution_ms: Option<u64>,
-    /// Of these metrics.
+    /// The metrics of the span.
     pub wanted: Wanted,
 }
 
-/// Which span, and how finely: the query of `GET /api/v1/history`.
+/// The query of `GET /api/v1/history`: a span of time, its metrics and resolution.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
-    /// Its beginning, in milliseconds since 1970; by default, ten minutes before its end.
+    /// The start in milliseconds since 1970; by default, ten minutes before the end.
     pub from_ms: Option<u64>,
-    /// Its end, in milliseconds since 1970; by default, now.
+    /// The end in milliseconds since 1970; by default, now.
     pub to_ms: Option<u64>,
-    /// Metrics of the catalogue, separated by commas; by default, those of an overview.
+    /// Comma-separated metrics of the catalogue; by default, those of the overview.
     pub metrics: Option<String>,
-    /// At most so many points; by default, 600.
+    /// The maximum number of points; by default, 600.
     #[schemars(range(min = *POINTS.start(), max = *POINTS.end()))]
     pub points: Option<u32>,
-    /// Points of so many milliseconds, in the place of `points`; 5000 of them at most.
+    /// The length of a point in milliseconds, instead of `points`. At most 5000 points are
+    /// returned.
     #[schemars(range(min = 1))]
     pub resolution_ms: Option<u64>,
 }
 
 impl HistoryQuery {
-    /// The endpoint and query by which a server is asked.
+    /// Returns the endpoint and query for a request to a server.
     pub fn target(&self) -> String {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let metrics = self.metrics.as_deref();
@@ -69,7 +70,7 @@ impl HistoryQuery {
 }
 
 impl SpanRequest {
-    /// Returns the endpoint and query with which a server is asked.
+    /// Returns the endpoint and query for a request to a server.
     pub fn target(&self) -> String {
         let query = HistoryQuery {
             from_ms: Some(self.from_ms),
@@ -82,44 +83,44 @@ impl SpanRequest {
     }
 }
 
-/// The past in one resolution, where there is any.
+/// The available history in one resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier {
-    /// The time between two entries.
+    /// The time between two entries, in milliseconds.
     pub resolution_ms: u64,
-    /// How far back it reaches.
+    /// The time of the oldest entry.
     pub oldest_ms: u64,
-    /// Whether its entries are the samples themselves, and no sums of them.
+    /// Whether the entries are samples, not sums of samples.
     pub is_sampled: bool,
 }
 
-/// What a request is answered with.
+/// The resolution and source of a span's points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// The first moment, cut to what is known.
+    /// The first time of the span, limited to the available history.
     pub from_ms: u64,
-    /// The last.
+    /// The last time of the span.
     pub to_ms: u64,
-    /// How far back anything is known.
+    /// The oldest time in any tier.
     pub oldest_ms: u64,
-    /// The tier that points are made of, among those that there are.
+    /// The index of the tier that the points are made from.
     pub tier: usize,
-    /// The time of a point; 0 where the entries are the points.
+    /// The length of a point, or 0 if each entry is a point.
     pub step_ms: u64,
-    /// The same in words: never 0.
+    /// The resolution in milliseconds, which is never 0.
     pub resolution_ms: u64,
 }
 
 impl Plan {
-    /// Chooses among the tiers, the finest first.
+    /// Chooses one of the tiers, which are ordered from fine to coarse.
     ///
-    /// Points are made of the coarsest tier that has at least half as many entries as there may be
-    /// points, so that little is read; where that does not reach as far back as the span, of a
-    /// coarser one that does. A finer one serves where there is no such tier. Where the time of a
-    /// point is asked for, it is the coarsest tier of which it is a multiple.
+    /// Points are made from the coarsest tier that has at least half as many entries as points are
+    /// allowed, so that little is read. If that tier does not reach back to the start of the span,
+    /// a coarser one that does is chosen; if no tier is coarse enough, the finest one. For a
+    /// requested resolution, it is the coarsest tier that divides it.
     pub fn new(request: &SpanRequest, tiers: &[Tier]) -> Self {
         let SpanRequest { to_ms, points, .. } = *request;
-        // The first entry of a coarser tier begins before what it is made of.
+        // The first entry of a coarser tier begins before the entries that it is made from.
         let is_older = |coarser: &Tier, than: &Tier| {
             coarser.oldest_ms + coarser.resolution_ms <= than.oldest_ms
         };
@@ -170,7 +171,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// An empty grid for its points.
+    /// Returns an empty grid for the points.
     pub fn new_grid(&self, wanted: &Wanted) -> Grid {
         Grid::new(self.from_ms, self.to_ms, self.step_ms, wanted.clone())
     }
@@ -186,7 +187,8 @@ mod tests {
     const DAY: u64 = 24 * HOUR;
     const NOW: u64 = 1000 * DAY;
 
-    /// Tier and resolution for a span that ends now, of a server that has run for so long.
+    /// Returns the tier and resolution for a span that ends now, on a server that has run for
+    /// `reach_ms`.
     fn plan(reach_ms: u64, span_ms: u64, points: u32) -> (usize, u64) {
         let tier = |resolution_ms: u64, keep_ms: u64| {
             let oldest_ms = (NOW - keep_ms.min(reach_ms)) / resolution_ms * resolution_ms;

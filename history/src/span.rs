@@ -1,4 +1,4 @@
-//! What is answered of the past: `/api/v1/history`.
+//! The history of a span as in the response of `/api/v1/history`.
 
 use std::{collections::BTreeMap, mem::discriminant};
 
@@ -13,78 +13,80 @@ use ts_rs::TS;
 
 use crate::wanted::DeviceKind;
 
-/// A span of time, on one time axis.
+/// A span of history on one time axis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct HistorySpan {
-    /// The first moment that is answered: as asked, or the first of which anything is known.
+    /// The start of the span: as requested, or that of the available history if it is later.
     pub from_ms: u64,
-    /// The last.
+    /// The end of the span in milliseconds.
     pub to_ms: u64,
-    /// The time of one point: that of the samples themselves (1000, unless they come more slowly),
-    /// 10000, 60000, 900000, or a multiple of one of these where fewer points were asked for.
+    /// The length of a point in milliseconds: that of a sample (1000, or more if samples are taken
+    /// less often), 10000, 60000, 900000, or a multiple of one of these if fewer points were
+    /// requested.
     pub resolution_ms: u64,
-    /// The first moment of which anything is known; `to_ms` where that is nothing.
+    /// The start of the available history, or `to_ms` if there is none.
     pub oldest_ms: u64,
-    /// Where the past is kept.
+    /// The state of the storage of history.
     pub storage: Storage,
-    /// When each point begins, oldest first. As sampled, that is when the sample was put together;
-    /// else a multiple of `resolution_ms`, without a step left out between the first and the last
-    /// of which anything is known.
+    /// The start of each point, the oldest first. For samples, these are the times at which they
+    /// were taken. Otherwise they are multiples of `resolution_ms`, without gaps between the first
+    /// and the last point.
     pub times_ms: Vec<u64>,
-    /// One entry per GPU that has a value in the span.
+    /// The GPUs that have a value in the span.
     pub gpus: Vec<DeviceSpan>,
-    /// One entry per MIG device; left out where none was asked for.
+    /// The MIG devices that have a value in the span. Omitted if none was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<DeviceSpan>>", optional)]
     pub mig_devices: Vec<DeviceSpan>,
-    /// The machine's, by their names in the catalogue; left out where none was asked for.
+    /// The metrics of the host by name. Omitted if none was requested.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(as = "Option<BTreeMap<String, Series>>", optional)]
     pub host: BTreeMap<String, Series>,
-    /// What happened in the span, the oldest first: at most 1000 events, where those of processes
-    /// give way to others.
+    /// The events of the span, the oldest first. There are at most 1000; other events take
+    /// precedence over those of processes.
     pub events: Vec<Event>,
-    /// What was the matter in the span, the first to begin first; at most 1000.
+    /// The conditions of the span, in the order of their beginnings; at most 1000.
     pub conditions: Vec<ConditionSpan>,
 }
 
-/// One GPU's part of a span, or a MIG device's.
+/// The part of a span that belongs to one GPU or MIG device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct DeviceSpan {
-    /// Its UUID.
+    /// The UUID of the device.
     pub uuid: String,
-    /// The driver's index when it was seen last.
+    /// The driver's last known index of the device.
     pub index: u32,
-    /// Its name, or a MIG device's profile; `null` where the driver has not told it.
+    /// The name of the GPU or the profile of the MIG device; `null` if the driver has not reported
+    /// it.
     pub name: Option<String>,
-    /// Of a MIG device, the UUID of the GPU that it is a part of; left out where that is not known,
-    /// and of GPUs.
+    /// The UUID of the GPU that a MIG device is a part of. Omitted for GPUs, and if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub parent: Option<String>,
-    /// By their names in the catalogue, as `power.draw_watts`; those of MIG devices with `mig.`
-    /// before them. Left out where there is no value at all.
+    /// The metrics by name, such as `power.draw_watts`; those of MIG devices begin with `mig.`.
+    /// Metrics without any value are omitted.
     pub metrics: BTreeMap<String, Series>,
 }
 
-/// One metric of a span.
+/// The values of one metric in a span.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Series {
-    /// One for each of `times_ms`, `null` where there was none: the mean of a gauge, the last of a
-    /// counter or a state.
+    /// A value for each of `times_ms`, or `null` if there is none: the mean of a gauge, the last
+    /// value of a counter or state.
     pub values: Vec<Option<f64>>,
-    /// The least of a gauge; left out as sampled.
+    /// The minimum values of a gauge. Omitted if the points are samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub min: Option<Vec<Option<f64>>>,
-    /// The largest of a gauge; left out as sampled.
+    /// The maximum values of a gauge. Omitted if the points are samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub max: Option<Vec<Option<f64>>>,
 }
 
 impl HistorySpan {
-    /// GPUs, MIG devices and the machine, each with its metrics. The machine has no entry.
+    /// Returns the GPUs, MIG devices and the host with their metrics. The host has no
+    /// [`DeviceSpan`].
     pub fn devices(&self) -> impl Iterator<Item = SpanPart<'_>> {
         let host = SpanPart {
             kind: DeviceKind::Host,
@@ -104,19 +106,19 @@ impl HistorySpan {
     }
 }
 
-/// The part of a span that belongs to one device, or to the machine.
+/// The part of a span that belongs to one device, or to the host.
 #[derive(Debug, Clone, Copy)]
 pub struct SpanPart<'a> {
-    /// The kind of the device.
     pub kind: DeviceKind,
-    /// Its entry; `None` for the machine.
+    /// The description of the device; `None` for the host.
     pub device: Option<&'a DeviceSpan>,
-    /// Its metrics, by their names.
+    /// The metrics of the device by name.
     pub metrics: &'a BTreeMap<String, Series>,
 }
 
 impl Series {
-    /// The statistics at a place of the time axis. Without a range, one reading is all of it.
+    /// Returns the statistics at a position of the time axis. The minimum and maximum of a sample
+    /// are its value.
     pub fn stat_at(&self, place: usize) -> Option<Stat> {
         let value = (*self.values.get(place)?)?;
         let of = |range: &Option<Vec<Option<f64>>>| {
@@ -131,23 +133,23 @@ impl Series {
     }
 }
 
-/// A condition, from its beginning to its end.
+/// A condition with its beginning and end.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 pub struct ConditionSpan {
-    /// The GPU's UUID.
+    /// The UUID of the GPU.
     pub uuid: String,
-    /// When it began.
+    /// The time at which the condition began.
     pub from_ms: u64,
-    /// When it was over; `null` while it lasts.
+    /// The time at which the condition ended; `null` if it continues.
     pub to_ms: Option<u64>,
-    /// As it was last.
+    /// The last state of the condition.
     #[serde(flatten)]
     #[ts(flatten)]
     pub condition: Condition,
 }
 
 impl ConditionSpan {
-    /// Whether both tell of the same: of one beginning of one kind on one GPU.
+    /// Returns `true` if both have the same kind, GPU and beginning.
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.uuid, self.from_ms) == (&other.uuid, other.from_ms)
             && discriminant(&self.condition.kind) == discriminant(&other.condition.kind)
@@ -156,15 +158,15 @@ impl ConditionSpan {
 
 flat! { ConditionSpan { uuid, from_ms, to_ms, condition: rest } }
 
-/// Where the past is kept, and how far back it can be.
+/// The storage of history, and the time that it covers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Storage {
-    /// Whether it is on disk, and outlives the server.
+    /// Whether history is on disk and survives a restart of the server.
     pub on_disk: bool,
-    /// Why it is not, or not now, in words for people; left out where all is as it should be.
+    /// The reason why history is not written to disk, for people. Omitted if there is no problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub problem: Option<String>,
-    /// How far back it will reach once it has run for so long, in milliseconds.
+    /// The time for which history is kept, in milliseconds.
     pub reach_ms: u64,
 }

@@ -1,4 +1,4 @@
-//! Values of many lines over one time axis.
+//! The values of many lines over one time axis.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -8,7 +8,7 @@ use std::{
 
 use gpumon_probe::model::fields::Kind;
 
-/// Moments, the oldest first, and what each line had at each of them.
+/// A time axis, the oldest moment first, with the values of each line.
 #[derive(Debug, Clone)]
 pub struct Timeline<K> {
     moments: VecDeque<Moment>,
@@ -18,25 +18,26 @@ pub struct Timeline<K> {
 /// One place of the time axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// When it was.
     pub at_ms: u64,
-    /// How far back the moment before may be for the two to be neighbors.
+    /// The longest distance to the previous moment at which both are neighbors, in milliseconds. A
+    /// longer one is a gap.
     pub reach_ms: u64,
 }
 
-/// The values of one line. A missing one is NaN.
+/// The values of one line. A missing value is NaN.
 #[derive(Debug, Clone)]
 pub struct Column {
     values: Values,
-    /// How many places have repeated a reading since it was new.
+    /// The number of positions that have repeated the last new reading.
     repeated: usize,
 }
 
 #[derive(Debug, Clone)]
 enum Values {
-    /// Seven digits.
+    /// Values with seven significant digits.
     Short(VecDeque<f32>),
-    /// All digits of a counter: a step of energy is less than the last that a short one has.
+    /// Values of a counter with all digits: an increase of energy can be less than the precision of
+    /// `f32`.
     Long(VecDeque<f64>),
 }
 
@@ -50,27 +51,27 @@ impl<K> Default for Timeline<K> {
 }
 
 impl<K: Ord> Timeline<K> {
-    /// The time axis.
+    /// Returns the time axis.
     pub fn moments(&self) -> &VecDeque<Moment> {
         &self.moments
     }
 
-    /// The first moment.
+    /// Returns the time of the first moment.
     pub fn oldest_ms(&self) -> Option<u64> {
         self.moments.front().map(|moment| moment.at_ms)
     }
 
-    /// The last moment.
+    /// Returns the time of the last moment.
     pub fn newest_ms(&self) -> Option<u64> {
         self.moments.back().map(|moment| moment.at_ms)
     }
 
-    /// The place of the first moment that is not before this one.
+    /// Returns the position of the first moment at or after `at_ms`.
     pub fn place_of(&self, at_ms: u64) -> usize {
         self.moments.partition_point(|moment| moment.at_ms < at_ms)
     }
 
-    /// Adds a moment behind all others, at which no line has a value yet.
+    /// Adds a moment after all others. No line has a value there yet.
     pub fn push(&mut self, moment: Moment) {
         self.moments.push_back(moment);
         for column in self.lines.values_mut() {
@@ -81,7 +82,7 @@ impl<K: Ord> Timeline<K> {
         }
     }
 
-    /// Adds a moment before all others, at which no line has a value yet.
+    /// Adds a moment before all others. No line has a value there yet.
     pub fn push_oldest(&mut self, moment: Moment) {
         self.moments.push_front(moment);
         for column in self.lines.values_mut() {
@@ -92,12 +93,12 @@ impl<K: Ord> Timeline<K> {
         }
     }
 
-    /// The values of a line; `None` if it has none.
+    /// Returns the values of a line, or `None` if there is no such line.
     pub fn line(&self, key: &K) -> Option<&Column> {
         self.lines.get(key)
     }
 
-    /// The moments from a place on, with the values of a line.
+    /// Returns the moments from a position on with the values of a line.
     pub fn line_points(
         &self,
         key: &K,
@@ -108,17 +109,18 @@ impl<K: Ord> Timeline<K> {
         moments.map(move |(place, moment)| (*moment, column.and_then(|column| column.get(place))))
     }
 
-    /// The lines in a range of keys.
+    /// Returns the lines in a range of keys.
     pub fn lines(&self, keys: impl RangeBounds<K>) -> impl Iterator<Item = (&K, &Column)> {
         self.lines.range(keys)
     }
 
-    /// The values of a line that is known, to be changed.
+    /// Returns the values of an existing line for changes.
     pub fn line_mut(&mut self, key: &K) -> Option<&mut Column> {
         self.lines.get_mut(key)
     }
 
-    /// The values of a line, to be changed. Counters keep all digits.
+    /// Returns the values of a line for changes, and creates the line if necessary. Counters keep
+    /// all digits.
     pub fn line_or_new(&mut self, key: K, kind: Kind) -> &mut Column {
         let length = self.moments.len();
         self.lines.entry(key).or_insert_with(|| Column {
@@ -130,13 +132,11 @@ impl<K: Ord> Timeline<K> {
         })
     }
 
-    /// Forgets a line.
     pub fn remove(&mut self, key: &K) {
         self.lines.remove(key);
     }
 
-    /// Forgets what is later than a moment: a clock that was set back makes some of the past a
-    /// future.
+    /// Removes the moments after `newest_ms`, which are in the future if the clock was set back.
     pub fn drop_after(&mut self, newest_ms: u64) {
         let known = self
             .moments
@@ -150,7 +150,7 @@ impl<K: Ord> Timeline<K> {
         }
     }
 
-    /// Forgets what is earlier than a moment, and lines that have no value left.
+    /// Removes the moments before `oldest_ms`, and then the lines without values.
     pub fn drop_before(&mut self, oldest_ms: u64) {
         let old = self.place_of(oldest_ms);
         self.moments.drain(..old);
@@ -172,7 +172,7 @@ impl Column {
         }
     }
 
-    /// The value at a place.
+    /// Returns the value at a position.
     pub fn get(&self, place: usize) -> Option<f64> {
         let value = match &self.values {
             Values::Short(values) => f64::from(*values.get(place)?),
@@ -181,12 +181,11 @@ impl Column {
         (!value.is_nan()).then_some(value)
     }
 
-    /// The values from a place on.
+    /// Returns the values from a position on.
     pub fn values(&self, from: usize) -> impl Iterator<Item = Option<f64>> {
         (from..self.len()).map(|place| self.get(place))
     }
 
-    /// Sets the value at a place.
     pub fn set(&mut self, place: usize, value: f64) {
         match &mut self.values {
             Values::Short(values) => values[place] = value as f32,
@@ -194,8 +193,8 @@ impl Column {
         }
     }
 
-    /// Sets the value at the newest place to a reading, which may not be new. An average since the
-    /// reading before is put into all places of that time; gaps among them remain.
+    /// Sets the newest value to a reading, which may not be new. A new average applies to the time
+    /// since the previous reading, and is set at all its positions except gaps.
     pub fn read(&mut self, value: f64, is_new: bool, is_average: bool) {
         let newest = self.len() - 1;
         let repeated = if is_new {
@@ -214,7 +213,7 @@ impl Column {
         self.repeated += usize::from(!is_new);
     }
 
-    /// Notes that there was no reading at the newest place.
+    /// Records that the newest position has no reading.
     pub fn interrupt(&mut self) {
         self.repeated = 0;
     }

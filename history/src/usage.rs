@@ -1,4 +1,5 @@
-//! Who used how much in a span of time, from memory and disk, and nothing of it twice.
+//! Usage by owner in a span of time. Periods in memory and on disk are combined without counting
+//! any usage twice.
 
 use std::ops::Range;
 
@@ -6,27 +7,28 @@ use gpumon_probe::usage::{PERIOD_MS, Period, Usage, UsageMeter};
 
 use crate::database::{Database, DatabaseError};
 
-/// What a process has seen.
+/// The usage that this process has seen.
 #[derive(Debug, Default)]
 pub struct Remembered {
     periods: Vec<Period>,
-    /// The first and the last moment of it; `None` where there is none.
+    /// The first and last time with known usage.
     reach_ms: Option<(u64, u64)>,
-    /// From here on, memory knows all that the disk does, and what has not been written.
+    /// The time from which memory has all usage that the disk has, and the usage that has not been
+    /// written.
     whole_from_ms: Option<u64>,
 }
 
-/// What the disk knows.
+/// The usage that is on disk.
 #[derive(Debug)]
 pub struct Stored {
-    /// Of the time before memory knows better.
+    /// The usage of the time before that covered by memory.
     sum: Period,
-    /// When the first period begins, and the last one ends.
+    /// The start of the first period and the end of the last one.
     reach_ms: (u64, u64),
 }
 
 impl Remembered {
-    /// What this meter has added up.
+    /// Returns the usage that a meter has added up.
     pub fn of(meter: &UsageMeter) -> Self {
         let (since_ms, at_ms) = meter.reach_ms();
         let periods: Vec<_> = meter.periods().collect();
@@ -37,7 +39,7 @@ impl Remembered {
                 .filter(|ms| *ms >= from_ms)
                 .min()
         };
-        // Of the first seconds, it is not known yet whose they were.
+        // The owners of the first seconds are not known yet.
         let oldest_ms = first_from(0).unwrap_or(0).max(since_ms);
         Self {
             reach_ms: (since_ms > 0).then_some((oldest_ms, at_ms)),
@@ -48,10 +50,10 @@ impl Remembered {
 }
 
 impl Stored {
-    /// What is not in memory of a span; `None` where the disk knows nothing of any time.
+    /// Reads the part of a span that is not in memory. Returns `None` if no usage is stored.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn read(
         disk: &Database,
         memory: &Remembered,
@@ -74,12 +76,12 @@ impl Stored {
     }
 }
 
-/// The periods that a span touches, from their first moment to their last.
+/// Extends a span to whole periods.
 fn whole_periods(span: &Range<u64>) -> Range<u64> {
     span.start / PERIOD_MS * PERIOD_MS..span.end.div_ceil(PERIOD_MS).saturating_mul(PERIOD_MS)
 }
 
-/// Who used how much in the periods that a span touches, as far as they are known.
+/// Returns the usage by owner in the periods that overlap a span.
 pub fn usage(memory: Remembered, stored: Option<Stored>, span: &Range<u64>) -> Usage {
     let span = whole_periods(span);
     let ends = memory
@@ -87,7 +89,7 @@ pub fn usage(memory: Remembered, stored: Option<Stored>, span: &Range<u64>) -> U
         .into_iter()
         .chain(stored.as_ref().map(|stored| stored.reach_ms));
     let oldest_ms = ends.clone().map(|(first_ms, _)| first_ms).min();
-    // The last period on disk may not be over; the newest sample tells when that was.
+    // The last period on disk may not be over. In that case, the newest sample defines the end.
     let newest_ms = memory
         .reach_ms
         .or(ends.last())
@@ -125,7 +127,8 @@ mod tests {
         }
     }
 
-    /// Of a process that was started amid the 10th period, and knows the 12th to be running.
+    /// Returns the usage of a process that was started during the 10th period; the 12th is the
+    /// current one.
     fn memory() -> Remembered {
         let reach_ms = Some((10 * PERIOD_MS + 300_000, 12 * PERIOD_MS + 60_000));
         let periods = vec![
@@ -165,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_process_has_seen_is_from_disk_and_nothing_counts_twice() {
-        // Of the 10th, the disk has what both processes saw.
+        // The stored usage of the 10th period is that of both processes.
         let stored = |sum: f64| Stored {
             sum: period(0, sum),
             reach_ms: (2 * PERIOD_MS, 13 * PERIOD_MS),

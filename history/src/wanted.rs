@@ -1,37 +1,32 @@
-//! Which metrics of the past somebody wants.
+//! The metrics that a request for history selects.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
 
 use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, OVERVIEW};
 
-/// Stands for what each holder has of a GPU's memory, among the metrics that may be asked for.
+/// The name in requests for the memory of each process on a GPU.
 const HOLDERS: &str = "processes.memory_bytes";
 
-/// The kinds of devices that have readings of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeviceKind {
-    /// A GPU.
     Gpu,
-    /// A part of a GPU.
     Mig,
-    /// The machine. There is one of it, whose UUID is empty.
+    /// The host, which has an empty UUID.
     Host,
 }
 
-/// A field of the catalogue as the history of one kind of devices has it.
+/// A field of the catalogue in the history of one kind of device.
 #[derive(Debug)]
 pub struct Metric {
-    /// The kind of devices that have it.
     pub device: DeviceKind,
-    /// The name that is asked for, with `mig.` before it if it belongs to MIG devices.
+    /// The name in requests. Those of MIG devices begin with `mig.`.
     pub id: Cow<'static, str>,
-    /// The name in the catalogue.
+    /// The name of the field in the catalogue.
     pub field: &'static str,
-    /// The place in the catalogue.
+    /// The position in the catalogue.
     pub place: usize,
-    /// How it moves.
     pub kind: Kind,
-    /// Its description in the catalogue.
+    /// The description in the catalogue.
     pub help: &'static str,
     is_charted: bool,
 }
@@ -65,10 +60,10 @@ static METRICS: LazyLock<[Vec<Metric>; 3]> = LazyLock::new(|| {
 });
 
 impl DeviceKind {
-    /// All kinds, in the order in which they are shown.
+    /// All kinds in the order of their display.
     pub const ALL: [Self; 3] = [Self::Gpu, Self::Mig, Self::Host];
 
-    /// The name in the database and in exports.
+    /// Returns the name in the database and in exports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Gpu => "gpu",
@@ -77,49 +72,49 @@ impl DeviceKind {
         }
     }
 
-    /// The metrics that such devices have, in the order of the catalogue.
+    /// Returns the metrics of this kind in the order of the catalogue.
     pub fn metrics(self) -> &'static [Metric] {
         &METRICS[self as usize]
     }
 }
 
 impl Metric {
-    /// All metrics of all devices.
+    /// Returns all metrics of all devices.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         METRICS.iter().flatten()
     }
 
-    /// The metric of this name.
+    /// Returns the metric with this name in requests.
     pub fn find(id: &str) -> Option<&'static Self> {
         Self::all().find(|metric| metric.id == id)
     }
 }
 
-/// Metrics of the catalogue.
+/// A selection of metrics of the catalogue.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     metrics: [Vec<&'static Metric>; 3],
-    /// Whether the processes that held the memory are wanted, too.
+    /// Whether the selection includes the processes that hold memory.
     pub holders: bool,
 }
 
 impl Wanted {
-    /// What an overview of all GPUs shows.
+    /// Returns the metrics in the overview of all GPUs.
     pub fn overview() -> Self {
         Self::choose(|metric| metric.device == DeviceKind::Gpu && OVERVIEW.contains(&metric.field))
     }
 
-    /// What is drawn of GPUs without being asked.
+    /// Returns the metrics of GPUs that have a chart by default.
     pub fn of_gpus() -> Self {
         Self::choose(|metric| metric.device == DeviceKind::Gpu && metric.is_charted)
     }
 
-    /// The metrics of GPUs and of the machine that are drawn without being asked for.
+    /// Returns the metrics of GPUs and of the host that have a chart by default.
     pub fn all_charted() -> Self {
         Self::choose(|metric| metric.device != DeviceKind::Mig && metric.is_charted)
     }
 
-    /// All metrics, without the processes that held the memory.
+    /// Returns all metrics, without the processes that hold memory.
     pub fn all() -> Self {
         Self::choose(|_| true)
     }
@@ -135,12 +130,12 @@ impl Wanted {
         }
     }
 
-    /// The metrics that are wanted of one kind of devices.
+    /// Returns the selected metrics of one kind of device.
     pub fn metrics_of(&self, device: DeviceKind) -> &[&'static Metric] {
         &self.metrics[device as usize]
     }
 
-    /// Their names, each once and in one order, however they were asked for.
+    /// Returns the sorted names without duplicates. The order of the request does not matter.
     pub fn ids(&self) -> Vec<String> {
         let metrics = self.metrics.iter().flatten();
         let holders = self.holders.then_some(HOLDERS);
@@ -148,7 +143,7 @@ impl Wanted {
         ids.into_iter().map(str::to_owned).collect()
     }
 
-    /// The metrics of these names, and what is wrong with the others.
+    /// Returns the metrics with these names, and an error that describes unknown names.
     pub fn named<'a>(ids: impl Iterator<Item = &'a str>) -> (Self, Result<(), String>) {
         let (mut wanted, mut unknown) = (Self::default(), Vec::new());
         for id in ids {
@@ -176,15 +171,15 @@ impl Wanted {
     }
 }
 
-/// A gauge with the digits that a chart shows, four. The rest is noise, which would be a third of
-/// what a new client gets and of what is stored. Counters and states keep all.
+/// Rounds a gauge to four significant digits, which is enough for charts. The noise beyond them
+/// would be a third of the transferred and stored bytes. Counters and states are not rounded.
 pub fn rounded(value: f64) -> f64 {
     const DIGITS: i32 = 4;
     if !value.is_normal() {
         return value;
     }
     let digits_left = value.abs().log10().floor() as i32 + 1 - DIGITS;
-    // Of whole numbers, so that nothing is lost by the way.
+    // Multiplying or dividing by a whole power of ten avoids rounding errors.
     let power = 10_f64.powi(digits_left.abs());
     if digits_left > 0 {
         (value / power).round() * power

@@ -1,11 +1,11 @@
-//! Years of the past, in one SQLite file that every tool reads.
+//! Years of history in one SQLite file, which any SQLite tool can read.
 //!
-//! - [`schema`] is the tables, made from the catalogue of fields, and their migrations.
-//! - [`write`] adds what has come, [`roll_up`] makes the coarser tiers, [`retention`] forgets.
-//! - [`usage`] is who used how much when.
-//! - [`read`] puts a span into a grid, [`salvage`] takes over what a damaged file still has.
+//! - [`schema`] defines the tables, from the catalogue of fields, and their migrations.
+//! - [`write`] adds rows, [`roll_up`] makes the coarser tiers, [`retention`] deletes old rows.
+//! - [`usage`] stores the usage of each owner over time.
+//! - [`read`] puts a span into a grid, [`salvage`] copies the readable rows of a damaged file.
 
-// SQLite's whole numbers are signed; times are far below the largest.
+// SQLite's integers are signed, and times are far below their maximum.
 #![allow(clippy::cast_possible_wrap)]
 
 mod read;
@@ -38,23 +38,23 @@ pub(crate) use self::{
     write::Devices,
 };
 
-/// The name of the file in its folder.
+/// The name of the database file in its directory.
 pub const FILE: &str = "history.db";
 
-/// A tier of the tables.
+/// The tables of one resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredTier {
-    /// How the names of its tables end.
+    /// The suffix of the table names.
     pub name: &'static str,
-    /// The time of a row.
+    /// The time that one row covers, in milliseconds.
     pub resolution_ms: u64,
-    /// How long rows are kept.
+    /// The time for which rows are kept, in milliseconds.
     pub keep_ms: u64,
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The tiers, the finest first.
+/// All tiers, the finest first.
 pub const TIERS: [StoredTier; 3] = [
     StoredTier {
         name: "10s",
@@ -73,46 +73,44 @@ pub const TIERS: [StoredTier; 3] = [
     },
 ];
 
-/// How far back it reaches.
+/// The longest time for which any tier keeps rows, in milliseconds.
 pub const REACH_MS: u64 = TIERS[TIERS.len() - 1].keep_ms;
 
-/// A history on disk.
+/// The history database in a directory.
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
-    /// Which file it is.
+    /// The inode of the file when it was opened.
     inode: Option<u64>,
 }
 
-/// Why a database cannot be used.
+/// The reason why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// A newer gpumon has changed the tables.
+    /// The file was written by a newer version of gpumon.
     #[error(
         "{FILE} was written by a newer gpumon (its schema is {found}, this program knows {}): update gpumon, or name \
          another directory",
         schema::VERSION
     )]
     Newer {
-        /// The version of its tables.
+        /// The schema version of the file.
         found: i64,
     },
-    /// It is a database of something else.
+    /// The file is a database of another program.
     #[error("{FILE} is a database of another program: name another directory")]
     Foreign,
-    /// The directory cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The file cannot be created, or is a link.
     #[error("{FILE} cannot be opened: {0}")]
     File(io::Error),
-    /// What SQLite says.
+    /// An error from SQLite.
     #[error("{}", describe(.0))]
     Sqlite(#[from] rusqlite::Error),
 }
 
 impl DatabaseError {
-    /// Whether the file is damaged, or was none of SQLite's.
+    /// Returns `true` if the file is damaged or is not an SQLite database.
     pub fn is_corrupt(&self) -> bool {
         let Self::Sqlite(error) = self else {
             return false;
@@ -124,19 +122,20 @@ impl DatabaseError {
     }
 }
 
-/// Which file is the database of a folder now.
+/// Returns the inode of the database in a directory.
 pub(crate) fn inode(folder: &Path) -> Option<u64> {
     fs::metadata(folder.join(FILE)).ok().map(|file| file.ino())
 }
 
-/// Returns the path of the database in a folder, without links: SQLite follows none.
+/// Returns the path of the database in a directory with all links resolved, because SQLite opens it
+/// without following links.
 fn path_in(folder: &Path) -> Result<PathBuf, DatabaseError> {
     Ok(fs::canonicalize(folder)
         .map_err(DatabaseError::File)?
         .join(FILE))
 }
 
-/// A path as SQLite takes it with options.
+/// Returns the URI of a path with options for SQLite.
 fn uri(path: &Path, options: &str) -> String {
     let bytes = path.as_os_str().as_bytes().iter();
     let escaped = bytes.fold(String::new(), |mut all, byte| {
@@ -152,9 +151,9 @@ fn uri(path: &Path, options: &str) -> String {
     format!("file:{escaped}?{options}")
 }
 
-/// Cause and cure, as far as SQLite tells.
+/// Returns the cause and cure of common errors, and SQLite's own message.
 fn describe(error: &rusqlite::Error) -> String {
-    // The memory that its readers share is a file, too.
+    // SQLite reports this code if it cannot enlarge the shared-memory file of its readers.
     let has_no_room = error
         .sqlite_error()
         .is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE);
@@ -176,13 +175,13 @@ fn describe(error: &rusqlite::Error) -> String {
 }
 
 impl Database {
-    /// Opens the one in a folder to write to it; makes it where there is none.
+    /// Opens the database of a directory for writing, and creates it if there is none.
     ///
     /// # Errors
-    /// Where that fails, or it is not of this version.
+    /// Returns an error if the database cannot be opened or created, or has an unsupported version.
     pub fn open(folder: &Path) -> Result<Self, DatabaseError> {
-        // The file names users and their processes; what SQLite creates beside it gets the same
-        // mode.
+        // The file names users and their processes, so it is private. SQLite gives its companion
+        // files the same mode.
         drop(
             Folder::create(folder, Owner::Own)?
                 .open_file(FILE)
@@ -197,19 +196,19 @@ impl Database {
             inode: inode(folder),
         };
         database.check()?;
-        // A file that is there is not written to before it has been read: one that is damaged is
-        // kept as it was.
+        // An existing file is not changed before it has been read: a damaged file must stay as it
+        // is.
         if database
             .connection
             .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?
             == 0
         {
-            // Pages are 8 KiB since rows are about 1 KiB: less is left over at the end of each.
+            // Rows are about 1 KiB. Pages of 8 KiB leave less unused space than smaller ones.
             database.set("page_size", 8192)?;
             database.set("auto_vacuum", 2)?;
         }
         database.set("journal_mode", "wal")?;
-        // Whatever kills the program loses nothing; a power failure may lose what came since the
+        // In this mode, a killed process loses nothing. A power failure may lose the rows since the
         // last checkpoint.
         database.set("synchronous", "normal")?;
         database.set("cache_size", -256)?;
@@ -219,16 +218,17 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens the one in a folder to read it.
+    /// Opens the database of a directory for reading.
     ///
     /// # Errors
-    /// As [`Self::open`]; also where there is none.
+    /// Returns an error if there is no database, or if it cannot be read or has an unsupported
+    /// version.
     pub fn open_to_read(folder: &Path) -> Result<Self, DatabaseError> {
         let path = path_in(folder)?;
         let opened = Self::open_uri(folder, &uri(&path, "mode=ro"));
-        // Of a database in WAL mode, SQLite makes files beside it even to read it, which a disk
-        // that is full or read-only refuses. One that was closed has all in itself, and nobody can
-        // change it there.
+        // SQLite creates companion files even to read a database in WAL mode, which fails on a full
+        // or read-only disk. A database that was closed is complete without them, and nobody can
+        // change it on such a disk.
         let is_refused = |error: &DatabaseError| {
             let DatabaseError::Sqlite(error) = error else {
                 return false;
@@ -262,12 +262,12 @@ impl Database {
         Ok(database)
     }
 
-    /// Which file it is, while it is there.
+    /// Returns the inode of the file that was opened.
     pub(crate) fn inode(&self) -> Option<u64> {
         self.inode
     }
 
-    /// Whether its tables are those that this program knows.
+    /// Returns an error if the file belongs to another program or to a newer version of gpumon.
     fn check(&self) -> Result<(), DatabaseError> {
         let number = |name| {
             self.connection
@@ -289,16 +289,16 @@ impl Database {
         self.connection
             .pragma_update_and_check(None, name, value, |_| Ok(()))
             .or_else(|error| match error {
-                // Some say nothing.
+                // Some pragmas return no row.
                 rusqlite::Error::QueryReturnedNoRows => Ok(()),
                 error => Err(error),
             })
     }
 
-    /// Whether every page of the file is as it should be. It reads all of them.
+    /// Checks every page of the file, which reads all of them.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Returns the first problems that SQLite finds.
     pub fn check_integrity(&self) -> Result<(), DatabaseError> {
         let found: String = self
             .connection

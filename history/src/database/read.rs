@@ -1,4 +1,4 @@
-//! A span of the past, from the tables.
+//! Reading spans from the tables.
 
 use std::collections::HashMap;
 
@@ -20,14 +20,15 @@ use crate::{
     wanted::{DeviceKind, Metric},
 };
 
-/// So many events, and so many conditions, of a span are given.
+/// The maximum number of events, and of conditions, in a span.
 pub const EVENTS: usize = 1000;
 
 impl Database {
-    /// The tiers that have rows, the finest first, with how far back each reaches.
+    /// Returns the index of each tier that has rows, the finest first, with the time of its oldest
+    /// row.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn tiers(&self) -> Result<Vec<(usize, Tier)>, DatabaseError> {
         let mut tiers = Vec::new();
         for (tier, stored) in TIERS.iter().enumerate() {
@@ -45,15 +46,15 @@ impl Database {
         Ok(tiers)
     }
 
-    /// Puts what a tier knows into a grid, and behind its newest row what the finer ones know.
-    /// Returns the end of the newest of all rows.
+    /// Adds the rows of a tier to a grid, and after its newest row those of the finer tiers.
+    /// Returns the end of the newest row.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn add_to(&self, grid: &mut Grid, tier: usize) -> Result<u64, DatabaseError> {
         let devices = self.devices()?;
         let mut from_ms = grid.from_ms();
-        // All of one moment, whatever is written meanwhile.
+        // All reads must see the same state of the database, even if another process writes.
         self.connection.execute_batch("BEGIN")?;
         let read = (0..=tier).rev().try_for_each(|tier| {
             self.add_rows(grid, tier, from_ms, &devices)?;
@@ -65,7 +66,7 @@ impl Database {
         read.map(|()| from_ms)
     }
 
-    /// Those of GPUs and those of the machine, moment by moment.
+    /// Adds the rows of the devices and of the host in the order of time.
     fn add_rows(
         &self,
         grid: &mut Grid,
@@ -124,7 +125,7 @@ impl Database {
         Ok(())
     }
 
-    /// The columns of these fields; what a database of an older program has not is NULL.
+    /// Selects the columns of these metrics. Columns that an older database lacks are read as NULL.
     fn select_columns(
         &self,
         subject: Subject,
@@ -151,10 +152,10 @@ impl Database {
         Ok(selected)
     }
 
-    /// A span of the past, of what is on disk alone.
+    /// Returns a span from the database alone, without samples in memory.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn span(&self, request: &SpanRequest) -> Result<HistorySpan, DatabaseError> {
         let tiers: Vec<_> = self.tiers()?.into_iter().map(|(_, tier)| tier).collect();
         let plan = Plan::new(request, &tiers);
@@ -169,10 +170,10 @@ impl Database {
         Ok(stored.into_span(&plan, grid, storage, |_| None))
     }
 
-    /// All devices that were ever seen, by their numbers.
+    /// Returns all devices ever seen, by their row IDs.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn devices(&self) -> Result<HashMap<i64, Device>, DatabaseError> {
         let mut statement = self
             .connection
@@ -189,11 +190,11 @@ impl Database {
         Ok(devices.collect::<Result<_, _>>()?)
     }
 
-    /// The newest events of a span, the oldest first. Those of processes come last to be among
-    /// them.
+    /// Returns at most `most` events of a span, the oldest first. If there are more, the newest are
+    /// returned, and other events take precedence over those of processes.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn events(
         &self,
         from_ms: u64,
@@ -212,13 +213,13 @@ impl Database {
         Ok(events)
     }
 
-    /// Which jobs were on which devices, those that were there last first: at most
-    /// [`MOST`](crate::jobs::MOST), all of them or those that are called so.
+    /// Returns at most [`MOST`](crate::jobs::MOST) jobs with their devices, the most recently seen
+    /// first. `called` limits them to the jobs that it names.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>, DatabaseError> {
-        // A file of an earlier gpumon that only reads.
+        // A file of an earlier version that is opened for reading has no such table.
         if columns_in(&self.connection, "job")?.is_empty() {
             return Ok(Vec::new());
         }
@@ -230,7 +231,7 @@ impl Database {
         while spans.len() < MOST
             && let Some(row) = rows.next()?
         {
-            // A kind that only a newer gpumon knows.
+            // Newer versions may have stored other kinds.
             let Some((kind, private)) = parse_job_kind(&row.get::<_, String>(0)?) else {
                 continue;
             };
@@ -253,10 +254,10 @@ impl Database {
         Ok(spans)
     }
 
-    /// What was the matter in a span, the first to begin first.
+    /// Returns the conditions of a span in the order of their beginnings.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn conditions(
         &self,
         from_ms: u64,
@@ -282,7 +283,7 @@ impl Database {
     }
 }
 
-/// The part of a span that is on disk, besides the points in its grid.
+/// The stored devices, events and conditions of a span.
 #[derive(Debug, Default)]
 pub struct StoredSpan {
     /// The end of the newest row.
@@ -293,11 +294,11 @@ pub struct StoredSpan {
 }
 
 impl StoredSpan {
-    /// Reads what a database has, and puts its points into the grid unless the plan makes them of
-    /// samples. After an error, what was read before it remains.
+    /// Reads the events, conditions and devices of a span, and puts its points into the grid unless
+    /// the plan uses samples. After an error, the parts that were read before remain.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn read(
         &mut self,
         database: &Database,
@@ -319,7 +320,7 @@ impl StoredSpan {
         Ok(())
     }
 
-    /// The span with all that was put into its grid. `known` has devices that are in memory.
+    /// Returns the span with the points of the grid. `known` returns devices that are in memory.
     pub fn into_span<'a>(
         self,
         plan: &Plan,
@@ -342,16 +343,16 @@ impl StoredSpan {
     }
 }
 
-/// The newest events of these kinds in a span. An index has their order, so that JSON is read of
-/// those alone that are given.
+/// Returns the query for the newest events of these kinds. An index provides the order, so that
+/// SQLite reads the JSON of the returned events only.
 fn events_sql(kinds: &str) -> String {
     format!(
         "SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2 AND {kinds} ORDER BY at_ms DESC LIMIT ?3"
     )
 }
 
-/// The newest conditions of a span: what lasts and what has ended since its beginning are found in
-/// an index.
+/// The query for the newest conditions of a span. The open ones and those that ended after its
+/// start are each found through an index.
 const CONDITIONS: &str = "
     SELECT uuid, from_ms, to_ms, json FROM condition WHERE rowid IN (
         SELECT rowid FROM (
@@ -360,11 +361,12 @@ const CONDITIONS: &str = "
         ) ORDER BY from_ms DESC LIMIT ?3
     ) ORDER BY from_ms DESC";
 
-/// Columns of a statement, behind others.
+/// Columns that are added to a `SELECT` statement.
 #[derive(Debug, Default)]
 struct Selected {
     sql: String,
-    /// Per field: its first column, and whether it has a range.
+    /// The offset of the first column of each field, and whether the field has a minimum and
+    /// maximum.
     columns: Vec<(usize, bool)>,
     width: usize,
 }
@@ -384,7 +386,7 @@ mod tests {
             user: unknown(),
             started_ms: Reading::Absent(Absence::Unknown),
         };
-        // One in a hundred is none of a process.
+        // Only one event in a hundred is not about a process.
         let what = if at_ms.is_multiple_of(100) {
             EventKind::MigChanged
         } else {

@@ -1,9 +1,10 @@
-//! What is too old, or too much, is forgotten: a little at a time, so that nothing waits for it.
+//! Deletion of old rows, and of the oldest rows of a database that is too large, in small steps
+//! that delay no other work.
 //!
 //! The system's clock can be wrong by years, after a start or at any time. Age is therefore
 //! measured from the newest row of the file, and rows are deleted no faster than this process runs:
-//! a wrong clock costs a day of history in a day, and a correct one costs nothing more, since rows
-//! are added no faster, either. Time in which nothing was recorded does not count.
+//! a wrong clock deletes at most one day of history per day. A correct clock is not slowed down by
+//! this, because rows are added no faster. Time without any rows does not count.
 
 use std::time::Duration;
 
@@ -13,19 +14,19 @@ use super::{
     schema::{OF_PROCESSES, Subject, TABLES},
 };
 
-/// How much is kept.
+/// Limits of the database's size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) size_bytes: u64,
 }
 
-/// How much of the time that is recorded may be deleted because of its age: as much as this process
-/// has run.
+/// The amount of history that may be deleted from each tier because of its age, in milliseconds. It
+/// grows by the time for which this process runs.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance([u64; TIERS.len()]);
 
 impl Allowance {
-    /// Adds the time that has passed, by a clock that nobody sets.
+    /// Adds the elapsed time of a monotonic clock.
     pub(crate) fn add(&mut self, passed: Duration) {
         for tier in &mut self.0 {
             *tier = (*tier + passed.as_millis() as u64).min(DAY_MS);
@@ -33,33 +34,33 @@ impl Allowance {
     }
 }
 
-/// Rows of a table that are deleted at once. A minute adds some fifty.
+/// The maximum number of rows deleted from a table at once. About 50 rows are added per minute.
 const ROWS: i64 = 1000;
 
-/// Of starts and ends of processes, which are many.
+/// The time for which starts and ends of processes are kept. They are frequent.
 const PROCESS_EVENTS_MS: u64 = 30 * DAY_MS;
 
 impl Database {
-    /// Forgets what is older than its tier is kept, as far as that is allowed. Where the file is
-    /// larger than it may be, the oldest rows of all tables go, of each the same share, so that it
-    /// reaches less far back in all resolutions.
+    /// Deletes a part of the rows that are older than their tier is kept, within the allowance. If
+    /// the file exceeds its size limit, the oldest rows of all tables are deleted, the same share
+    /// of each, so that all resolutions become shorter alike.
     pub(crate) fn forget(
         &self,
         now_ms: u64,
         allowance: &mut Allowance,
         limits: Limits,
     ) -> Result<(), rusqlite::Error> {
-        // A clock that is ahead makes nothing older than the file itself says.
+        // With a clock that is ahead, rows are not older than their distance to the newest row.
         if let Some(newest_ms) = self.newest_ms()? {
             self.forget_old(now_ms.min(newest_ms), allowance)?;
         }
         if self.used_bytes()? > limits.size_bytes {
             self.forget_oldest_share()?;
         }
-        // Pages that are free are used again; they are given back only where the file is larger
-        // than it may be.
+        // Free pages are used again. They are returned to the file system only if the file exceeds
+        // its limit.
         if self.number("page_count")? * self.number("page_size")? > limits.size_bytes {
-            // Each step gives back a page.
+            // Each row that SQLite returns is a freed page.
             let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum(512)")?;
             let mut pages = vacuum.query([])?;
             while pages.next()?.is_some() {}
@@ -67,7 +68,7 @@ impl Database {
         Ok(())
     }
 
-    /// The time of the newest row of any tier.
+    /// Returns the time of the newest row of any tier.
     fn newest_ms(&self) -> Result<Option<u64>, rusqlite::Error> {
         let newest = (0..TIERS.len()).map(|tier| self.edge("max", Subject::Host, tier, ALL));
         Ok(newest
@@ -78,7 +79,7 @@ impl Database {
     }
 
     fn forget_old(&self, now_ms: u64, allowance: &mut Allowance) -> Result<(), rusqlite::Error> {
-        // The oldest time that each tier still has.
+        // The oldest remaining time of each tier.
         let mut oldest = [None; TIERS.len()];
         for (tier, (stored, allowed_ms)) in TIERS.iter().zip(&mut allowance.0).enumerate() {
             let edge = || self.edge("min", Subject::Host, tier, ALL);
@@ -114,7 +115,7 @@ impl Database {
         Ok(())
     }
 
-    /// Bytes of the pages that hold something.
+    /// Returns the size of the pages in use, in bytes.
     pub(crate) fn used_bytes(&self) -> Result<u64, rusqlite::Error> {
         Ok(
             (self.number("page_count")? - self.number("freelist_count")?)
@@ -136,14 +137,15 @@ impl Database {
         Ok(())
     }
 
-    /// A hundredth of the time that each table reaches back, at most.
+    /// Deletes the rows in the oldest hundredth of the time that each table covers, up to [`ROWS`]
+    /// of a table.
     fn forget_oldest_share(&self) -> Result<(), rusqlite::Error> {
         let tiers = Subject::ALL
             .into_iter()
             .flat_map(|subject| (0..TIERS.len()).map(move |tier| subject.table(tier)));
         let others = kept().map(|(table, (time, _))| (table.to_owned(), time));
         for (table, time) in tiers.map(|table| (table, "at_ms")).chain(others) {
-            // Each alone, so that an index tells it.
+            // SQLite uses the index for a single `min` or `max` in a query.
             let sql = format!(
                 "SELECT oldest + (newest - oldest) / 100
                  FROM (SELECT (SELECT min({time}) FROM {table}) AS oldest, (SELECT max({time}) FROM {table}) AS newest)"
@@ -157,8 +159,8 @@ impl Database {
     }
 }
 
-/// The tables whose rows are forgotten beside those of the tiers, with their time and how long it
-/// is kept.
+/// Returns the tables other than the tiers that have rows deleted: name, column of the time, and
+/// time to keep in milliseconds.
 fn kept() -> impl Iterator<Item = (&'static str, (&'static str, u64))> {
     TABLES
         .iter()
@@ -199,7 +201,7 @@ mod tests {
         for tier in 0..TIERS.len() {
             database.import(tier, rows(tier, FIRST_MS, 4000)).unwrap();
         }
-        // A sample of a clock that is 400 days ahead.
+        // A clock that is 400 days ahead has written this row.
         let ahead_ms = FIRST_MS + 400 * DAY_MS;
         database.import(0, rows(0, ahead_ms, 1)).unwrap();
         let mut allowance = Allowance::default();
@@ -243,7 +245,7 @@ mod tests {
     fn time_without_rows_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
-        // Ten minutes, a month in which nothing ran, and now.
+        // The rows are those of ten minutes, a month in which nothing ran, and now.
         database
             .import(
                 0,

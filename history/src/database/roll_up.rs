@@ -1,4 +1,4 @@
-//! The coarser tiers, each made of the one before.
+//! The coarser tiers, each made from the next finer one.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -8,25 +8,25 @@ use rusqlite::{OptionalExtension, params};
 use super::{Database, TIERS, schema::Subject, write::read_row};
 use crate::grid::field_stat;
 
-/// The last moment that a row can have.
+/// The latest time that a row can have.
 const LAST_MS: u64 = i64::MAX as u64;
 
-/// Any time.
+/// All possible times of rows.
 pub(super) const ALL: RangeInclusive<u64> = 0..=LAST_MS;
 
-/// Up to which moment each coarser tier is made.
+/// The time up to which each coarser tier is complete, in milliseconds.
 #[derive(Debug, Default)]
 pub(crate) struct RolledUp([u64; TIERS.len()]);
 
 impl RolledUp {
-    /// Of a file that is begun at this moment, whatever older rows are added to it.
+    /// Starts at this time: rows that are added later for earlier times are not rolled up.
     pub(crate) fn beginning_at(at_ms: u64) -> Self {
         Self(TIERS.map(|tier| at_ms / tier.resolution_ms * tier.resolution_ms))
     }
 }
 
 impl Database {
-    /// How far it has come in what is there already.
+    /// Returns how far the coarser tiers of the file are complete.
     pub(crate) fn rolled_up(&self) -> Result<RolledUp, rusqlite::Error> {
         let mut until = [0; TIERS.len()];
         for (tier, until) in until.iter_mut().enumerate().skip(1) {
@@ -37,13 +37,13 @@ impl Database {
         Ok(RolledUp(until))
     }
 
-    /// Makes all rows of the coarser tiers whose time is over at this moment.
+    /// Makes all rows of the coarser tiers whose time has passed at `now_ms`.
     pub(crate) fn roll_up(&self, until: &mut RolledUp, now_ms: u64) -> Result<(), rusqlite::Error> {
         for (tier, until) in until.0.iter_mut().enumerate().skip(1) {
             let resolution_ms = TIERS[tier].resolution_ms;
-            // A clock that was set back makes some of them anew.
+            // After the clock was set back, the rows since then are made again.
             *until = (*until).min(now_ms / resolution_ms * resolution_ms);
-            // Where nothing was running, there is nothing to make.
+            // The search for the next row skips times in which nothing ran.
             while let Some(next) = self.edge("min", Subject::Host, tier - 1, *until..=LAST_MS)? {
                 let from_ms = next / resolution_ms * resolution_ms;
                 if from_ms + resolution_ms > now_ms {
@@ -57,7 +57,8 @@ impl Database {
         Ok(())
     }
 
-    /// Makes the rows of this moment again, where they have been made: finer ones have come since.
+    /// Makes the coarse rows that contain `at_ms` again if they exist, because finer rows have been
+    /// added.
     pub(crate) fn roll_up_again(
         &self,
         until: &RolledUp,
@@ -73,7 +74,7 @@ impl Database {
         Ok(())
     }
 
-    /// The first or the last row of a tier in a span.
+    /// Returns the time of the first or last row of a tier in a span. `which` is `min` or `max`.
     pub(super) fn edge(
         &self,
         which: &str,
@@ -93,7 +94,7 @@ impl Database {
         Ok(edge.map(|at_ms| at_ms as u64))
     }
 
-    /// How many samples a row is made of.
+    /// Returns the number of samples in a stored row.
     fn samples(
         &self,
         subject: Subject,
@@ -140,8 +141,8 @@ impl Database {
             }
         }
         for (device, (samples, totals)) in devices {
-            // What the row was made of may have been deleted; with a clock that was set back, the
-            // stored row describes an earlier period.
+            // The finer rows may have been deleted, or the stored row describes an earlier period
+            // because the clock was set back.
             if self
                 .samples(subject, tier, from_ms, device)?
                 .is_some_and(|known| known > samples)

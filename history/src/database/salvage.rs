@@ -1,8 +1,8 @@
-//! What can still be read of a damaged file goes into the one that was begun in its place.
+//! Copies the readable rows of a damaged database to the new one that replaces it.
 //!
-//! Rows are read by their numbers, which needs no index. Behind a page that cannot be read it goes
-//! on with the next one that can: the distance doubles until there is one, and is halved again to
-//! the nearest; what lies between is read from its other end.
+//! Rows are read in the order of their row IDs, which needs no index. If a page cannot be read, the
+//! search for the next readable one doubles its distance until it succeeds, and then narrows it
+//! down by bisection. The rows between are read backwards from there.
 
 use std::{
     collections::HashMap,
@@ -17,49 +17,49 @@ use super::{
     schema::{columns_in, tables},
 };
 
-/// So many rows are read at once.
+/// The maximum number of rows that are read at once.
 const ROWS: usize = 200;
 
-/// How long it may take in all.
+/// The time limit of the whole salvage.
 const MOST: Duration = Duration::from_mins(10);
 
-/// The way through the tables of a damaged file.
+/// The progress through the tables of a damaged file.
 #[derive(Debug)]
 pub(crate) struct Salvage {
     source: Connection,
     tables: Vec<String>,
     at: Place,
-    /// The number of each of its devices in the new file.
+    /// The IDs of the damaged file's devices in the new file.
     devices: HashMap<i64, i64>,
-    /// When the damage was found.
+    /// The time at which the damage was found.
     begun_ms: u64,
     give_up_at: Instant,
 }
 
-/// How far it has come.
+/// A position in the damaged file.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     table: usize,
-    /// The number of the last row that was read, or could not be.
+    /// The ID of the last row that was read or skipped.
     row: i64,
-    /// How many rows have been added.
+    /// The number of rows added so far.
     added: usize,
 }
 
-/// What is read of a table at once.
+/// Rows of a table that are read together.
 struct Part {
     rows: Vec<Vec<Value>>,
-    /// Up to which row; `None` where there are no more.
+    /// The ID of the last row of the part, or `None` at the end of the table.
     until: Option<i64>,
 }
 
 impl Salvage {
-    /// Of the file at this path; `None` where not even its tables can be told.
+    /// Opens a damaged file. Returns `None` if not even its tables can be determined.
     pub(crate) fn new(path: &Path, begun_ms: u64) -> Option<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let source = Connection::open_with_flags(path.canonicalize().ok()?, flags).ok()?;
         source.busy_timeout(Duration::from_secs(1)).ok()?;
-        // What is no row is noticed, and not taken for one.
+        // With this check, SQLite reports damaged cells instead of returning them as rows.
         source
             .pragma_update_and_check(None, "cell_size_check", 1, |_| Ok(()))
             .ok();
@@ -83,16 +83,17 @@ impl Salvage {
         })
     }
 
-    /// When the damage was found.
+    /// Returns the time at which the damage was found.
     pub(crate) fn begun_ms(&self) -> u64 {
         self.begun_ms
     }
 
-    /// Adds what it can within a time; how many rows it has added in all, once there is nothing
-    /// more.
+    /// Copies rows for at most `time`. Returns the total number of rows added once nothing remains
+    /// to be copied.
     ///
     /// # Errors
-    /// Where nothing can be written. What could not be is tried again.
+    /// Returns an error if the new database cannot be written. The same rows are tried again in the
+    /// next step.
     pub(crate) fn step(
         &mut self,
         database: &Database,
@@ -156,7 +157,7 @@ impl Salvage {
             return Part { rows, until: None };
         };
         rows.extend(values(self.rows(table, columns, last, next, "DESC").0));
-        // The number of a row can be readable where its values are not.
+        // The ID of a row can be readable although its values are not.
         Part {
             rows,
             until: Some(if next - 1 > self.at.row {
@@ -167,17 +168,17 @@ impl Salvage {
         }
     }
 
-    /// The number of a row behind the page that cannot be read.
+    /// Returns the ID of the first row after the unreadable page.
     fn next_readable(&self, table: &str, row: i64) -> Option<i64> {
         let sql = format!("SELECT rowid FROM {table} WHERE rowid >= ?1 ORDER BY rowid LIMIT 1");
         let mut probe = self.source.prepare(&sql).ok()?;
-        // The first row from a number on; an error where its page cannot be read.
+        // This returns the first row ID from a number on, or an error if its page cannot be read.
         let mut first_from = |from: i64| match probe.query_row([from], |row| row.get(0)) {
             Ok(next) => Ok(Some(next)),
             Err(rusqlite::Error::QueryReturnedNoRows) => Ok(None),
             Err(error) => Err(error),
         };
-        // Numbers are times or counted; none is negative.
+        // Row IDs are times or counts, and never negative.
         let (mut bad, mut distance) = (row.max(0), 1_i64);
         let (mut good, mut next) = loop {
             let from = bad.checked_add(distance)?;
@@ -186,7 +187,7 @@ impl Salvage {
             }
             (bad, distance) = (from, distance.checked_mul(2)?);
         };
-        // That was far too far where numbers are times, and the first page is damaged.
+        // The doubling overshoots by far if the row IDs are times and the first page is damaged.
         while good - bad > 1 {
             let middle = i64::midpoint(bad, good);
             match first_from(middle) {
@@ -197,7 +198,7 @@ impl Salvage {
         next
     }
 
-    /// Rows between two numbers, as far as they can be read, and whether they can.
+    /// Returns the readable rows between two IDs, and whether all of them could be read.
     fn rows(
         &self,
         table: &str,
@@ -224,7 +225,8 @@ impl Salvage {
         (read, done.is_ok())
     }
 
-    /// Whether a row was added: what is in the new file already stays as it is there.
+    /// Adds a row and returns whether it was added. Rows that the new file already contains stay
+    /// unchanged.
     fn add(
         &mut self,
         database: &Database,
@@ -235,7 +237,7 @@ impl Salvage {
         let place = |name: &str| columns.iter().position(|column| column == name);
         let (mut columns, mut id) = (columns.to_vec(), None);
         if table == "device" {
-            // Its number may be another's there.
+            // The ID may belong to another device in the new file.
             let Some(place) = place("id") else {
                 return Ok(false);
             };
@@ -264,7 +266,7 @@ impl Salvage {
             .execute(params_from_iter(&row))
         {
             Ok(added) => added > 0,
-            // Damage that looks like a row.
+            // The damaged bytes look like a row, but have the wrong types.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::TypeMismatch) => false,
             Err(error) => return Err(error),
         };

@@ -1,4 +1,4 @@
-//! The tables.
+//! The tables of the database, and their migrations.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -8,10 +8,10 @@ use rusqlite::Connection;
 use super::{DAY_MS, DatabaseError, TIERS};
 use crate::wanted::{DeviceKind, Metric};
 
-/// Tells the file from other programs': "gpmn".
+/// The application ID of gpumon's databases in the file header: "gpmn".
 pub(super) const APPLICATION_ID: i64 = 0x6770_6d6e;
 
-/// Kinds of tables that have a row per time.
+/// The kinds of tables with a row for each time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     Gpu,
@@ -21,7 +21,7 @@ pub(super) enum Subject {
 impl Subject {
     pub(super) const ALL: [Self; 2] = [Self::Gpu, Self::Host];
 
-    /// The table of a tier.
+    /// Returns the name of the table of a tier.
     pub(super) fn table(self, tier: usize) -> String {
         let name = match self {
             Self::Gpu => "gpu",
@@ -30,7 +30,7 @@ impl Subject {
         format!("{name}_{}", TIERS[tier].name)
     }
 
-    /// Those that every table has before those of the catalogue.
+    /// Returns the definitions of the columns that precede those of the catalogue.
     fn keys(self) -> &'static str {
         match self {
             Self::Gpu => {
@@ -40,7 +40,7 @@ impl Subject {
         }
     }
 
-    /// The columns of the catalogue: per field, of a gauge three.
+    /// Returns the names of the columns of each field: three for a gauge, one for others.
     pub(super) fn columns(self) -> Vec<Vec<String>> {
         let columns = self.metrics().iter();
         columns
@@ -48,7 +48,7 @@ impl Subject {
             .collect()
     }
 
-    /// The expression for the device of a row.
+    /// Returns the SQL expression for the device of a row.
     pub(super) fn device(self) -> &'static str {
         match self {
             Self::Gpu => "device",
@@ -56,7 +56,6 @@ impl Subject {
         }
     }
 
-    /// The metrics that have columns.
     pub(super) fn metrics(self) -> &'static [Metric] {
         match self {
             Self::Gpu => DeviceKind::Gpu.metrics(),
@@ -65,7 +64,7 @@ impl Subject {
     }
 }
 
-/// The columns of a field: those of `gpumon --csv`.
+/// Returns the names of the columns of a field, the same as in `gpumon --csv`.
 pub(super) fn columns_of(id: &str, kind: Kind) -> Vec<String> {
     let name = id.replace('.', "_");
     match kind {
@@ -74,20 +73,21 @@ pub(super) fn columns_of(id: &str, kind: Kind) -> Vec<String> {
     }
 }
 
-/// A table beside those of the tiers. A new one is an entry here: it is made in files that lack it,
-/// forgets what is too old or too much, is taken over from a damaged file, and is in the reference.
+/// A table other than those of the tiers. A new entry is enough for a new table: it is created in
+/// files that lack it, and is included in retention, salvage and the reference.
 pub(super) struct Table {
     pub(super) name: &'static str,
-    /// What it is for.
+    /// The description for the reference.
     meaning: &'static str,
     columns: &'static str,
-    /// Indexes, with what each is of.
+    /// The names of the indexes with their definitions.
     indexes: &'static [(&'static str, &'static str)],
-    /// The time of its rows, and how long they are kept; `None` where they are few and stay.
+    /// The column with the time of a row, and the time for which rows are kept. `None` if the few
+    /// rows are kept forever.
     pub(super) kept: Option<(&'static str, u64)>,
 }
 
-/// What happened is kept for a year.
+/// The time for which most rows are kept.
 const YEAR_MS: u64 = 365 * DAY_MS;
 
 pub(super) const TABLES: &[Table] = &[
@@ -160,23 +160,24 @@ pub(super) const TABLES: &[Table] = &[
     },
 ];
 
-/// Starts and ends of processes, which are many: they are kept for less long, and give way to other
-/// events.
+/// The condition for starts and ends of processes. They are frequent, and are therefore kept for a
+/// shorter time and give way to other events.
 pub(super) const OF_PROCESSES: &str = "kind IN ('process_started', 'process_ended')";
 
-/// Finds the other ones among them.
+/// The index for all other events.
 const IMPORTANT_EVENTS: &str =
     "event (at_ms) WHERE kind NOT IN ('process_started', 'process_ended')";
 
-/// What makes each version of the tables of the one before: the first entry that of version 2. A
-/// new one is a line here, with a case in `history/tests/store/versions.rs`; it sees the tables as
-/// the version before left them. New tables, indexes and fields are no new version.
+/// The SQL for each version of the tables that updates from the version before. The first entry
+/// makes version 2. A new version is an entry here, with a case in
+/// `history/tests/store/versions.rs`; its SQL works on the tables of the previous version. New
+/// tables, indexes and fields do not need a new version.
 const STEPS: &[&str] = &[];
 
-/// Of the tables.
+/// The current version of the tables.
 pub(super) const VERSION: i64 = 1 + STEPS.len() as i64;
 
-/// All tables, those of few rows first, and of the others the coarser ones.
+/// Returns the names of all tables, the small ones first, then the tiers from coarse to fine.
 pub(super) fn tables() -> impl Iterator<Item = String> {
     let tiers = (0..TIERS.len())
         .rev()
@@ -187,17 +188,17 @@ pub(super) fn tables() -> impl Iterator<Item = String> {
         .chain(tiers)
 }
 
-/// Makes the tables, and the columns of fields that are new. Where there is nothing to make,
-/// nothing is written: a full disk keeps nobody from reading.
+/// Creates missing tables, indexes and columns, and updates older versions. If nothing is missing,
+/// nothing is written, so that a full disk does not prevent reading.
 pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
     migrate_by(STEPS, connection)
 }
 
-/// By these steps, of which those are done that the file has not seen; all of it or nothing.
+/// Runs the steps that the file has not seen, in one transaction.
 fn migrate_by(steps: &[&str], connection: &Connection) -> Result<(), DatabaseError> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let version = 1 + steps.len() as i64;
-    // An empty file is made as it is now.
+    // An empty file is created with the current version.
     let done = if found == 0 {
         steps.len()
     } else {
@@ -224,11 +225,11 @@ fn migrate_by(steps: &[&str], connection: &Connection) -> Result<(), DatabaseErr
     Ok(())
 }
 
-/// What makes the tables, indexes and columns that are not there.
+/// Returns the SQL that creates missing tables, indexes and columns.
 fn missing(connection: &Connection) -> Result<String, rusqlite::Error> {
     let known = names(connection)?;
     let mut sql = String::new();
-    // Writing to a string cannot fail.
+    // Writing to a string cannot fail, so the results of `writeln!` are ignored.
     for Table {
         name,
         columns,
@@ -269,7 +270,7 @@ fn missing(connection: &Connection) -> Result<String, rusqlite::Error> {
     Ok(sql)
 }
 
-/// The names of all tables and indexes.
+/// Returns the names of all tables and indexes.
 fn names(connection: &Connection) -> Result<BTreeSet<String>, rusqlite::Error> {
     connection
         .prepare("SELECT name FROM sqlite_schema")?
@@ -277,7 +278,7 @@ fn names(connection: &Connection) -> Result<BTreeSet<String>, rusqlite::Error> {
         .collect()
 }
 
-/// The columns that a table has; none where there is no such table.
+/// Returns the columns of a table, or none if the table does not exist.
 pub(super) fn columns_in(
     connection: &Connection,
     table: &str,
@@ -286,7 +287,7 @@ pub(super) fn columns_in(
     statement.query_map([table], |row| row.get(0))?.collect()
 }
 
-/// `docs/reference/history.md`.
+/// Returns the text of `docs/reference/history.md`.
 pub fn reference() -> String {
     let mut text = String::from(
         "<!-- Generated from the catalogue of fields and the schema by `make types`. Do not edit this file. -->\n\
@@ -336,15 +337,15 @@ pub fn reference() -> String {
     text
 }
 
-/// The stored kinds of batch jobs whose ID only the environment of their processes has. Earlier
-/// versions do not know these kinds, and show the user instead.
+/// The stored kinds of batch jobs with a private ID, which only the environment of their processes
+/// contains. Earlier versions do not know these kinds, and show the user instead.
 const PRIVATE_KINDS: [(&str, JobKind); 3] = [
     ("private_slurm", JobKind::Slurm),
     ("private_pbs", JobKind::Pbs),
     ("private_lsf", JobKind::Lsf),
 ];
 
-/// Returns the stored word of a job's kind.
+/// Returns the stored word for a job's kind.
 pub(super) fn job_kind_word(kind: JobKind, private: bool) -> &'static str {
     let is_private = |(_, its): &&(_, JobKind)| private && *its == kind;
     PRIVATE_KINDS
@@ -353,8 +354,8 @@ pub(super) fn job_kind_word(kind: JobKind, private: bool) -> &'static str {
         .map_or(kind.word(), |(word, _)| word)
 }
 
-/// Parses a stored kind of a job into the kind and
-/// [`Job::private`](gpumon_probe::model::Job::private). `None` for a kind of a newer version.
+/// Parses a stored kind into the kind and [`Job::private`](gpumon_probe::model::Job::private).
+/// Returns `None` for a kind of a newer version.
 pub(super) fn parse_job_kind(word: &str) -> Option<(JobKind, bool)> {
     let private = PRIVATE_KINDS
         .iter()

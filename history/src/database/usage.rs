@@ -1,4 +1,4 @@
-//! Who used how much when.
+//! Usage by owner, in periods of a quarter of an hour.
 
 use gpumon_probe::{
     model::{Job, JobKind, Reading},
@@ -11,14 +11,14 @@ use super::{
     schema::{columns_in, job_kind_word, parse_job_kind},
 };
 
-/// What is nothing more than its user.
+/// The kind of usage for which only the user is known.
 const USER: &str = "user";
 
-/// What no listed process can have used.
+/// The kind of usage that no listed process can have caused.
 const UNHELD: &str = "unheld";
 
-/// To what is there already, as an earlier program or an earlier bucket has left it, the rest is
-/// added.
+/// The query that adds usage to the stored row of the same owner and period, from an earlier bucket
+/// or process.
 const ADD: &str = "
     INSERT INTO usage (at_ms, kind, id, user, name, gpu_seconds, exclusive_seconds, active_seconds, joules_least,
         joules_most, joules_estimate) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
@@ -31,14 +31,14 @@ const ADD: &str = "
         joules_most = coalesce(joules_most + excluded.joules_most, joules_most, excluded.joules_most),
         joules_estimate = coalesce(joules_estimate + excluded.joules_estimate, joules_estimate, excluded.joules_estimate)";
 
-/// What each used in a span; the name as it was last.
+/// The query for the total usage of each owner in a span, with the owner's last name.
 const SUM: &str = "
     SELECT kind, id, user, name, sum(gpu_seconds), sum(exclusive_seconds), sum(active_seconds), sum(joules_least),
         sum(joules_most), sum(joules_estimate), max(iif(name IS NULL, 0, at_ms))
     FROM usage WHERE at_ms >= ?1 AND at_ms < ?2 GROUP BY kind, id, user";
 
 impl Database {
-    /// Adds what was used in a part of a period.
+    /// Adds the usage of a period, or of a part of one.
     pub(crate) fn add_usage(&self, period: &Period) -> Result<(), rusqlite::Error> {
         let mut add = self.connection.prepare_cached(ADD)?;
         for OwnerUsage {
@@ -77,7 +77,7 @@ impl Database {
             ];
             add.execute(&[key, amounts].concat()[..])?;
         }
-        // Also where it is nothing: it says that somebody watched.
+        // This row is written even if its amounts are zero, because it shows that somebody watched.
         let UnheldUsage {
             gpu_seconds,
             joules,
@@ -99,10 +99,10 @@ impl Database {
         Ok(())
     }
 
-    /// What was used in the periods that begin in a span, all of them together.
+    /// Returns the total usage of the periods that begin in a span.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn usage(&self, from_ms: u64, to_ms: u64) -> Result<Period, DatabaseError> {
         let mut sum = Period {
             at_ms: from_ms,
@@ -126,15 +126,15 @@ impl Database {
         Ok(sum)
     }
 
-    /// When the first and the last period begin of which it is known who used how much.
+    /// Returns the starts of the first and last period with known usage.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Returns an error if the database cannot be read.
     pub fn usage_reach_ms(&self) -> Result<Option<(u64, u64)>, DatabaseError> {
         if !self.has_usage()? {
             return Ok(None);
         }
-        // Each alone, so that an index tells it.
+        // SQLite uses the index for a single `min` or `max` in a query.
         let edge = |which: &str| {
             let sql = format!("SELECT {which}(at_ms) FROM usage");
             self.connection
@@ -145,7 +145,7 @@ impl Database {
             .map(|(first, last)| (first as u64, last as u64)))
     }
 
-    /// Not in a file of an earlier gpumon that is only read.
+    /// Returns `false` for a file of an earlier version that is opened for reading.
     fn has_usage(&self) -> Result<bool, DatabaseError> {
         Ok(!columns_in(&self.connection, "usage")?.is_empty())
     }
@@ -153,7 +153,7 @@ impl Database {
 
 fn owner(row: &Row<'_>) -> Result<OwnerUsage, rusqlite::Error> {
     let (kind, user): (String, String) = (row.get(0)?, row.get(2)?);
-    // A kind that only a newer gpumon knows is told by its user.
+    // A kind that only newer versions know is shown as its user.
     let job = parse_job_kind(&kind).map(|(kind, private)| {
         let name: Option<String> = row.get(3)?;
         let (path, name) = if kind == JobKind::Notebook {

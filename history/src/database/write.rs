@@ -1,4 +1,4 @@
-//! What has come goes into the tables.
+//! Writing buckets and events to the tables.
 
 use std::collections::HashMap;
 
@@ -21,16 +21,17 @@ use crate::{
     wanted::DeviceKind,
 };
 
-/// The devices that have a row, so that it is written only when something of it is new.
+/// The devices with a row in the database, which is written again only if something changed.
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     known: HashMap<String, (i64, Device)>,
-    /// The newest bucket that is there. A program before this one may have ended amid it.
+    /// The time of the newest stored bucket. It can be incomplete if an earlier process ended
+    /// during it.
     newest_ms: Option<u64>,
 }
 
 impl Devices {
-    /// Of a database that has just been opened.
+    /// Returns the state for a database that has just been opened.
     pub(crate) fn of(database: &Database) -> Result<Self, rusqlite::Error> {
         Ok(Self {
             newest_ms: database.edge("max", Subject::Host, 0, ALL)?,
@@ -38,7 +39,7 @@ impl Devices {
         })
     }
 
-    /// The newest bucket that is there.
+    /// Returns the time of the newest stored bucket.
     pub(crate) fn newest_ms(&self) -> Option<u64> {
         self.newest_ms
     }
@@ -61,14 +62,14 @@ impl Devices {
     }
 }
 
-/// A row of a tier: how many samples it is made of, and a value per field.
+/// A row of a tier: its number of samples, and a value for each field.
 pub(super) type TierRow = (u32, Vec<Option<Stat>>);
 
 impl Database {
-    /// Does it all or nothing.
+    /// Runs `work` in a transaction.
     ///
     /// # Errors
-    /// Where any of it fails.
+    /// Returns the error of `work` or of the transaction, which is rolled back.
     pub(crate) fn at_once<E: From<rusqlite::Error>>(
         &self,
         work: impl FnOnce(&Self) -> Result<(), E>,
@@ -78,10 +79,10 @@ impl Database {
         done.inspect_err(|_| drop(self.connection.execute_batch("ROLLBACK")))
     }
 
-    /// Adds sums of other times than ten seconds to the tier of their time, as they are.
+    /// Adds buckets to a tier unchanged. Their length is the tier's resolution.
     ///
     /// # Errors
-    /// Where any of it fails; then none of it is there.
+    /// Returns an error if a row cannot be added; then none is.
     pub fn import(
         &self,
         tier: usize,
@@ -111,7 +112,7 @@ impl Database {
     /// Adds events of any time.
     ///
     /// # Errors
-    /// Where any of it fails; then none of it is there.
+    /// Returns an error if an event cannot be added; then none is.
     pub fn import_events(
         &self,
         mut events: impl Iterator<Item = Event>,
@@ -119,8 +120,8 @@ impl Database {
         self.at_once(|database| Ok(events.try_for_each(|event| database.add_event(&event))?))
     }
 
-    /// Adds a bucket. To one of the same time, as a restart or a late sample leaves it, it adds its
-    /// samples; whether there was one.
+    /// Adds a bucket. If one of the same time is stored, after a restart or because of a late
+    /// sample, both are merged. Returns whether one was stored.
     pub(crate) fn add_bucket(
         &self,
         bucket: &Bucket,
@@ -171,7 +172,7 @@ impl Database {
         Ok(is_joined)
     }
 
-    /// Writes a row of a tier, in the place of one that is there.
+    /// Writes a row of a tier, and replaces an existing one.
     pub(super) fn put(
         &self,
         subject: Subject,
@@ -212,7 +213,7 @@ impl Database {
         Ok(())
     }
 
-    /// The row of one time.
+    /// Returns the stored row of one device and time.
     fn row(
         &self,
         subject: Subject,
@@ -231,7 +232,7 @@ impl Database {
             .optional()
     }
 
-    /// Adds an event, and the run or cell that it tells of.
+    /// Adds an event, and the run or cell that belongs to it.
     pub(crate) fn add_event(&self, event: &Event) -> Result<(), rusqlite::Error> {
         let json = serde_json::to_value(event).unwrap_or_default();
         let kind = json["what"].as_str().unwrap_or_default();
@@ -259,7 +260,8 @@ impl Database {
         Ok(())
     }
 
-    /// Told twice, as by two pages that show one notebook, it is there once.
+    /// Adds a cell, and replaces an existing one: two pages that show the same notebook both send
+    /// it.
     fn add_cell(&self, cell: &Cell) -> Result<(), rusqlite::Error> {
         let gpus = cell
             .gpus
@@ -288,12 +290,12 @@ impl Database {
         Ok(())
     }
 
-    /// Whether there is a row of ten seconds that begin then.
+    /// Returns `true` if there is a row of ten seconds that begin at `at_ms`.
     pub(crate) fn has_bucket(&self, at_ms: u64) -> Result<bool, rusqlite::Error> {
         Ok(self.edge("min", Subject::Host, 0, at_ms..=at_ms)?.is_some())
     }
 
-    /// Whether anything is known of a run.
+    /// Returns `true` if a run is stored.
     pub(crate) fn has_run(&self, id: &str) -> Result<bool, rusqlite::Error> {
         self.connection.query_row(
             "SELECT EXISTS (SELECT 1 FROM run WHERE id = ?1)",
@@ -348,8 +350,8 @@ impl Database {
         Ok(())
     }
 
-    /// Ends what was the matter, and the runs, when the last program that wrote here was killed:
-    /// they are known until the last row.
+    /// Ends the conditions and runs that the last process left open because it was killed. Their
+    /// end is that of the newest row.
     pub(crate) fn end_what_was_left_open(&self) -> Result<(), rusqlite::Error> {
         let last = "(SELECT coalesce(max(at_ms) + 10000, 0) FROM host_10s)";
         self.connection.execute_batch(&format!(
@@ -359,7 +361,7 @@ impl Database {
     }
 }
 
-/// A row of all columns, behind `at_ms` and `device`.
+/// Parses a row with `at_ms`, `device` and `samples` before the columns of all fields.
 pub(super) fn read_row(row: &Row<'_>, subject: Subject) -> Result<TierRow, rusqlite::Error> {
     let mut next = 3;
     let stats = subject.metrics().iter().map(|metric| {
@@ -371,7 +373,7 @@ pub(super) fn read_row(row: &Row<'_>, subject: Subject) -> Result<TierRow, rusql
     Ok((row.get(2)?, stats))
 }
 
-/// The value that begins at a column, with what follows it.
+/// Returns the value that begins at a column. With `has_range`, the minimum and maximum follow.
 pub(super) fn stat(
     row: &Row<'_>,
     column: usize,
@@ -401,7 +403,8 @@ pub(super) fn stat(
     }))
 }
 
-/// The JSON of a stored object; `None` where it is that of a newer program.
+/// Parses the JSON of a stored object. Returns `None` if a newer version wrote it in another
+/// format.
 pub(super) fn parsed<T: serde::de::DeserializeOwned>(json: &str) -> Option<T> {
     serde_json::from_str::<Value>(json)
         .ok()

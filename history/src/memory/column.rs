@@ -1,25 +1,27 @@
-//! One field of some buckets, in few bytes.
+//! Compression of one field of several buckets.
 //!
-//! Gauges have four digits, so that all of a column are whole numbers of one power of ten. Each is
-//! written as its difference to the one before; the least and the largest as theirs to the mean.
+//! Gauges have four significant digits, so that all values of a column are integer multiples of one
+//! power of ten. Each mean is written as its difference to the one before, the minimum and maximum
+//! as their differences to the mean.
 
 use gpumon_probe::stat::Stat;
 
-/// No value at all; one that never moved; others.
+/// The first byte of a column: without values, with one constant value, or with varying values.
 const EMPTY: u8 = 0;
 const CONSTANT: u8 = 1;
 const VARIED: u8 = 2;
 
-/// Powers of ten that are tried, the largest first.
+/// The possible powers of ten, which are tried from the largest.
 const POWERS: std::ops::RangeInclusive<i32> = -9..=9;
 
-/// Stands for numbers that are none of a power of ten: they are written as their bits.
+/// The value in place of a power for numbers that are not multiples of any: their bits are written
+/// instead.
 const BITS: i32 = -10;
 
-/// Larger ones would lose digits on the way through a float.
+/// The limit of integers. Larger ones lose digits when they are converted to a float.
 const MOST: f64 = 9.0e15;
 
-/// Writes a column.
+/// Appends a compressed column to `bytes`.
 pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
     let known = || column.iter().flatten();
     let Some(first) = known().next() else {
@@ -53,7 +55,8 @@ pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
     });
 }
 
-/// Reads a column of so many; `None` where the bytes are none of [`write`].
+/// Decompresses a column of `length` values. Returns `None` if the bytes were not written by
+/// [`write`].
 pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>> {
     let bytes = &mut bytes;
     let kind = byte(bytes)?;
@@ -89,7 +92,7 @@ pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>>
     )
 }
 
-/// The largest power of ten that all of them are whole multiples of; [`BITS`] where there is none.
+/// Returns the largest power of ten that divides all numbers, or [`BITS`] if there is none.
 fn power_of_all(numbers: impl Iterator<Item = f64>) -> i32 {
     let mut power = *POWERS.end();
     for known in numbers {
@@ -138,7 +141,8 @@ fn byte(bytes: &mut &[u8]) -> Option<u8> {
     Some(*first)
 }
 
-/// A whole number, seven bits a byte, the small ones of both signs in the fewest.
+/// Appends an integer with seven bits per byte (zigzag encoding: small absolute values need few
+/// bytes).
 pub(super) fn write_signed(number: i64, bytes: &mut Vec<u8>) {
     let mut rest = ((number << 1) ^ (number >> 63)) as u64;
     while rest >= 0x80 {
@@ -170,7 +174,7 @@ mod tests {
         write(column, &mut bytes);
         assert_eq!(read(&bytes, column.len()).as_deref(), Some(column));
         for short in 0..bytes.len() {
-            // Whatever is cut off, it is noticed or read, and never a panic.
+            // Truncated bytes must not cause a panic.
             let _ = read(&bytes[..short], column.len());
         }
         bytes.len()

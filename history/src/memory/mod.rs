@@ -1,4 +1,4 @@
-//! Buckets of the last hours, in memory.
+//! The buckets of the last hours, compressed in memory.
 
 mod column;
 
@@ -24,47 +24,47 @@ use crate::{
     wanted::{DeviceKind, Wanted},
 };
 
-/// How far back it reaches.
+/// The time for which buckets are kept, in milliseconds.
 pub const REACH_MS: u64 = 6 * 60 * 60 * 1000;
 
-/// So many buckets are packed together: five minutes.
+/// The number of buckets in a compressed block: five minutes.
 const PACKED: usize = 30;
 
-/// So many buckets are kept: the number and not the time, since a clock that is set must not empty
-/// the memory.
+/// The maximum number of buckets. A time limit would empty the memory when the clock is set.
 const MOST: usize = (REACH_MS / BUCKET_MS) as usize;
-/// The most conditions and jobs in all packed buckets. Values have a size that follows from the
-/// number of GPUs; these grow with the number of processes that start and end, so the oldest are
-/// dropped.
+/// The maximum number of conditions in all compressed blocks. The size of values depends only on
+/// the number of GPUs, but conditions and jobs grow with every process that starts or ends, so that
+/// the oldest are dropped.
 const MOST_CONDITIONS: usize = 4096;
 const MOST_JOBS: usize = 8192;
 
-/// The newest buckets as they are, and those before them packed.
+/// The newest buckets, and compressed blocks of the earlier ones.
 #[derive(Debug, Default)]
 pub struct MemoryTier {
     blocks: VecDeque<Block>,
     newest: Vec<Bucket>,
 }
 
-/// Some buckets, packed.
+/// A compressed block of buckets.
 #[derive(Debug)]
 struct Block {
-    /// When each begins, and how many samples of the machine it has.
+    /// The start of each bucket, and its number of samples of the host.
     times: Vec<(u64, u32)>,
-    /// Whose columns follow each other.
+    /// The devices, in the order of their columns.
     devices: Vec<Device>,
-    /// What was the matter, by the place of its bucket.
+    /// The conditions, each with the position of its bucket.
     conditions: Vec<(usize, ConditionSpan)>,
-    /// Which jobs were there, each as it was last.
+    /// The jobs in their last state, each with the position of its bucket.
     jobs: Vec<(usize, JobSpan)>,
-    /// Who used how much, all of it at the last place.
+    /// The usage of all buckets, which belongs to the last one.
     usage: Vec<Period>,
     bytes: Box<[u8]>,
 }
 
 impl MemoryTier {
-    /// Adds a bucket, to one of the same time what came later, and forgets the oldest where there
-    /// are too many. After a clock was set back, the times of what was added before can be later.
+    /// Adds a bucket, or merges it with the newest one if both have the same start. Drops the
+    /// oldest buckets above the limit. If the clock was set back, earlier buckets can have later
+    /// times.
     pub fn push(&mut self, bucket: Bucket) {
         if let Some(known) = self
             .newest
@@ -73,7 +73,8 @@ impl MemoryTier {
         {
             return known.join(bucket);
         }
-        // The times of a block are in order and close together, so that blocks can be put in order.
+        // The times of a block are in order and close together, so that blocks can be sorted by
+        // time.
         let is_next = |known: &Bucket| {
             (known.at_ms..known.at_ms + PACKED as u64 * BUCKET_MS).contains(&bucket.at_ms)
         };
@@ -111,13 +112,14 @@ impl MemoryTier {
         }
     }
 
-    /// Forgets what begins before this moment.
+    /// Drops buckets that begin before `oldest_ms`. Compressed blocks are dropped only as a whole.
     pub fn drop_before(&mut self, oldest_ms: u64) {
         self.blocks.retain(|block| block.last_ms() >= oldest_ms);
         self.newest.retain(|bucket| bucket.at_ms >= oldest_ms);
     }
 
-    /// Takes out the oldest of them, of some minutes; nothing where there is none.
+    /// Removes and returns the oldest buckets, some minutes of them. The result is empty if there
+    /// are none.
     pub fn take_oldest(&mut self) -> Vec<Bucket> {
         match self.blocks.pop_front() {
             Some(block) => block.unpack(),
@@ -125,7 +127,7 @@ impl MemoryTier {
         }
     }
 
-    /// When the oldest begins, and the newest.
+    /// Returns the starts of the oldest and the newest bucket.
     pub fn reach_ms(&self) -> Option<(u64, u64)> {
         let edges = self
             .blocks
@@ -141,11 +143,11 @@ impl MemoryTier {
             .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
 
-    /// Puts what begins from a moment on into a grid.
+    /// Adds the buckets from `from_ms` on to a grid.
     pub fn add_to(&self, grid: &mut Grid, from_ms: u64) {
         let from_ms = from_ms.max(grid.from_ms());
         let wanted = grid.wanted().clone();
-        // A grid takes them by their times.
+        // A grid requires the order of time.
         let mut blocks: Vec<_> = self
             .blocks
             .iter()
@@ -170,14 +172,14 @@ impl MemoryTier {
         }
     }
 
-    /// Bytes that the packed ones take.
+    /// Returns the size of the compressed values in bytes.
     pub fn packed_bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.bytes.len()).sum()
     }
 }
 
-/// Keeps `most` items in all, of lists from the newest to the oldest, each of which has its oldest
-/// item first.
+/// Limits lists to `most` items in total by removing the oldest. The lists are ordered from the
+/// newest to the oldest; within a list, the oldest item is first.
 fn drop_oldest<'a, T: 'a>(lists: impl Iterator<Item = &'a mut Vec<T>>, most: usize) {
     let mut room = most;
     for list in lists {
@@ -190,8 +192,8 @@ fn drop_oldest<'a, T: 'a>(lists: impl Iterator<Item = &'a mut Vec<T>>, most: usi
 }
 
 impl Block {
-    /// Moves the usage of the quarters of an hour that this block has, too, out of the one before
-    /// it, so that each quarter's owners are kept once.
+    /// Moves usage out of the previous block if it belongs to a quarter of an hour that this block
+    /// also has. The owners of each quarter are then stored once.
     fn take_usage_of(&mut self, before: &mut Self) {
         let is_shared =
             |period: &mut Period| self.usage.iter().any(|own| own.at_ms == period.at_ms);
@@ -209,7 +211,7 @@ impl Block {
         let mut devices: Vec<Device> = Vec::new();
         for DeviceBucket { device, .. } in buckets.iter().flat_map(|bucket| &bucket.devices) {
             match devices.iter_mut().find(|known| known.uuid == device.uuid) {
-                // As it was last.
+                // The last description of a device is the valid one.
                 Some(known) => known.clone_from(device),
                 None => devices.push(device.clone()),
             }
@@ -227,7 +229,7 @@ impl Block {
         }
         let mut encoder =
             DeflateEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::default());
-        // A vector takes everything.
+        // Writing to a vector cannot fail.
         let packed = encoder
             .write_all(&bytes)
             .and_then(|()| encoder.finish())
@@ -236,7 +238,7 @@ impl Block {
             .iter()
             .map(|bucket| (bucket.at_ms, bucket.samples))
             .collect();
-        // Each as it was last.
+        // Only the last state of each condition is kept.
         let mut conditions: Vec<(usize, &ConditionSpan)> = Vec::new();
         for (place, bucket) in buckets.iter().enumerate() {
             for condition in &bucket.conditions {
@@ -248,7 +250,7 @@ impl Block {
             .into_iter()
             .map(|(place, condition)| (place, condition.clone()))
             .collect();
-        // What lasts is in every bucket.
+        // A running job is in every bucket, and only its last state is kept.
         let jobs: BTreeMap<_, _> = buckets
             .iter()
             .enumerate()
@@ -281,7 +283,7 @@ impl Block {
             DeviceKind::Gpu | DeviceKind::Mig => (0..GPU_FIELDS.len()).collect(),
             DeviceKind::Host => (0..HOST_FIELDS.len()).collect(),
         };
-        // What was packed is read again.
+        // The bytes were written by this process, so that they can be read.
         let columns = self.columns(all).unwrap_or_default();
         let Some(((_, of_host), of_devices)) = columns.split_last() else {
             return Vec::new();
@@ -316,7 +318,7 @@ impl Block {
         self.times.iter().enumerate().map(bucket).collect()
     }
 
-    /// Unpacks the fields at these places of each owner's catalogue.
+    /// Decompresses the fields at these positions of each device's catalogue.
     fn columns(&self, fields: impl Fn(DeviceKind) -> Vec<usize>) -> Option<Vec<Columns>> {
         let mut bytes = Vec::new();
         let mut decoder = DeflateDecoder::new(&*self.bytes);
@@ -335,7 +337,7 @@ impl Block {
         let Some(columns) = self.columns(fields) else {
             return;
         };
-        // Moment by moment, since a grid takes them in their order.
+        // The outer loop is over times, because a grid requires their order.
         for (place, (at_ms, _)) in self
             .times
             .iter()
@@ -357,7 +359,7 @@ impl Block {
     }
 }
 
-/// The devices whose columns follow each other, and the machine behind them.
+/// Returns the devices and then the host, in the order of their columns.
 fn list_owners(devices: &[Device]) -> impl Iterator<Item = (DeviceKind, &str)> {
     let devices = devices.iter();
     devices
@@ -365,7 +367,7 @@ fn list_owners(devices: &[Device]) -> impl Iterator<Item = (DeviceKind, &str)> {
         .chain([(DeviceKind::Host, "")])
 }
 
-/// What is of the bucket at this place.
+/// Returns the items of the bucket at a position.
 fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
     all.iter()
         .filter(|(of, _)| *of == place)
@@ -373,7 +375,7 @@ fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
         .collect()
 }
 
-/// How often somebody was read, and the columns behind their lengths.
+/// Writes the numbers of samples, and each column after its length.
 fn write_columns(rows: &[Option<Row>], bytes: &mut Vec<u8>) {
     let samples = rows.iter().map(|row| row.as_ref().map_or(0, |row| row.0));
     samples.for_each(|samples| column::write_signed(samples.into(), bytes));
@@ -390,12 +392,12 @@ fn write_columns(rows: &[Option<Row>], bytes: &mut Vec<u8>) {
     }
 }
 
-/// How often somebody was read in a bucket, and the fields.
+/// The number of samples and the values of a device in one bucket.
 type Row = (u32, Vec<Option<Stat>>);
 
 type Columns = (Vec<u32>, Vec<Vec<Option<Stat>>>);
 
-/// The columns of these fields; the others are passed over.
+/// Reads the columns of these fields, and skips the others.
 fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Columns> {
     let samples = (0..length)
         .map(|_| Some(column::signed(bytes)? as u32))
@@ -426,7 +428,7 @@ mod tests {
 
     use super::*;
 
-    /// A gauge that moves, beside constants, of a GPU and of one of its MIG devices.
+    /// Returns a bucket of a GPU and a MIG device with constant and varying gauges.
     fn bucket(at_ms: u64) -> Bucket {
         let wave = (at_ms / 10_000 % 17) as f64;
         let stats = |scale: f64| {
@@ -451,7 +453,7 @@ mod tests {
             stats: stats(scale),
         };
         let mut devices = vec![device("GPU-a", None, 1.5)];
-        // It is there half of the time.
+        // The MIG device exists half of the time.
         if (at_ms / 100_000).is_multiple_of(2) {
             devices.push(device("MIG-b", Some("GPU-a"), 0.5));
         }
@@ -730,7 +732,7 @@ mod tests {
             let mut tier = MemoryTier::default();
             (1001..=1500).for_each(|at| tier.push(bucket(at * 10_000)));
             (0..40).for_each(|at| tier.push(bucket(set_ms + at * 10_000)));
-            // And right again.
+            // The clock is set back to the correct time.
             (1505..=1600).for_each(|at| tier.push(bucket(at * 10_000)));
             let mut grid = Grid::new(0, u64::MAX, 0, Wanted::all());
             tier.add_to(&mut grid, 0);

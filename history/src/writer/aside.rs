@@ -1,4 +1,4 @@
-//! Damaged files, which are kept beside the one that is written.
+//! Damaged database files, which are kept in the same directory.
 
 use std::{
     fs, io,
@@ -9,11 +9,11 @@ use gpumon_probe::model::now_ms;
 
 use crate::database::FILE;
 
-/// What SQLite has beside a database. These go first: what they hold must not get into a new one.
+/// The suffixes of SQLite's companion files. They are moved first, so that their contents do not
+/// get into a new database.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-/// Keeps a damaged file for whoever can read it, and makes room for a new one; says how it is
-/// called now.
+/// Renames a damaged file, so that it is kept and a new one can be created. Returns its new name.
 pub(super) fn move_aside(folder: &Path) -> io::Result<String> {
     let aside = format!("{FILE}.corrupt-{}", now_ms());
     for beside in BESIDE {
@@ -26,13 +26,13 @@ pub(super) fn move_aside(folder: &Path) -> io::Result<String> {
     Ok(aside)
 }
 
-/// Bytes of what is not yet in the database itself.
+/// Returns the size of the write-ahead log in bytes.
 pub(super) fn wal_bytes(folder: &Path) -> u64 {
     bytes(&folder.join(format!("{FILE}-wal")))
 }
 
-/// Deletes damaged files, the oldest first, while all that is there is larger than it may be; not
-/// the one of which rows are still read.
+/// Deletes damaged files, the oldest first, until all files together are within the size limit. The
+/// file in use by a salvage is not deleted.
 pub(super) fn forget_damaged(
     folder: &Path,
     size_bytes: u64,
@@ -53,7 +53,7 @@ pub(super) fn forget_damaged(
         in_use.is_some_and(|kept| name(path).starts_with(kept))
     });
     files.retain(|path| name(path).starts_with(&aside) && !is_kept(path));
-    // Their names have their times.
+    // The names contain the times, so that the oldest is first.
     files.sort();
     for path in files {
         if all <= size_bytes {

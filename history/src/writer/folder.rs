@@ -1,4 +1,4 @@
-//! The folder of a history, and who may write there.
+//! The directory of a history, and the lock for writing to it.
 
 use std::{
     fs::File,
@@ -15,17 +15,17 @@ use rustix::{
 
 const LOCK: &str = "history.lock";
 
-/// Why a folder cannot be written to.
+/// The reason why a directory cannot be written to.
 pub(super) struct Refusal {
     pub(super) why: String,
-    /// Whether what is there can be read: not where another machine writes it, since two machines
-    /// do not share the memory in which SQLite keeps what is new.
+    /// Whether the files can be read. If another machine writes them, they cannot: SQLite keeps new
+    /// rows in shared memory, which machines do not share.
     pub(super) is_readable: bool,
-    /// Whether another program writes there.
+    /// Whether another process writes to the directory.
     pub(super) is_anothers: bool,
 }
 
-/// Makes the folder for this user alone, and says that this program writes there.
+/// Creates the directory for this user only, and locks it for writing.
 pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
     let refusal = |why: String| Refusal {
         why,
@@ -36,7 +36,7 @@ pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
         FolderError::Unavailable { cause, .. } => refusal(format!(
             "the directory cannot be created or opened ({cause}): name another with --data-dir"
         )),
-        // Another user may have put the files there.
+        // The files may be from another user, so they are not read.
         error => Refusal {
             is_readable: false,
             ..refusal(format!("{error} with --data-dir"))
@@ -58,8 +58,8 @@ pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
     let own = uname().nodename().to_string_lossy().into_owned();
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
-            // For whoever shares the folder over a network. Without it, nobody reads there
-            // meanwhile.
+            // The name of this machine is for gpumon on other machines that share the directory. If
+            // it cannot be written, they do not read the files.
             let _ = file
                 .set_len(0)
                 .and_then(|()| file.write_all(own.as_bytes()));

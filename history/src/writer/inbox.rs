@@ -1,4 +1,4 @@
-//! The way to the thread. Whoever hands something over waits for no disk, however long that hangs.
+//! The queue of the writer thread. Adding to it never waits for a disk, even if the disk hangs.
 
 use std::{
     collections::VecDeque,
@@ -10,32 +10,33 @@ use gpumon_probe::model::{Event, EventKind};
 
 use crate::{bucket::Bucket, memory::MemoryTier};
 
-/// So many events wait for a disk that does not work. Those of processes give way to others.
+/// The maximum number of events that wait for a disk that does not work. Events of processes are
+/// dropped first.
 const EVENTS: usize = 4000;
 
-/// What there is to write is written after this time at the latest.
+/// The longest time that events wait before they are written.
 const EVENTS_WAIT: Duration = Duration::from_secs(10);
 
-/// What waits for the disk: buckets of as many hours as memory keeps, packed as there.
+/// The data that waits for the disk. Buckets are compressed and limited as in [`MemoryTier`].
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    /// The oldest, which are written at once.
+    /// The oldest buckets, which are written next in one transaction.
     part: Vec<Bucket>,
     buckets: MemoryTier,
     pub(super) events: VecDeque<Event>,
 }
 
-/// What the thread finds when it looks.
+/// The data that the thread takes from the queue.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     pub(super) pending: Pending,
-    /// Whoever reads has found this file damaged.
+    /// The inode of a file that a reader has found damaged.
     pub(super) damaged: Option<u64>,
-    /// There will be nothing more.
+    /// Whether the thread ends after this delivery.
     pub(super) is_last: bool,
-    /// Who waits until all of it is written.
+    /// The sender that is notified when everything is written.
     pub(super) done: Option<SyncSender<()>>,
-    /// When it is to be written.
+    /// The time at which the data is written.
     write_at: Option<Instant>,
 }
 
@@ -60,7 +61,7 @@ impl Pending {
         }
     }
 
-    /// The buckets to be written next, the oldest; none where nothing waits.
+    /// Returns the buckets to be written next, the oldest. The result is empty if none are waiting.
     pub(super) fn next_part(&mut self) -> &mut Vec<Bucket> {
         if self.part.is_empty() {
             self.part = self.buckets.take_oldest();
@@ -68,18 +69,18 @@ impl Pending {
         &mut self.part
     }
 
-    /// Those of [`Self::next_part`], once it was asked for.
+    /// Returns the buckets of the last call of [`Self::next_part`].
     pub(super) fn part(&self) -> &[Bucket] {
         &self.part
     }
 
-    /// Forgets what has been written: the part, and the events.
+    /// Removes the buckets of the part and the events, which have been written.
     pub(super) fn forget_part(&mut self) {
         self.part.clear();
         self.events.clear();
     }
 
-    /// When the oldest bucket begins.
+    /// Returns the start of the oldest bucket.
     pub(super) fn oldest_ms(&self) -> Option<u64> {
         self.part
             .first()
@@ -87,7 +88,7 @@ impl Pending {
             .or_else(|| Some(self.buckets.reach_ms()?.0))
     }
 
-    /// Keeps those buckets alone.
+    /// Removes the buckets for which `is_kept` returns `false`.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&Bucket) -> bool) {
         let mut kept = MemoryTier::default();
         loop {
@@ -102,7 +103,7 @@ impl Pending {
         self.buckets = kept;
     }
 
-    /// Adds what has come since.
+    /// Adds the newer buckets and events.
     pub(super) fn append(&mut self, mut newer: Self) {
         newer.retain(|bucket| {
             self.buckets.push(bucket.clone());
@@ -126,19 +127,19 @@ impl Inbox {
         self.add(EVENTS_WAIT, |delivery| delivery.pending.add_event(event));
     }
 
-    /// Says that a file is damaged, by its inode.
+    /// Reports that a file with this inode is damaged.
     pub(super) fn add_damage(&self, inode: u64) {
         self.add(Duration::ZERO, |delivery| delivery.damaged = Some(inode));
     }
 
-    /// Says that there is nothing more.
+    /// Ends the thread after everything has been written, and then notifies `done`.
     pub(super) fn end(&self, done: Option<SyncSender<()>>) {
         self.add(Duration::ZERO, |delivery| {
             (delivery.is_last, delivery.done) = (true, done);
         });
     }
 
-    /// Waits until something is to be written, but no longer than this.
+    /// Waits for data to be written, but at most for this time.
     pub(super) fn wait(&self, most: Duration) -> Delivery {
         let latest = Instant::now() + most;
         let mut delivery = self.lock();

@@ -1,7 +1,7 @@
-//! The thread that writes to disk, so that nothing else waits for it.
+//! The thread that writes history to disk, so that nothing else waits for the disk.
 //!
-//! A slow or full disk costs history on disk, never readings: what does not get through stays in
-//! memory for hours. While something is wrong, it is tried again every minute.
+//! A slow or full disk can lose history but never delays readings: unwritten data stays in memory
+//! for hours. After an error, writing is retried every minute.
 
 mod aside;
 mod folder;
@@ -30,40 +30,40 @@ use crate::{
     grid::Grid,
 };
 
-/// How long the last of it may take when the program ends.
+/// The time limit for the last write when the program ends.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Where and how much.
+/// The directory and size limit of the history.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The folder; it is made where there is none.
+    /// The directory, which is created if necessary.
     pub folder: PathBuf,
-    /// How large the file may become.
+    /// The size limit of all files in bytes.
     pub size_bytes: u64,
 }
 
-/// How it goes with the disk.
+/// The state of writing to disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Whether history can be read from disk. It can be where it is not written: on a full disk, or
-    /// where another gpumon writes.
+    /// Whether history can be read from disk. This can be `true` even if it cannot be written, for
+    /// example on a full disk.
     pub is_readable: bool,
-    /// What is wrong, with its cure.
+    /// The problem with its cure.
     pub problem: Option<String>,
     /// The end of the newest bucket that is on disk.
     pub written_ms: u64,
 }
 
-/// What there was on disk when the program started.
+/// The stored history at the start of the program.
 #[derive(Debug)]
 pub struct Restored {
-    /// The last minutes.
+    /// The values of the last minutes.
     pub grid: Grid,
     /// The newest events.
     pub events: Vec<Event>,
 }
 
-/// The way to the thread.
+/// The handle of the writer thread.
 #[derive(Debug)]
 pub struct Writer {
     inbox: Arc<Inbox>,
@@ -73,11 +73,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts it. `restore` gets what is there already, of the last `reach_ms`; `tell` gets each
-    /// problem once, and that it is over.
+    /// Starts the thread. `restore` receives the stored history of the last `reach_ms`; `tell`
+    /// receives each problem once, and a message when it is over.
     ///
     /// # Errors
-    /// Where there can be no more threads.
+    /// Returns an error if the thread cannot be created.
     pub fn start(
         settings: Settings,
         reach_ms: u64,
@@ -106,31 +106,28 @@ impl Writer {
         })
     }
 
-    /// How large the file may become from now on; what is too much is deleted within a minute of
-    /// the next write.
+    /// Changes the size limit. Excess rows are deleted within a minute after the next write.
     pub fn limit(&self, size_bytes: u64) {
         self.size_bytes.store(size_bytes, Ordering::Relaxed);
     }
 
-    /// Hands it a bucket. It never waits; what a disk that does not work cannot take is kept for as
-    /// long as memory keeps it.
+    /// Adds a bucket without waiting. If the disk does not work, it is kept as long as in memory.
     pub fn add_bucket(&self, bucket: Bucket) {
         self.inbox.add_bucket(bucket);
     }
 
-    /// Hands it an event, in the same way.
+    /// Adds an event without waiting.
     pub fn add_event(&self, event: Event) {
         self.inbox.add_event(event);
     }
 
-    /// Writes what is left; waits for that for two seconds at most.
+    /// Writes all remaining data, and waits for this for at most two seconds.
     pub fn end(&self) {
         let (done, ended) = sync_channel(1);
         self.inbox.end(Some(done));
         let _ = ended.recv_timeout(LAST);
     }
 
-    /// How it goes.
     pub fn status(&self) -> Status {
         self.status
             .lock()
@@ -138,10 +135,11 @@ impl Writer {
             .clone()
     }
 
-    /// A connection to read, where there is something to be read. It waits for the disk.
+    /// Opens a connection for reading. Returns `None` if there is nothing to be read. This waits
+    /// for the disk.
     ///
     /// # Errors
-    /// Where it fails.
+    /// Returns an error if the database cannot be opened.
     pub fn reader(&self) -> Result<Option<Database>, DatabaseError> {
         if !self.status().is_readable {
             return Ok(None);
@@ -152,8 +150,8 @@ impl Writer {
             .inspect_err(|error| self.hear_of(inode, error))
     }
 
-    /// Takes in what went wrong for a reader: a damaged file is replaced, although what is written
-    /// meets no damage.
+    /// Reports an error of a reader. A damaged file is then replaced, even if writing does not
+    /// reach the damaged part.
     pub fn reading_failed(&self, database: &Database, error: &DatabaseError) {
         self.hear_of(database.inode(), error);
     }

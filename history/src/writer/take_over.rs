@@ -1,13 +1,13 @@
-//! What a second gpumon held while another one wrote: both have read the same GPUs.
+//! The data of a process that becomes the writer after another one. Both have read the same GPUs.
 
 use gpumon_probe::model::EventKind;
 
 use super::inbox::Pending;
 use crate::{bucket::BUCKET_MS, database::Database, span::ConditionSpan};
 
-/// Forgets what is on disk already, which are the times that have a row: the newest row may be of a
-/// clock that was wrong. What was the matter then and still is, is known to this program alone from
-/// now on; so are its marks, cells and runs.
+/// Removes buckets and events whose times already have a row on disk. The newest row alone would
+/// not decide this, because its clock may have been wrong. Conditions that continue, and this
+/// process's own marks, cells and runs, are kept.
 pub(super) fn forget_known(
     pending: &mut Pending,
     database: &Database,

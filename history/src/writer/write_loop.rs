@@ -1,4 +1,4 @@
-//! What the thread does.
+//! The writer thread.
 
 use std::{
     fs::File,
@@ -31,18 +31,18 @@ use crate::{
 
 const RETRY: Duration = Duration::from_mins(1);
 
-/// How long what is salvaged may hold up what is new, and the pause between two such times.
+/// The longest time for which salvage delays new data.
 const SALVAGE: Duration = Duration::from_millis(200);
 const SALVAGE_PAUSE: Duration = Duration::from_secs(1);
 
-/// A database that is being written.
+/// A database that is open for writing.
 struct Open {
     database: Database,
     devices: Devices,
     rolled_up: RolledUp,
 }
 
-/// Why nothing is written.
+/// The reason why nothing is written.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{0}")]
@@ -57,30 +57,30 @@ type Restore = Box<dyn FnOnce(Restored) + Send>;
 
 pub(super) struct WriterThread {
     settings: Settings,
-    /// The most that it takes on disk, which can be changed.
+    /// The size limit on disk, which can change.
     size_bytes: Arc<AtomicU64>,
     status: Arc<Mutex<Status>>,
-    /// Held for as long as nobody else may write here.
+    /// The lock on the directory while this process writes to it.
     lock: Option<File>,
     open: Option<Open>,
     is_readable: bool,
-    /// What is left of a damaged file.
+    /// The salvage of a damaged file, and its name.
     salvage: Option<(Salvage, String)>,
     pending: Pending,
-    /// The newest bucket that is known to be on disk, since it was first written to.
+    /// The newest bucket that is known to be on disk.
     newest_ms: Option<u64>,
-    /// Whether another program wrote there instead, since then.
+    /// Whether another process has written to the directory since then.
     was_refused: bool,
-    /// When what failed is tried again.
+    /// The time of the next attempt after an error.
     retry_at: Option<Instant>,
-    /// Whether somebody who reads the file has found it damaged.
+    /// Whether a reader has found the file damaged.
     is_damaged: bool,
-    /// When old rows are deleted next.
+    /// The time at which old rows are deleted next.
     forget_at: Instant,
-    /// How many of them may be deleted, and since when that has been counted.
+    /// The amount of history that may be deleted. It was last increased at `allowed_at`.
     allowance: Allowance,
     allowed_at: Instant,
-    /// Gets what was there, of so many milliseconds.
+    /// The callback that receives the stored history, and the time that it covers in milliseconds.
     restore: Option<(Restore, u64)>,
     tell: Box<dyn Fn(&str) + Send>,
 }
@@ -128,7 +128,7 @@ impl WriterThread {
             }
             self.work();
             if delivery.is_last {
-                // Closed, the file is whole without the others beside it.
+                // A closed database is complete without its companion files.
                 self.close();
                 if let Some(done) = delivery.done {
                     let _ = done.send(());
@@ -138,7 +138,7 @@ impl WriterThread {
         }
     }
 
-    /// Writes what there is, unless it has just failed.
+    /// Writes all waiting data, unless an error is to be retried later.
     fn work(&mut self) {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return;
@@ -155,7 +155,7 @@ impl WriterThread {
             done = self.begin_anew();
         }
         if done.is_err() {
-            // What was made in a transaction is forgotten: devices, and how far the tiers had come.
+            // The cached devices and the progress of the tiers belong to the failed transaction.
             self.close();
         }
         self.retry_at = done.is_err().then(|| Instant::now() + RETRY);
@@ -180,7 +180,7 @@ impl WriterThread {
         self.salvage()
     }
 
-    /// Puts a damaged file aside and begins a new one.
+    /// Moves a damaged file aside and creates a new one.
     fn begin_anew(&mut self) -> Result<(), Failure> {
         (self.open, self.is_readable, self.is_damaged) = (None, false, false);
         self.move_aside()?;
@@ -210,7 +210,7 @@ impl WriterThread {
         )
     }
 
-    /// Makes sure that there is a database, and that it is still the one in the folder.
+    /// Opens the database, or opens it again if the file in the directory is another one.
     fn open(&mut self) -> Result<(), Failure> {
         if self.open.is_some() {
             if self.own_inode().is_some()
@@ -247,7 +247,7 @@ impl WriterThread {
         self.restore(&database)?;
         let devices = Devices::of(&database)?;
         let newest_ms = devices.newest_ms().unwrap_or(0);
-        // Read before anything is written: what is damaged is kept as it was.
+        // The progress is read before anything is written, so that a damaged file stays unchanged.
         let rolled_up = if self.salvage.is_some() && newest_ms == 0 {
             RolledUp::beginning_at(self.pending.oldest_ms().unwrap_or_else(now_ms))
         } else {
@@ -255,7 +255,8 @@ impl WriterThread {
         };
         let is_others =
             self.was_refused || self.newest_ms.is_some_and(|known_ms| newest_ms > known_ms);
-        // What this program has left open goes on, whatever the disk did meanwhile.
+        // Conditions of this process continue after a problem of the disk. Only those of another
+        // process are ended.
         if self.newest_ms.is_none() || is_others {
             database.end_what_was_left_open()?;
         }
@@ -270,13 +271,13 @@ impl WriterThread {
         })
     }
 
-    /// Whether what is there can be read, although nothing can be written.
+    /// Returns `true` if the history can be read although it cannot be written.
     fn can_read(&mut self) -> bool {
         Database::open_to_read(&self.settings.folder)
             .is_ok_and(|database| self.restore(&database).is_ok())
     }
 
-    /// Hands over what the last minutes were, once.
+    /// Passes the history of the last minutes to the callback, once.
     fn restore(&mut self, database: &Database) -> Result<(), DatabaseError> {
         let Some((_, reach_ms)) = self.restore else {
             return Ok(());
@@ -307,7 +308,7 @@ impl WriterThread {
         Ok(())
     }
 
-    /// Takes over a little of what a damaged file still has.
+    /// Copies some more rows of a damaged file.
     fn salvage(&mut self) -> Result<(), Failure> {
         let (Some((salvage, aside)), Some(open)) = (&mut self.salvage, &self.open) else {
             return Ok(());
@@ -328,7 +329,7 @@ impl WriterThread {
         Ok(())
     }
 
-    /// Writes all that waits, the oldest first: what is written is told part by part.
+    /// Writes all waiting data, the oldest first. The status is updated after each part.
     fn write(&mut self) -> Result<(), Failure> {
         loop {
             let is_due = Instant::now() >= self.forget_at;
@@ -339,7 +340,7 @@ impl WriterThread {
         }
     }
 
-    /// Writes a part, and deletes old rows where that is due.
+    /// Writes one part, and deletes old rows if this is due.
     fn write_part(&mut self, is_due: bool) -> Result<(), Failure> {
         let Some(open) = &mut self.open else {
             return Ok(());
@@ -348,7 +349,7 @@ impl WriterThread {
         let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
         let Settings { folder, .. } = &self.settings;
         let size_bytes = self.size_bytes.load(Ordering::Relaxed);
-        // Where a reader lets it grow, nothing is lost for that.
+        // A reader can make the log grow, for which no rows should be deleted.
         let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
         let limits = Limits {
             size_bytes: size_bytes - wal_bytes,

@@ -1,4 +1,4 @@
-//! A file that is damaged anywhere: a new one was created, and has what can still be read.
+//! Tests of damaged files: a new file is created, and all readable rows are copied to it.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -69,7 +69,7 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
     }
 }
 
-/// Writes rows of hours, with an event, and closes the file.
+/// Writes one event and a number of buckets, and closes the file.
 fn write_hours(folder: &Path, buckets: u64) {
     let (writer, _told) = start(folder);
     writer.add_event(mark(FIRST_MS));
@@ -80,14 +80,14 @@ fn write_hours(folder: &Path, buckets: u64) {
     writer.end();
 }
 
-/// Fills pages of a database with what is none of SQLite's.
+/// Overwrites pages of a database with other bytes.
 fn damage(folder: &Path, pages: impl Iterator<Item = u64>) {
     let mut bytes = fs::read(folder.join(FILE)).unwrap();
     pages.for_each(|page| bytes[(page as usize - 1) * 8192..page as usize * 8192].fill(0xa5));
     fs::write(folder.join(FILE), &bytes).unwrap();
 }
 
-/// Everything that a reader reads, tier by tier.
+/// Reads the rows of all tiers, and a span.
 fn read_all(database: &Database) -> Result<(), DatabaseError> {
     let request = SpanRequest {
         from_ms: FIRST_MS,
@@ -173,7 +173,7 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
             what: EventKind::Cell(cell()),
             ..mark(FIRST_MS + 399 * BUCKET_MS)
         });
-        // Half an hour makes rows of all tiers, so that the writer meets each of them that no
+        // The rows of half an hour are in all tiers. The writer reads the damaged pages that no
         // reader does.
         (200..400).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
         let (conditions, jobs) = (vec![condition(FIRST_MS)], vec![job(FIRST_MS)]);
@@ -228,7 +228,7 @@ fn what_can_be_read_of_a_damaged_file_is_in_the_new_one() {
     let reader = writer.reader().unwrap().expect("it can be read");
     if let Err(error) = read_all(&reader) {
         writer.reading_failed(&reader, &error);
-        // What it says of a file that is no longer there is not taken for news.
+        // A second report about the replaced file must have no effect.
         wait("it is put aside", || {
             writer.status().is_readable && read_all(&reader).is_err()
         });
@@ -250,7 +250,7 @@ fn what_can_be_read_of_a_damaged_file_is_in_the_new_one() {
             })
             .unwrap() as u64
     };
-    // Seven pages have some hundred rows at most.
+    // The seven damaged pages contain at most a hundred of these rows.
     let all = first + second;
     assert!(
         (all - 100..=all).contains(&count("host_10s")),

@@ -1,4 +1,4 @@
-//! What is on disk, through the file itself.
+//! Tests of the database, which is read with SQL.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ use crate::support::bucket;
 
 const SIZE: u64 = 1 << 30;
 
-/// A multiple of the longest tier's time.
+/// The start of the first bucket, a multiple of the coarsest tier's resolution.
 const FIRST_MS: u64 = 1_800_000_000_000;
 
 fn start(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
@@ -50,7 +50,7 @@ fn start(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
     (writer, told)
 }
 
-/// Writes these and ends.
+/// Writes these buckets and ends the writer.
 fn write(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
     let (writer, told) = start(folder);
     for bucket in buckets {
@@ -102,7 +102,7 @@ fn what_was_used_is_added_up_over_restarts() {
             joules: 4.0
         }
     );
-    // A file of an earlier gpumon, as long as nobody writes to it.
+    // Files of earlier versions lack the table until gpumon writes to them.
     Connection::open(folder.path().join(FILE))
         .unwrap()
         .execute("DROP TABLE usage", [])
@@ -144,7 +144,7 @@ fn any_tool_reads_what_was_written_and_coarser_rows_are_those_of_the_finer_ones(
         .map(|at| bucket(FIRST_MS + at * BUCKET_MS, 2))
         .collect();
     write(folder.path(), buckets.clone());
-    // Whole numbers, too, are to be the same to the last digit.
+    // Integers must also be stored exactly.
     let number = |sql: &str| Some(number::<f64>(folder.path(), sql));
     assert_eq!(
         number("SELECT count(*) FROM gpu_10s JOIN device ON device.id = device WHERE kind = 'gpu'"),
@@ -456,7 +456,7 @@ fn all_tables_and_damaged_files_have_their_share_of_the_size() {
 fn clock_that_is_years_ahead_deletes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
-    // By this file, it is 400 days ago.
+    // The newest row of the file is 400 days old.
     let ended_ms = (now_ms - 400 * 24 * 3_600_000) / 900_000 * 900_000;
     let database = Database::open(folder.path()).unwrap();
     for (tier, resolution_ms) in [(0, BUCKET_MS), (1, 60_000), (2, 900_000)] {
@@ -550,7 +550,7 @@ fn what_is_too_old_goes_and_the_file_stays_within_its_size() {
         size_bytes: before / 2,
     };
     for minute in 0..130 {
-        // What a minute does is done at each start.
+        // The work of each minute is also done at every start.
         let writer = Writer::start(
             settings.clone(),
             600_000,

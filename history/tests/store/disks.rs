@@ -1,5 +1,5 @@
-//! A disk that is full or read-only, from the start or later: what was read meanwhile is written
-//! when it works again, and what is there can be read.
+//! Tests of full and read-only disks: readings are written once the disk works again, and the
+//! stored history can be read meanwhile.
 
 use std::{
     env, fs,
@@ -25,8 +25,8 @@ use crate::{
     writing::{FIRST_MS, next, start, wait},
 };
 
-/// Where a test needs a disk of its own, it runs again in a namespace that has one; false where it
-/// is there. A system that gives no namespace fails it, unless it is told so.
+/// Runs the test again in a mount namespace with a disk of its own. Returns `false` inside this
+/// namespace. The test fails on systems without namespaces, unless a variable allows skipping it.
 fn within_own_disk(test: &str) -> bool {
     const INSIDE: &str = "GPUMON_TEST_DISK";
     const LEFT_OUT: &str = "GPUMON_TEST_NO_NAMESPACES";
@@ -71,7 +71,7 @@ fn within_own_disk(test: &str) -> bool {
 
 const FOLDER: &str = "/mnt/history";
 
-/// Takes all that is left of the disk, until it is given back.
+/// Fills the disk until [`give_back`] is called.
 fn fill() {
     let full = fs::write("/mnt/filler", vec![0; 8 << 20]).unwrap_err();
     assert_eq!(full.kind(), ErrorKind::StorageFull);
@@ -82,7 +82,7 @@ fn give_back() {
 }
 
 fn remount(how: &str) {
-    // The thread of a writer that was dropped closes its files a moment later.
+    // The thread of a dropped writer closes its files a moment later.
     wait("nothing is open for writing", || {
         let done = Command::new("mount")
             .args(["-o", &format!("remount,{how}"), "/mnt"])
@@ -94,7 +94,7 @@ fn remount(how: &str) {
     });
 }
 
-/// Copies the files of a writer that may still write, all of them as of one moment.
+/// Copies the files of a writer in a consistent state, even if it still writes.
 fn copy_at_one_moment(from: &Path, to: &Path) {
     let read = || {
         let files = [FILE, "history.db-wal", "history.db-shm", "history.lock"];
@@ -113,7 +113,7 @@ fn copy_at_one_moment(from: &Path, to: &Path) {
     }
 }
 
-/// Which ten seconds are on disk, counted from the first.
+/// Returns the indexes of the buckets that are on disk.
 fn written(database: &Database) -> Vec<u64> {
     let (wanted, _) = Wanted::named(["power.draw_watts"].into_iter());
     let request = SpanRequest {
@@ -153,7 +153,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     fill();
     let mut end = 20;
     let problem = loop {
-        // Some have room in pages that are there already.
+        // The pages of the file may still have room for some buckets.
         add(&writer, end..end + 1);
         end += 1;
         sleep(Duration::from_millis(5));
@@ -166,7 +166,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
         problem.contains("the disk is full: free some space"),
         "{problem}"
     );
-    // It is told once, and nothing waits for it.
+    // The problem is reported once, and adding buckets does not wait for the disk.
     let begun = Instant::now();
     add(&writer, end..end + 100);
     assert!(begun.elapsed() < Duration::from_mins(1));
@@ -205,7 +205,7 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
         let begun = at * 10;
         add(&writer, begun..begun + 5);
         writer.end();
-        // What a program leaves that was killed while it wrote.
+        // These are the files of a process that was killed while it wrote.
         let killed = Path::new("/mnt").join(format!("killed-{at}"));
         fs::create_dir(&killed).unwrap();
         let (writer, _told) = start(folder);
@@ -248,7 +248,7 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
                 known,
                 "{what}"
             );
-            // A full disk may have room for some, in files that are there already.
+            // On a full disk, the existing files may still have room for some buckets.
             let told = (begun + 6..begun + 300).find_map(|at| {
                 add(&writer, at..at + 1);
                 told.recv_timeout(Duration::from_millis(20)).ok()

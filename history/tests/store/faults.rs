@@ -1,5 +1,5 @@
-//! A disk that does not work costs history on disk, and nothing else: each fault is told once, in
-//! words, and what works again is written again.
+//! Tests of disks that do not work: only history on disk is affected, each fault is reported once,
+//! and data is written when the disk works again.
 
 use std::{
     fs::{self, Permissions},
@@ -94,7 +94,7 @@ fn two_programs_do_not_write_into_one_folder() {
             && told.contains("kept in memory for 6 hours"),
         "{told}"
     );
-    // What another machine writes over a network is not read.
+    // The history of another machine must not be read through a network file system.
     let lock = folder.path().join("history.lock");
     let own = fs::read(&lock).unwrap();
     fs::write(&lock, "another-machine").unwrap();
@@ -141,7 +141,7 @@ fn whoever_takes_over_a_folder_writes_nothing_twice() {
         let at_ms = FIRST_MS + at * BUCKET_MS;
         first.add_bucket(bucket(at_ms, 2));
         first.add_event(of_gpu(at_ms));
-        // Both have seen it, a little apart.
+        // Only the second process has seen this condition.
         let conditions = if at == 5 {
             vec![condition(at_ms + 7)]
         } else {
@@ -202,7 +202,7 @@ fn what_is_the_matter_goes_on_when_a_disk_works_again() {
         ..bucket(FIRST_MS, 1)
     });
     wait("it is written", || writer.status().written_ms > FIRST_MS);
-    // A table that is gone is an error, and no damage.
+    // A missing table is an error, but no damage.
     let other = Connection::open(folder.path().join(FILE)).unwrap();
     other
         .execute_batch("ALTER TABLE gpu_10s RENAME TO elsewhere")
@@ -223,7 +223,7 @@ fn what_is_the_matter_goes_on_when_a_disk_works_again() {
             .unwrap(),
         1
     );
-    // The next program knows that it was not there to see its end.
+    // The next process did not see the condition, and ends it.
     let (writer, _told) = start(folder.path());
     wait("it is opened", || writer.status().is_readable);
     assert_eq!(
@@ -244,7 +244,7 @@ fn a_folder_that_is_no_folder_or_not_ours_is_told_with_its_cure() {
         told.contains("the directory cannot be created") && told.contains("--data-dir"),
         "{told}"
     );
-    // Root may everything.
+    // Root can write to any directory.
     if !geteuid().is_root() {
         let closed = folder.path().join("closed");
         fs::create_dir(&closed).unwrap();

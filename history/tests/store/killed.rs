@@ -1,5 +1,5 @@
-//! A program that is killed at any moment while it writes loses nothing that it had written, and
-//! never the file.
+//! Tests of a process that is killed at any moment while it writes: neither written rows nor the
+//! file are lost.
 
 use std::{
     env,
@@ -20,10 +20,10 @@ use gpumon_history::{
 
 use crate::support::{bucket, noise};
 
-/// Set, this program is the one that writes there.
+/// The variable that makes this program the writer, with its directory.
 const FOLDER: &str = "GPUMON_TEST_FOLDER";
 
-/// So often it is killed: 500 times where there is time for it (`make test-full`).
+/// Returns the number of kills. `make test-full` makes 500.
 fn kills() -> u64 {
     if env::var_os("GPUMON_TEST_FULL").is_some() {
         500
@@ -32,10 +32,10 @@ fn kills() -> u64 {
     }
 }
 
-/// A multiple of the longest tier's time.
+/// The start of the first bucket, a multiple of the coarsest tier's resolution.
 const FIRST_MS: u64 = 1_800_000_000_000;
 
-/// Writes buckets, each as soon as the one before is on disk, and says which are, until it is
+/// Writes one bucket after the other, and prints which ones are on disk, until the process is
 /// killed.
 fn write(folder: &Path) -> ! {
     let restored = |_| {};
@@ -59,7 +59,7 @@ fn write(folder: &Path) -> ! {
     unreachable!("time has no end");
 }
 
-/// The rows of the machine, in their order, of which the last is the newest.
+/// Checks that no row is missing, and returns the time of the newest one.
 fn newest(folder: &Path) -> Option<u64> {
     let database = Database::open_to_read(folder).unwrap();
     let (wanted, _) = Wanted::named(["power.draw_watts", "host.cpu.busy_percent"].into_iter());
@@ -97,7 +97,7 @@ fn newest(folder: &Path) -> Option<u64> {
     );
     let newest = *whole.times_ms.last()?;
     for (number, tier) in &tiers {
-        // Of the coarser ones, none is missing either, and each is there once its time is over.
+        // The coarser tiers must also be complete: each row exists once its time is over.
         let points = ((newest - finest.oldest_ms) / tier.resolution_ms + 2) as u32;
         let span = database
             .span(&SpanRequest {
@@ -130,11 +130,11 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
         write(Path::new(&folder));
     }
     let mut folder = tempfile::tempdir().unwrap();
-    // The newest that earlier kills have left.
+    // The newest bucket after the previous kills.
     let mut known = None;
     let (mut most_lost, mut all, mut without_file) = (0, 0, 0);
     for kill in 0..kills() {
-        // A file that has grown takes longer to check.
+        // A new file is started regularly, because large files take longer to check.
         if kill % 25 == 0 {
             (folder, known) = (tempfile::tempdir().unwrap(), None);
         }
@@ -149,7 +149,7 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // Some are killed before they have written anything, while they make or recover the file.
+        // Some processes are killed early, while they create or recover the file.
         let is_early = kill.is_multiple_of(5);
         let begun = (!is_early).then(|| lines.find(is_added));
         let wait = if is_early { 5.0 } else { 150.0 } * noise([kill, 1, 2]);
@@ -175,7 +175,7 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
             without_file += 1;
             continue;
         }
-        // As the next program does.
+        // The next process opens the file in the same way.
         let opened = Database::open(folder.path());
         opened.unwrap_or_else(|error| {
             panic!("kill {kill} leaves a file that cannot be opened: {error}")
@@ -187,7 +187,7 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
             newest >= written.max(known),
             "{newest:?} is on disk, and {written:?} was said to be, {known:?} was"
         );
-        // Each is handed over when the one before is on disk.
+        // A bucket is added only when the previous one is on disk.
         let lost = added.map_or(0, |added| {
             (added + BUCKET_MS).saturating_sub(newest.map_or(FIRST_MS, |at| at + BUCKET_MS))
         });

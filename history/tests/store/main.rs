@@ -1,5 +1,5 @@
-//! The history in memory and on disk, and files of it that are damaged, full or of an older
-//! program.
+//! Tests of the history in memory and on disk, with files that are damaged or from an older
+//! version, and with full disks.
 
 mod damage;
 mod database;

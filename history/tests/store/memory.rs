@@ -1,4 +1,4 @@
-//! Six hours of 8 GPUs in memory.
+//! The size in memory of six hours of 8 GPUs.
 
 use crate::support;
 
@@ -9,8 +9,8 @@ use gpumon_history::{
     wanted::Wanted,
 };
 
-/// Of a real GPU, a third of the fields move all the time; the others are constant for minutes, as
-/// those of engines that nobody uses.
+/// Returns a bucket like that of a real GPU: a third of the fields always vary, the others are
+/// constant for minutes, such as those of unused engines.
 fn bucket(at_ms: u64) -> Bucket {
     let (mut bucket, constant) = (
         support::bucket(at_ms, 8),

@@ -1,4 +1,4 @@
-//! The reference page of the database is made from the catalogue of fields and the schema.
+//! A test that the reference page of the database is up to date.
 
 use std::{env, fs, path::Path};
 

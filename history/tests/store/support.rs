@@ -1,4 +1,4 @@
-//! Buckets of GPUs that move as real ones do.
+//! Buckets of GPUs whose readings vary like real ones.
 
 use gpumon_history::{
     bucket::{Bucket, Device, DeviceBucket},
@@ -9,7 +9,7 @@ use gpumon_probe::{
     stat::Stat,
 };
 
-/// A number from 0 to 1 that looks random, always the same for the same seeds.
+/// Returns a pseudorandom number from 0 to 1 that depends only on the seeds.
 pub(crate) fn noise(seeds: [u64; 3]) -> f64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for seed in seeds {
@@ -19,10 +19,10 @@ pub(crate) fn noise(seeds: [u64; 3]) -> f64 {
     (state >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// What a field did in one bucket: it moves by a tenth around a level that changes every few
-/// minutes.
+/// Returns the value of a field in one bucket. It varies by a tenth around a level that changes
+/// every ten minutes.
 fn stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat> {
-    // One in eight is not supported.
+    // One field in eight is not supported.
     if place % 8 == 7 {
         return None;
     }
@@ -49,7 +49,7 @@ fn stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat
     })
 }
 
-/// A bucket of so many GPUs.
+/// Returns a bucket of this number of GPUs.
 pub(crate) fn bucket(at_ms: u64, gpus: u64) -> Bucket {
     let devices = (0..gpus).map(|gpu| DeviceBucket {
         device: Device {

@@ -1,4 +1,4 @@
--- A database as 0.2.0 wrote it: all of its tables, with few of the fields.
+-- A database that gpumon 0.2.0 has written, with all tables and a few of the fields.
 PRAGMA application_id = 1735421294;
 PRAGMA user_version = 1;
 CREATE TABLE device (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, device_index INTEGER NOT NULL, name TEXT, parent TEXT);

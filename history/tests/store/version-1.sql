@@ -1,4 +1,4 @@
--- A database of version 1, as the first gpumon that kept history on disk wrote it: all of its tables, with few of the fields.
+-- A database of version 1, which the first gpumon with history on disk has written, with all tables and a few of the fields.
 PRAGMA application_id = 1735421294;
 PRAGMA user_version = 1;
 CREATE TABLE device (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, device_index INTEGER NOT NULL, name TEXT, parent TEXT);

@@ -1,4 +1,4 @@
-//! A database of an older program becomes one of this program, with all that is in it.
+//! Tests that a database of an older version is updated without losing any rows.
 
 use std::{
     collections::BTreeMap,
@@ -23,18 +23,18 @@ use rusqlite::Connection;
 
 use crate::support::bucket;
 
-/// A file of each version that there has been, the first first. They stay as they are.
+/// A file of each version, the oldest first. These files never change.
 const VERSIONS: [&str; 1] = [include_str!("version-1.sql")];
 
-/// A file of 0.2.0, which has the same version as the first file and more tables.
+/// A file of gpumon 0.2.0, which has the same schema version as the first file and more tables.
 const OF_0_2_0: &str = include_str!("version-0.2.0.sql");
 
 const FIRST_MS: u64 = 1_800_000_000_000;
 
-/// What a file is made of: names, and for tables their columns.
+/// Returns the names in a file, and the columns of its tables.
 fn shape(folder: &Path) -> BTreeMap<String, Vec<String>> {
     let connection = Connection::open(folder.join(FILE)).unwrap();
-    // A writer may still be at work.
+    // A writer may still use the file.
     connection.busy_timeout(Duration::from_mins(1)).unwrap();
     let mut names = connection
         .prepare("SELECT name FROM sqlite_schema")
@@ -96,7 +96,7 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
         let writer = Writer::start(settings, 600_000, |_| {}, tell).unwrap();
         writer.add_bucket(bucket(FIRST_MS + 6 * BUCKET_MS, 1));
         writer.end();
-        // The end of a writer is waited for only as long as a server may take to end.
+        // This limit on the end of a writer is the same as that of a server.
         let until = Instant::now() + Duration::from_mins(1);
         while shape(folder.path()) != shape(new.path()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(20));
@@ -140,7 +140,7 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
             (FIRST_MS + 1000, Some(FIRST_MS + 20_000)),
             "its program is gone"
         );
-        // The minute that the older program had not summed up is made of its rows.
+        // This row sums up a minute that the older version had not completed.
         let minute = Connection::open(folder.path().join(FILE)).unwrap();
         let sql =
             "SELECT power_draw_watts FROM gpu_1min JOIN device ON id = device WHERE uuid = 'GPU-a'";
@@ -157,7 +157,7 @@ fn database_of_0_2_0_keeps_its_rows() {
     let connection = Connection::open(folder.path().join(FILE)).unwrap();
     connection.execute_batch(OF_0_2_0).unwrap();
     drop(connection);
-    // A program that only reads comes first, and the file is written to afterwards.
+    // The file is opened for reading first, because opening it for writing updates it.
     for open in [Database::open_to_read, Database::open] {
         let database = open(folder.path()).unwrap();
         let jobs = database.jobs(None).unwrap();

@@ -1,4 +1,4 @@
-//! Writers, and what they are given.
+//! Functions that start, end and observe writers, and their input.
 
 use std::{
     fs::File,
@@ -32,8 +32,8 @@ pub(crate) fn start(folder: &Path) -> (Writer, Receiver<String>) {
     (writer, told)
 }
 
-/// Ends a writer, so that the next can start. A program that another test starts meanwhile inherits
-/// its lock for a moment.
+/// Ends a writer, so that the next one can start. A process that another test starts at the same
+/// time inherits the lock for a moment.
 pub(crate) fn end(writer: &Writer, folder: &Path) {
     writer.end();
     wait("the lock is free", || {
