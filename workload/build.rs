@@ -1,4 +1,4 @@
-//! Compresses the kernels, which are a tenth of the program otherwise.
+//! Build script that compresses the kernels, which would otherwise be a tenth of the program.
 
 use std::{env, error::Error, fs, io, path::Path};
 

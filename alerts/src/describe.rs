@@ -1,4 +1,4 @@
-//! What rules and alerts are, in sentences.
+//! Descriptions of rules and alerts in sentences.
 
 use gpumon_probe::{
     model::{Alert, FiringAlert, GpuRef, Severity, fields::Unit},
@@ -10,7 +10,7 @@ use crate::{
     status::Status,
 };
 
-/// What a rule watches for, as `Temperature above 85 °C for 2 min`.
+/// Describes a rule's check, for example `Temperature above 85 °C for 2 min`.
 pub fn watch(check: &Check) -> String {
     let what = match &check.watch {
         Watch::Value {
@@ -40,7 +40,7 @@ pub fn watch(check: &Check) -> String {
     format!("{what}{time}{gpus}")
 }
 
-/// What a rule met, as `Temperature 87 °C, above 85 °C for 2 min`.
+/// Describes a match, for example `Temperature 87 °C, above 85 °C for 2 min`.
 pub(crate) fn met_value(
     check: &Check,
     subject: Subject,
@@ -68,7 +68,7 @@ pub(crate) fn met_value(
     )
 }
 
-/// The same of a reading that is not there, and why.
+/// Describes an absent reading or GPU with the reason.
 pub(crate) fn met_absence(check: &Check, subject: Option<Subject>, why: &str) -> String {
     let what = subject.map_or_else(
         || "No response".to_owned(),
@@ -77,7 +77,7 @@ pub(crate) fn met_absence(check: &Check, subject: Option<Subject>, why: &str) ->
     format!("{what}{} ({why})", lasting(check))
 }
 
-/// An alert with its place, as `GPU 0: Temperature 87 °C, above 85 °C`.
+/// Returns an alert's text with its GPU, for example `GPU 0: Temperature 87 °C, above 85 °C`.
 pub fn placed(alert: &FiringAlert) -> String {
     match &alert.gpu {
         Some(GpuRef { index, .. }) => format!("GPU {index}: {}", alert.alert.text),
@@ -85,7 +85,7 @@ pub fn placed(alert: &FiringAlert) -> String {
     }
 }
 
-/// The same for somebody who sees nothing else: `Critical: hot, GPU 0: ...`.
+/// Describes an alert in one line, for example `Critical: hot, GPU 0: ...`.
 pub(crate) fn headline(status: Status, alert: &FiringAlert) -> String {
     let Alert {
         rule,
@@ -99,7 +99,7 @@ pub(crate) fn headline(status: Status, alert: &FiringAlert) -> String {
     format!("{begin}: {rule}: {}", placed(alert))
 }
 
-/// A severity as people read it.
+/// Returns a severity for display.
 fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Notice => "Notice",
@@ -108,7 +108,7 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// A severity as it is in JSON and in the alert file.
+/// Returns a severity as written in JSON and in the alert file.
 pub fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Notice => "notice",
@@ -170,14 +170,15 @@ fn amount(unit: Unit, value: f64) -> String {
     }
 }
 
-/// One digit behind the point, where it is not 0.
+/// Formats a number with one decimal place, and without `.0`.
 fn trimmed(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0")
         .map_or(text.clone(), ToOwned::to_owned)
 }
 
-/// A time that somebody set is told as it is: 90 s are not a minute.
+/// Formats a duration that a user configured without rounding, so that 90 s are not shown as a
+/// minute.
 fn exact_duration(ms: u64) -> String {
     match ms / 1000 {
         seconds if !ms.is_multiple_of(1000) || (seconds < 7200 && seconds % 60 != 0) => {

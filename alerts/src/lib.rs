@@ -1,11 +1,11 @@
-//! Alerts: what people want to be told about, and how.
+//! Alerts: rules, their evaluation, and notifications.
 //!
-//! - [`rules`] is the alert file: rules over fields and conditions, and receivers.
-//! - [`evaluate`] makes alerts of samples, a state machine for each rule and GPU. It is pure: time
-//!   is an argument.
-//! - [`notify`] sends them to webhooks and commands, each on a thread of its own.
-//! - [`prometheus`] writes the same rules for Prometheus.
-//! - [`describe`] are the sentences of all of them.
+//! - [`rules`] parses the alert file: rules over fields and conditions, and receivers.
+//! - [`evaluate`] turns samples into alerts, with a state machine for each rule and GPU. It is
+//!   pure: time is an argument.
+//! - [`notify`] sends alerts to webhooks and commands, with one thread for each receiver.
+//! - [`prometheus`] exports the rules to Prometheus.
+//! - [`describe`] describes rules and alerts in sentences.
 
 #![forbid(unsafe_code)]
 

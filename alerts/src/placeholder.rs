@@ -1,22 +1,23 @@
-//! Names in braces that stand for what a notification says, as `{rule}`.
+//! Placeholders in braces for the values of a notification, such as `{rule}`.
 
-/// All of them.
+/// The names of all placeholders.
 pub(crate) const NAMES: [&str; 8] = [
     "status", "rule", "severity", "text", "gpu", "uuid", "host", "since_ms",
 ];
 
-/// The first placeholder of a word that is none of them. Braces around anything but a name are not
-/// meant.
+/// Returns the first unknown placeholder of a word. Braces around anything but a name are no
+/// placeholder.
 pub(crate) fn unknown(word: &str) -> Option<&str> {
     pieces(word).find_map(|(_, name)| name.filter(|name| !NAMES.contains(name)))
 }
 
-/// The programs that show their arguments as they are. Others, such as shells, interpreters, `ssh`
-/// and `find`, can execute them, and a list of those could never be complete.
+/// The programs that only display their arguments. Others, such as shells, interpreters, `ssh` and
+/// `find`, can execute them, and a list of those could never be complete.
 pub(crate) const SHOWING_PROGRAMS: [&str; 5] =
     ["notify-send", "dunstify", "logger", "zenity", "kdialog"];
 
-/// Returns `true` if the program shows its arguments as they are, by its file name.
+/// Returns `true` if the file name of the program is that of a program that only displays its
+/// arguments.
 pub(crate) fn shows_arguments(program: &str) -> bool {
     program
         .rsplit('/')
@@ -24,18 +25,20 @@ pub(crate) fn shows_arguments(program: &str) -> bool {
         .is_some_and(|name| SHOWING_PROGRAMS.contains(&name))
 }
 
-/// Returns `true` if the word has any placeholder.
+/// Returns `true` if the word contains a placeholder.
 pub(crate) fn is_in(word: &str) -> bool {
     pieces(word).any(|(_, name)| name.is_some())
 }
 
-/// Returns `true` if the word has `{text}`. That contains names of processes and notebooks, which
-/// other users choose; all other placeholders stand for what the machine's administrators choose.
+/// Returns `true` if the word contains `{text}`. Its value can contain names of processes and
+/// notebooks, which other users choose. The values of all other placeholders are chosen by the
+/// machine's administrators.
 pub(crate) fn has_text(word: &str) -> bool {
     pieces(word).any(|(_, name)| name == Some("text"))
 }
 
-/// A text before each placeholder with its name, and the text behind the last.
+/// Splits a word at its placeholders. Yields the text before each placeholder with the
+/// placeholder's name, and then the text after the last one.
 pub(crate) fn pieces(word: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = Some(word);
     std::iter::from_fn(move || {

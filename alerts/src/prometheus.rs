@@ -1,8 +1,8 @@
-//! The same rules for Prometheus: a rule file over the metrics of `/metrics`, in their base units.
+//! Export of the rules to Prometheus: a rule file over the metrics of `/metrics`, in base units.
 //!
-//! Hysteresis reads the alert's own state of the evaluation before (`ALERTS`). What no rule of
-//! Prometheus can say is left out and named: a field without a metric, and a share of a limit that
-//! no metric tells. When nobody is notified, and how often again, is Alertmanager's to say.
+//! Hysteresis uses the alert's own state in the previous evaluation (`ALERTS`). The notes list
+//! everything that a Prometheus rule cannot express: a field without a metric, and a share of a
+//! limit without a metric. Silences and repeated notifications belong into Alertmanager.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::{
     rules::{AlertRules, Bound, Rate, Rule, Subject, Watch, field_of},
 };
 
-/// The metrics that rules name beside those of the catalogue.
+/// The metrics that rules use in addition to those of the field catalogue.
 pub const METRICS: [&str; 6] = [
     UP,
     CONDITION,
@@ -33,23 +33,23 @@ const COLLECTOR_UP: &str = "gpumon_collector_up";
 const STATE: &str = "gpumon_gpu_state";
 const COLLECTOR_STATE: &str = "gpumon_collector_state";
 
-/// Where nobody is meant to read GPUs, nothing is absent.
+/// The collectors that are not meant to read GPUs. Nothing counts as absent there.
 const NOT_WATCHED: &str = "gpumon_collector_state{state=~\"paused|starting\"} == 1";
 
-/// What tells one GPU of many machines from the others, whose UUID may not be known.
+/// The labels that identify a GPU among those of many machines. The UUID may be unknown.
 const ON_GPU: &str = "on (job, instance, gpu, uuid)";
 const ON_HOST: &str = "on (job, instance)";
 
-/// A rule file, and what is not in it.
+/// A rule file for Prometheus, with notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     /// The file, in YAML.
     pub text: String,
-    /// A sentence for each rule that is left out, or not wholly said.
+    /// A sentence for each rule that is left out, or exported in part.
     pub notes: Vec<String>,
 }
 
-/// Writes a rule file.
+/// Converts the rules to a rule file for Prometheus.
 pub fn export(rules: &AlertRules) -> Exported {
     let mut notes = Vec::new();
     let mut body = String::new();
@@ -115,12 +115,12 @@ fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
     }
 }
 
-/// JSON's form of a string is one of YAML's.
+/// Quotes a text for YAML, which accepts strings in JSON's syntax.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Text that Prometheus does not take for a template.
+/// Escapes a text so that Prometheus does not expand it as a template.
 fn plain(text: &str) -> String {
     text.replace("{{", "{{ \"{{\" }}")
 }
@@ -133,11 +133,11 @@ fn duration(ms: u64) -> String {
     }
 }
 
-/// What holds where the rule does; or why nothing says so.
+/// Returns an expression that is true while the rule matches, or the reason why there is none.
 fn expression(rule: &Rule) -> Result<String, String> {
     let gpus = &rule.check.gpus;
     let each: Result<Vec<String>, String> = match &rule.check.watch {
-        // Whether one of several is missing is asked of each by itself.
+        // Each of several GPUs can be missing, so each needs its own expression.
         Watch::Absent(subject) if !gpus.is_empty() => gpus
             .iter()
             .map(|id| of_absence(*subject, Some(id)))
@@ -150,8 +150,8 @@ fn expression(rule: &Rule) -> Result<String, String> {
     Ok(each?.join(" or "))
 }
 
-/// What holds where a GPU does not respond or has no reading, or where none of this name is read on
-/// a node: it is not there, or the collector is not.
+/// Returns an expression that is true while a GPU does not respond or has no reading, or while a
+/// node has no GPU with this ID. The GPU or the collector may be missing then.
 fn of_absence(subject: Option<Subject>, id: Option<&GpuName>) -> Result<String, String> {
     let label = id.map(find_label).transpose()?;
     let selector = label.as_ref().map(match_label).unwrap_or_default();
@@ -171,8 +171,8 @@ fn of_absence(subject: Option<Subject>, id: Option<&GpuName>) -> Result<String, 
         }
         None => format!("{up} == 0"),
     };
-    // Each GPU that is missing on a node is an alert of its own, told apart by the label by which
-    // it is named.
+    // Each GPU that is missing on a node needs its own alert, with the label that identifies the
+    // GPU.
     let named = match label {
         None => COLLECTOR_UP.to_owned(),
         Some(Label { name, value }) => {
@@ -202,7 +202,7 @@ fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
                 .join(",");
             let holds = match min_severity {
                 Severity::Notice => format!("{} == 1", with(CONDITION, &matchers)),
-                // As /metrics has them.
+                // `/metrics` exports notice as 1, warning as 2 and critical as 3.
                 Severity::Warning => format!("{} >= 2", with(SEVERITY, &matchers)),
                 Severity::Critical => format!("{} >= 3", with(SEVERITY, &matchers)),
             };
@@ -256,7 +256,7 @@ fn of_value(
     ))
 }
 
-/// In Prometheus' base units, without what a division leaves behind the digits that were typed.
+/// Converts a value to Prometheus' base unit, and rounds off the digits that the division adds.
 fn in_base(unit: Unit, value: f64) -> f64 {
     let base = unit.base(value);
     format!("{base:.12e}").parse().unwrap_or(base)
@@ -286,7 +286,7 @@ fn limit_metric(subject: Subject) -> Result<&'static str, String> {
     })
 }
 
-/// A label by which a rule names a GPU.
+/// A label that identifies a GPU of a rule.
 struct Label {
     name: &'static str,
     value: String,
@@ -309,7 +309,8 @@ fn find_label(id: &GpuName) -> Result<Label, String> {
     Ok(Label { name, value })
 }
 
-/// One for those that are named by index, one for those by UUID; one without matchers for all.
+/// Returns one selector for the GPUs identified by index and one for those identified by UUID. For
+/// all GPUs, the only selector is empty.
 fn selectors(gpus: &[GpuName]) -> Result<Vec<String>, String> {
     let labels = gpus.iter().map(find_label).collect::<Result<Vec<_>, _>>()?;
     let named = |name: &str, behind: &str| {

@@ -1,16 +1,13 @@
-//! Whether an alert fires.
+//! The status of an alert in a notification.
 
-/// What has become of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It fires.
     Firing,
-    /// It fires no more.
     Resolved,
 }
 
 impl Status {
-    /// As programs read it.
+    /// Returns the status as a word for programs.
     pub fn word(self) -> &'static str {
         match self {
             Self::Firing => "firing",

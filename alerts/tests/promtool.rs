@@ -1,5 +1,5 @@
-//! The exported rules, tested by Prometheus' own promtool: they fire and resolve in the same second
-//! as gpumon's own evaluation of the same timeline.
+//! Tests of the exported rules with Prometheus' own promtool: they fire and resolve in the same
+//! second as in gpumon's own evaluation of the same timeline.
 
 use std::{fmt::Write, fs, path::Path, process::Command};
 
@@ -24,10 +24,10 @@ mod fleet;
 const SECONDS: u64 = 240;
 const START_MS: u64 = 1_764_547_200_000;
 
-/// A rule, what it is fed with, and the metrics that `/metrics` has for that.
+/// A rule with the timeline that it is tested on.
 struct Case {
     rule: &'static str,
-    /// Changes a GPU that is otherwise well, in each second.
+    /// A function that changes the sample of a healthy GPU in each second.
     change: fn(u64, &mut Sample),
 }
 
@@ -191,7 +191,7 @@ fn inventory() -> Inventory {
     inventory
 }
 
-/// Since when and until when the alert fires in gpumon's own evaluation, in seconds.
+/// Returns when the alert fires in gpumon's own evaluation, as spans in seconds.
 fn own_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)> {
     let mut evaluator = Evaluator::new(rules, TimeZone::UTC, ConditionSettings::default());
     let inventory = inventory();
@@ -215,8 +215,8 @@ fn own_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)
     spans
 }
 
-/// Series as promtool reads them, of all that `/metrics` tells of these samples, as far as rules
-/// need it.
+/// Returns the series that `/metrics` would export for these samples, in promtool's format. Metrics
+/// that no rule uses are left out.
 fn series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
     let samples: Vec<_> = (0..SECONDS).map(|second| sample(second, change)).collect();
     let labels = "gpu=\"0\",uuid=\"GPU-0\",job=\"gpumon\",instance=\"a\"";
@@ -383,7 +383,7 @@ fn a_whole_file_is_one_that_prometheus_loads() {
     let text =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/alerts.toml"))
             .unwrap();
-    // The example is inactive: each of its lines of TOML is a comment.
+    // The lines of TOML in the example file are comments, so the test removes the comment signs.
     let active = text
         .lines()
         .map(|line| line.strip_prefix("#: ").unwrap_or(line))

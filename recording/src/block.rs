@@ -1,10 +1,10 @@
-//! One block of a recording: the records of a few seconds, compressed, behind a head that says what
-//! is in them.
+//! A block of a recording: the records of a few seconds, compressed, after a head that summarizes
+//! them.
 //!
-//! A block is a gzip member (RFC 1952) whose extra field has the subfield `GM`: format (1 byte),
-//! flags (1 byte), two bytes of 0, the bytes of the whole member, the bytes of its text and its
-//! samples (4 bytes each), and the times of its first and last sample in milliseconds since 1970 (8
-//! bytes each); all numbers little-endian.
+//! A block is a gzip member (RFC 1952) with the subfield `GM` in its extra field. The payload of
+//! the subfield is: format (1 byte), flags (1 byte), two bytes of 0, the sizes in bytes of the
+//! whole member and of its text and the number of samples (4 bytes each), and the times of the
+//! first and last sample in milliseconds since 1970 (8 bytes each). All numbers are little-endian.
 
 use std::io::{self, Read, Write};
 
@@ -12,63 +12,62 @@ use flate2::{Compression, GzBuilder, read::GzDecoder};
 
 use crate::Kind;
 
-/// The format that is written, and the newest that is read.
+/// The format that is written, and the newest that can be read.
 pub const FORMAT: u8 = 1;
 
-/// What a gzip member with an extra field and no other begins with: the magic number, deflate, its
-/// flags.
+/// The first bytes of a gzip member that has only an extra field: the magic number, the method
+/// deflate, and the flags.
 const GZIP_WITH_EXTRA: [u8; 4] = [0x1f, 0x8b, 8, 4];
-/// Two letters, and the bytes that follow them.
+/// The two letters of the subfield, and the length of its payload.
 const SUBFIELD: [u8; 4] = [b'G', b'M', PAYLOAD as u8, 0];
 const PAYLOAD: usize = 32;
-/// Where the extra field begins, and where the payload of its subfield does.
+/// The offsets of the extra field and of the payload of its subfield.
 const EXTRA_AT: usize = 12;
 const PAYLOAD_AT: usize = EXTRA_AT + SUBFIELD.len();
-/// The bytes of a head.
+/// The size of a head in bytes.
 pub const HEAD: usize = PAYLOAD_AT + PAYLOAD;
 
 const HAS_INVENTORY: u8 = 1;
 
-/// A block has no more text: it is written once it has 4 MiB, and one record is smaller than the
-/// rest.
+/// The maximum size of a block's text. A block is written once it has 4 MiB, and no single record
+/// is larger than the rest.
 pub const LARGEST_TEXT: u32 = 32 << 20;
 
-/// The largest ratio of text to its compressed size. Records of GPUs that do nothing are compressed
-/// to a fiftieth.
+/// The maximum ratio of text to its compressed size. Records of idle GPUs are compressed to a
+/// fiftieth.
 pub(crate) const LARGEST_RATIO: u64 = 200;
 
-/// What a block says of itself.
+/// The head of a block, which summarizes its records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Bytes of the member, with this head.
+    /// The size of the gzip member with this head, in bytes.
     pub bytes: u32,
-    /// Bytes of its text.
+    /// The size of the text in bytes.
     pub text_bytes: u32,
-    /// How many of its records are samples.
+    /// The number of samples.
     pub samples: u32,
-    /// Whether an inventory is among its records.
+    /// Whether the block contains an inventory.
     pub has_inventory: bool,
-    /// When its first sample was taken, in milliseconds since 1970.
+    /// The time of the first sample, in milliseconds since 1970.
     pub first_ms: u64,
-    /// The same of its last.
+    /// The time of the last sample, in milliseconds since 1970.
     pub last_ms: u64,
 }
 
-/// What the bytes are where a block should begin.
+/// The interpretation of bytes as the head of a block.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A block.
     Block(Head),
-    /// One in a format that only a newer gpumon reads.
+    /// A block in a format that only a newer gpumon can read.
     Newer(u8),
-    /// One that says that it has more text than a block can have.
+    /// A block that claims to have more text than a block can have.
     TooLarge,
-    /// Nothing of ours.
+    /// Anything but a block of gpumon.
     Other,
 }
 
 impl Head {
-    /// Counts a record in.
+    /// Adds a record to the summary.
     pub(crate) fn count(&mut self, kind: Kind, at_ms: u64) {
         self.has_inventory |= kind == Kind::Inventory;
         if kind == Kind::Sample {
@@ -80,7 +79,8 @@ impl Head {
         }
     }
 
-    /// Returns the head of the next block before it has a record: its time is the end of this one.
+    /// Returns the head of the next block while it has no records: its times are the end of this
+    /// block.
     pub(crate) fn next(&self) -> Self {
         Self {
             first_ms: self.last_ms,
@@ -89,7 +89,7 @@ impl Head {
         }
     }
 
-    /// Reads a head from the first [`HEAD`] bytes of a block, or fewer where there are no more.
+    /// Parses the head of a block from its first bytes, which may be too few.
     pub fn read(bytes: &[u8]) -> Found {
         let begins =
             bytes.starts_with(&GZIP_WITH_EXTRA) && bytes.get(EXTRA_AT..EXTRA_AT + 2) == Some(b"GM");
@@ -121,8 +121,7 @@ impl Head {
             first_ms: eight(16),
             last_ms: eight(24),
         };
-        // What could not have been written is no block, so that nobody makes room for it or spends
-        // time on it.
+        // Nobody has written a block with these sizes, so no memory or time is spent on it.
         if head.bytes as usize <= HEAD || head.samples > head.text_bytes {
             return Found::Other;
         }
@@ -148,10 +147,10 @@ impl Head {
     }
 }
 
-/// Compresses a text into a block. Of `head`, the bytes are filled in.
+/// Compresses a text into a block, and completes `head` with the sizes.
 ///
 /// # Panics
-/// Never: memory takes all that is written.
+/// Never: writing to memory cannot fail.
 pub fn pack(text: &[u8], head: Head) -> Vec<u8> {
     let mut extra = SUBFIELD.to_vec();
     extra.extend([0; PAYLOAD]);
@@ -171,10 +170,10 @@ pub fn pack(text: &[u8], head: Head) -> Vec<u8> {
     block
 }
 
-/// The text of a block, whose bytes these are.
+/// Returns the text of a block.
 ///
 /// # Errors
-/// Where they are not those that were written: the member's checksum and length are compared.
+/// Returns an error if the checksum or the length is wrong.
 pub fn unpack(block: &[u8], head: &Head) -> io::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(head.text_bytes as usize);
     GzDecoder::new(block)

@@ -1,4 +1,4 @@
-//! What is wrong with what should be a recording.
+//! Errors of reading a recording.
 
 use std::{io, path::Path};
 
@@ -7,73 +7,53 @@ use thiserror::Error;
 
 use crate::block::{LARGEST_RATIO, LARGEST_TEXT};
 
-/// Why a file cannot be read as a recording, and what to do about it.
+/// The reason why a file cannot be read as a recording, with a remedy.
 #[derive(Debug, Error)]
 pub enum BadRecording {
-    /// The file cannot be read at all.
+    /// The system cannot read the file.
     #[error("cannot read {file}: {cause}; check the path")]
-    Unreadable {
-        /// Its path.
-        file: String,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// A line is none of the collector's.
+    Unreadable { file: String, cause: io::Error },
+    /// A line is not a record of the collector.
     #[error(
         "{file} is not a recording: line {line} is not a record of gpumon: {cause}; make a recording with `gpumon record FILE`"
     )]
     BadLine {
-        /// The file's path.
         file: String,
-        /// The line's number, from 1 on.
+        /// The line number, starting at 1.
         line: usize,
-        /// What is wrong with it.
         cause: String,
     },
-    /// Nothing was recorded, or nothing is left of it.
+    /// The file contains no sample.
     #[error(
         "{file} is not a recording: there is no sample in it; make a recording with `gpumon record FILE`"
     )]
-    NoSample {
-        /// The file's path.
-        file: String,
-    },
-    /// The file begins with a block of a format that is not known yet.
+    NoSample { file: String },
+    /// The file begins with a block in a newer format.
     #[error(
         "{file} has format {format}, and this gpumon reads up to {known}: use the gpumon that recorded it, or a newer one"
     )]
     Newer {
-        /// The file's path.
         file: String,
-        /// The format of the file.
         format: u8,
-        /// The newest that is known.
+        /// The newest format that this gpumon can read.
         known: u8,
     },
-    /// Its blocks would take more memory and time than a recording does.
+    /// The blocks would need more memory and time than a recording does.
     #[error(
         "{file} is not a recording that gpumon made: its blocks have more than {} MiB of text or {} times their size; make \
          a recording with `gpumon record FILE`",
         LARGEST_TEXT >> 20,
         LARGEST_RATIO
     )]
-    TooLarge {
-        /// The file's path.
-        file: String,
-    },
-    /// A gzip file of something else.
+    TooLarge { file: String },
+    /// The file is compressed, but cannot be unpacked.
     #[error(
         "cannot read {file}: it is compressed and cannot be unpacked: {cause}; check it with `gzip -t`"
     )]
-    NotUnpacked {
-        /// The file's path.
-        file: String,
-        /// What is wrong with it.
-        cause: io::Error,
-    },
+    NotUnpacked { file: String, cause: io::Error },
 }
 
-/// A path, as it can be shown.
+/// Returns a path with control characters escaped.
 pub(crate) fn shown(path: &Path) -> String {
     escaped(&path.display().to_string())
 }

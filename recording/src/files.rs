@@ -1,4 +1,4 @@
-//! The files of a recording: one that grows, and those that it was before.
+//! The files of a recording: the current one, and older ones that were rotated.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -17,40 +17,35 @@ use crate::{
     recording::numbered,
 };
 
-/// When the next file begins, and how many there may be.
+/// Limits for the size, duration and number of files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// No file gets larger than this many bytes, unless one block is.
+    /// The maximum size of a file in bytes. Only a single larger block exceeds it.
     pub bytes: Option<u64>,
-    /// No file is written to for longer than this.
+    /// The maximum time for which a file is written to.
     pub time: Option<Duration>,
-    /// So many older files are kept; all of them where that is not said.
+    /// The number of older files to keep; `None` keeps all of them.
     pub keep: Option<usize>,
 }
 
-/// Why nothing can be recorded there.
+/// The reason why nothing can be recorded to a file.
 #[derive(Debug, Error)]
 pub enum FilesError {
-    /// Something is there.
+    /// A file with this name exists already.
     #[error("{0} exists: choose another file, or overwrite it with --force")]
     Exists(String),
-    /// Something is there that is not gpumon's, under the name of an older part.
+    /// A file that is not a recording has the name of an older part.
     #[error("{0} exists and is not a recording: move it away, or choose another file")]
     NotOurs(String),
-    /// Somebody is at it.
+    /// Another gpumon records to the same file.
     #[error("{0} is being recorded by another gpumon: choose another file, or stop that one")]
     Busy(String),
-    /// A pipe or a device has no size.
+    /// A pipe or a device cannot be rotated, because it has no size.
     #[error("{0} is not a file, and cannot be rotated: leave --size, --every and --keep out")]
     NotRotated(String),
-    /// Anything else.
+    /// Any other error of the system.
     #[error("cannot write {file}: {cause}{}", cure(cause))]
-    Other {
-        /// Its path.
-        file: String,
-        /// What the system said.
-        cause: io::Error,
-    },
+    Other { file: String, cause: io::Error },
 }
 
 fn cure(cause: &io::Error) -> &'static str {
@@ -72,27 +67,27 @@ fn cure(cause: &io::Error) -> &'static str {
     }
 }
 
-/// Where blocks go.
+/// The files that blocks are written to.
 pub struct Files {
     path: PathBuf,
     file: File,
     limits: Limits,
-    /// What the file has, all of it whole blocks.
+    /// The size of the current file, which contains whole blocks only.
     bytes: u64,
     begun: Instant,
-    /// What every file begins with, so that it can be read without the others.
+    /// The block that every file begins with, so that it can be read without the others.
     opening: Vec<u8>,
-    /// Of all files.
+    /// The number of bytes written to all files.
     total_bytes: u64,
-    /// A pipe or a device.
+    /// Whether the output is a pipe or a device.
     is_stream: bool,
 }
 
 impl Files {
-    /// Whether a recording may begin there.
+    /// Checks that a recording can be started at this path.
     ///
     /// # Errors
-    /// [`FilesError`] says what to do instead.
+    /// Returns a [`FilesError`] with the remedy.
     pub fn check(path: &Path, limits: Limits, overwrite: bool) -> Result<(), FilesError> {
         let name = || shown(path);
         let existing = fs::metadata(path).ok();
@@ -107,7 +102,7 @@ impl Files {
         if existing.is_some() && !overwrite {
             return Err(FilesError::Exists(name()));
         }
-        // They would be taken for older parts of this recording.
+        // Existing files with these names would be taken for older parts of this recording.
         for part in older(path) {
             if !overwrite {
                 return Err(FilesError::Exists(shown(&part)));
@@ -119,11 +114,11 @@ impl Files {
         Ok(())
     }
 
-    /// Begins a recording in a file that is not there yet; with `overwrite`, in the place of what
-    /// is there, with all its older parts.
+    /// Starts a recording in a new file. With `overwrite`, replaces an existing recording and all
+    /// of its older parts.
     ///
     /// # Errors
-    /// [`FilesError`] says what to do instead.
+    /// Returns a [`FilesError`] with the remedy.
     pub fn create(path: &Path, limits: Limits, overwrite: bool) -> Result<Self, FilesError> {
         Self::check(path, limits, overwrite)?;
         let name = || shown(path);
@@ -142,7 +137,7 @@ impl Files {
             _ => other(cause),
         })?;
         if !is_stream {
-            // Where a file system has no locks, nobody is kept out.
+            // On a file system without locks, two recorders can write to the same file.
             if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
                 return Err(FilesError::Busy(name()));
             }
@@ -169,10 +164,10 @@ impl Files {
         })
     }
 
-    /// Records to standard output, whatever that is.
+    /// Records to standard output, which may be a file, a pipe or a terminal.
     ///
     /// # Errors
-    /// Where it is closed, or was to be rotated.
+    /// Returns an error if standard output is closed, or if the limits would require rotation.
     pub fn standard_output(limits: Limits) -> Result<Self, FilesError> {
         let file = || "standard output".to_owned();
         if limits.bytes.is_some() || limits.time.is_some() {
@@ -195,21 +190,20 @@ impl Files {
         })
     }
 
-    /// Has every file to come begin with this block.
+    /// Sets the block that all later files begin with.
     pub fn set_opening(&mut self, block: Vec<u8>) {
         self.opening = block;
     }
 
-    /// How much has been written, in bytes, with what was deleted since.
+    /// Returns the number of bytes written so far, including deleted files.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Writes a block, into the next file where it is time for that.
+    /// Writes a block, in the next file if a limit of the current one is reached.
     ///
     /// # Errors
-    /// Where that fails. What was written before is whole: of a block, all or nothing is in the
-    /// file.
+    /// Returns an error if writing fails. The file still consists of whole blocks only.
     pub fn write(&mut self, block: &[u8]) -> Result<(), FilesError> {
         let is_full = self
             .limits
@@ -228,8 +222,8 @@ impl Files {
     fn append(&mut self, block: &[u8]) -> Result<(), FilesError> {
         if let Err(cause) = self.file.write_all(block).and_then(|()| self.file.flush()) {
             if !self.is_stream {
-                // A part of a block is of no use. Where even that fails, whoever reads it stops
-                // there.
+                // A partial block is useless. If truncating fails too, readers stop at the partial
+                // block.
                 let _ = self.file.set_len(self.bytes);
             }
             return Err(FilesError::Other {
@@ -242,7 +236,7 @@ impl Files {
         Ok(())
     }
 
-    /// Gives the file its number, and begins the next one.
+    /// Renames the current file to the first older part, and starts the next file.
     fn rotate(&mut self) -> Result<(), FilesError> {
         let fails = |file: &Path, cause| FilesError::Other {
             file: shown(file),
@@ -275,17 +269,17 @@ impl Files {
     }
 }
 
-/// Links are not followed, since they exist.
+/// Creates a file that must not exist. This does not follow links, because a link exists already.
 fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// A pipe or a device.
+/// Returns `true` for a pipe or a device.
 fn is_stream(file: &Metadata) -> bool {
     !file.is_file() && !file.is_dir()
 }
 
-/// The older parts of a recording, the newest first.
+/// Returns the older parts of a recording, newest first.
 fn older(path: &Path) -> impl Iterator<Item = PathBuf> {
     (1..)
         .map(move |number| numbered(path, number))

@@ -1,4 +1,5 @@
-//! What is where in a file: its blocks, or for a file of lines, pieces of it.
+//! The index of a file: the positions of its blocks or, in a file of lines, of pieces of similar
+//! size.
 
 use std::{
     cell::Cell,
@@ -18,19 +19,20 @@ use crate::{
     line::stamp,
 };
 
-/// A longer line is none of a collector.
+/// The maximum length of a line. Collectors write no longer lines.
 const LONGEST_LINE: u64 = 64 << 20;
-/// A piece of a file of lines is about as long as a block.
+/// The size of a piece of a file of lines, similar to that of a block.
 const PIECE: u32 = 1 << 20;
-/// What is searched at once for the next block behind a damaged one.
+/// The maximum number of bytes that are read at once, for example to find the next block after a
+/// damaged one.
 const WINDOW: usize = 1 << 20;
 
-/// A file that has been looked through.
+/// A file with the index of its blocks.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) file: File,
     pub(crate) is_packed: bool,
-    /// Where each block is, and what is in it.
+    /// The offset and head of each block.
     pub(crate) blocks: Vec<(u64, Head)>,
     pub(crate) cuts: Vec<Cut>,
 }
@@ -115,15 +117,16 @@ impl Index {
         Ok(index)
     }
 
-    /// A file of records, one a line, that somebody else may have compressed. `first` has been read
-    /// already.
+    /// Indexes a file with one record per line, which may have been compressed by another program.
+    /// `first` are the bytes that were already read.
     fn of_lines(first: Vec<u8>, file: File, name: &str) -> Result<Self, BadRecording> {
         let unreadable = |cause| BadRecording::Unreadable {
             file: name.to_owned(),
             cause,
         };
         let is_gzip = first.starts_with(&[0x1f, 0x8b]);
-        // What cannot be moved in, as a pipe, is put where it can be.
+        // Blocks are read by their offset, so a pipe or a compressed file is copied to a temporary
+        // file.
         if !is_gzip && file.metadata().map_err(unreadable)?.is_file() {
             (&file).rewind().map_err(unreadable)?;
             return lines_of(file, name);
@@ -158,7 +161,7 @@ impl Index {
                     unpacked.write_all(&piece[..length]).map_err(unreadable)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What was cut off is read as far as it goes.
+                // A truncated file is read up to its end.
                 Err(_) if unpacked.stream_position().map_err(unreadable)? > 0 => break,
                 Err(cause) => {
                     return Err(BadRecording::NotUnpacked {
@@ -172,7 +175,7 @@ impl Index {
         lines_of(unpacked, name)
     }
 
-    /// The text of a block.
+    /// Returns the text of a block.
     pub(crate) fn text(&self, block: usize) -> io::Result<Vec<u8>> {
         let (offset, head) = &self.blocks[block];
         let mut bytes = vec![0; head.bytes as usize];
@@ -185,7 +188,7 @@ impl Index {
     }
 }
 
-/// Counts what is read.
+/// A reader that counts the bytes read.
 struct Counted<'a, R> {
     input: R,
     bytes: &'a Cell<u64>,
@@ -199,8 +202,8 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Whether a file that begins with neither a block nor a record nor gzip has a block all the same:
-/// its beginning is damaged.
+/// Returns `true` if a file with a damaged beginning contains a block. The beginning is damaged if
+/// it is neither a block, a record nor gzip.
 fn has_blocks(first: &[u8], file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if first.starts_with(b"{") || first.starts_with(&[0x1f, 0x8b]) || !metadata.is_file() {
@@ -209,7 +212,7 @@ fn has_blocks(first: &[u8], file: &File) -> io::Result<bool> {
     Ok(next_block(file, 1, metadata.len())? < metadata.len())
 }
 
-/// Looks at every line, so that what is wrong with one is said at once.
+/// Indexes a file of lines. Every line is checked, so that errors are reported at once.
 fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
     let mut index = Index {
         file,
@@ -241,7 +244,7 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
                 samples += u64::from(kind == Kind::Sample);
             }
             Ok(None) => {}
-            // A recorder that was killed leaves the beginning of a line.
+            // A recorder that was killed leaves an incomplete last line.
             Err(_) if !line.ends_with(b"\n") && samples > 0 => {
                 let after_ms = head.last_ms;
                 index.cuts.push(Cut {
@@ -252,7 +255,7 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
                 });
                 break;
             }
-            // What is quoted of the line can hold anything.
+            // The message can quote the line, which can contain anything.
             Err(cause) => {
                 return Err(BadRecording::BadLine {
                     file: name.to_owned(),
@@ -276,7 +279,7 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
     Ok(index)
 }
 
-/// `None` where a line is empty.
+/// Parses a line; returns `None` for an empty one.
 fn checked(line: &[u8]) -> Result<Option<(Kind, u64)>, String> {
     let text = std::str::from_utf8(line)
         .map_err(|_| "it is not text".to_owned())?
@@ -303,12 +306,13 @@ fn read_at_most(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where the next whole block begins; `length` where there is none.
+/// Returns the offset of the next whole block, or `length` if there is none.
 fn next_block(file: &File, mut from: u64, length: u64) -> io::Result<u64> {
-    // The searched part grows, since there can be a few damaged bytes before every block.
+    // The window starts small and grows, because there may be only a few damaged bytes before each
+    // block.
     let mut size = 4 * HEAD;
     while from < length {
-        // The windows overlap by a head, so that none is missed that lies across.
+        // The windows overlap by the size of a head, so that no head between two windows is missed.
         let window = read_at_most(file, from, size + HEAD)?;
         for at in 0..window.len().min(size) {
             if window[at] == 0x1f

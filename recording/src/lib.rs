@@ -1,15 +1,15 @@
-//! Recordings: records of the collector in a file, and their way back.
+//! Recordings of the collector's records, and their playback.
 //!
-//! A recording is a sequence of [`block`]s, each a gzip member of its own with the records of a few
-//! seconds as they are printed by `gpumon collect`, one a line. So `zcat` prints a recording, a
-//! file that was cut off is whole up to its last block, and whoever looks for a moment reads the
-//! head of each block alone.
+//! A recording is a sequence of [`block`]s. Each block is a gzip member with the records of a few
+//! seconds, one per line, as printed by `gpumon collect`. Therefore `zcat` prints a recording, a
+//! truncated file is readable up to its last whole block, and a search for a moment reads only the
+//! heads of the blocks.
 //!
-//! - [`Writer`] makes blocks, [`Files`] puts them into files that are rotated.
-//! - [`Recording`] is what was recorded, also by `gpumon collect > FILE`; [`Player`] plays it at
-//!   any speed, from any moment.
+//! - [`Writer`] builds blocks, and [`Files`] writes them to files and rotates the files.
+//! - [`Recording`] reads recordings, and also the output of `gpumon collect > FILE`.
+//! - [`Player`] plays recordings at any speed, from any moment.
 //!
-//! It knows no terminal and no clock but that of [`Player`].
+//! The crate does not depend on a terminal.
 
 #![forbid(unsafe_code)]
 

@@ -1,33 +1,31 @@
-//! What a line of a recording is, as far as one has to know who looks for a moment.
+//! The lines of a recording, parsed only as far as necessary to find a moment.
 
 use std::ops::Range;
 
 use gpumon_probe::model::type_of;
 use serde::Deserialize;
 
-/// A line in a text.
+/// A line within a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Where it is, without its end.
+    /// The byte range of the line, without its line ending.
     pub range: Range<usize>,
-    /// What it is.
     pub kind: Kind,
-    /// When it was recorded, in milliseconds since 1970; 0 where it does not say.
+    /// When the record was made, in milliseconds since 1970; 0 if unknown.
     pub at_ms: u64,
 }
 
 /// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What is there.
+    /// The list of GPUs, driver and host.
     Inventory,
-    /// What was read at one moment.
+    /// The readings of one moment.
     Sample,
-    /// What changes slowly about the GPU of this index.
+    /// The slowly changing readings of the GPU with this index.
     Details(u32),
-    /// What happened.
     Event,
-    /// What nobody needs who looks for a moment.
+    /// A record that playback does not need.
     Other,
 }
 
@@ -39,10 +37,10 @@ struct Stamp {
     index: u32,
 }
 
-/// Kind and time of a record, without reading the rest.
+/// Returns the kind and time of a record without parsing the rest.
 ///
 /// # Errors
-/// Where it is no object with a `type`.
+/// Returns an error if the text is not a JSON object with a `type`.
 pub fn stamp(text: &str) -> Result<(Kind, u64), serde_json::Error> {
     let kind = type_of(text)?;
     if matches!(&*kind, "trace" | "answers") {
@@ -59,13 +57,14 @@ pub fn stamp(text: &str) -> Result<(Kind, u64), serde_json::Error> {
     Ok((kind, at_ms))
 }
 
-/// A block of ten seconds has a few hundred records, one of many short events a few thousand.
+/// The maximum number of records in a block. A block of ten seconds usually has a few hundred, and
+/// with many short events a few thousand.
 const MOST_RECORDS: usize = 100_000;
 
-/// The lines of a text.
+/// Splits a text into lines.
 ///
 /// # Errors
-/// Why a record is not part of a recording: it is invalid, or there are too many.
+/// Returns the reason if a record is invalid or if there are too many.
 pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! A recording that is played: at any speed, from any moment.
+//! Playback of a recording at any speed, from any moment.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -9,62 +9,62 @@ use std::{
 
 use crate::{BadRecording, Kind, Lines, Recording};
 
-/// Nothing is waited for longer than this: a recording can have been interrupted for hours.
+/// The maximum wait between two samples, because a recording can have been interrupted for hours.
 const LONGEST_WAIT_MS: u64 = 5_000;
-/// At most so many samples at once, so that whoever steers is heard at any speed.
+/// The maximum number of samples per call, so that user input takes effect at any speed.
 const AT_ONCE: usize = 64;
-/// What is read of the past where it is moved to another moment.
+/// The time before a sample from which records are read when playback jumps to it.
 const PAST_MS: u64 = 15 * 60 * 1000;
-/// At most so many samples of it, and so many events.
+/// The maximum numbers of samples and events that are returned from before a sample.
 const PAST_SAMPLES: usize = 600;
 const PAST_EVENTS: usize = 256;
-/// At most so many blocks of it, and so much of their text: the times of a damaged recording mean
-/// nothing.
+/// The maximum numbers of blocks and of text bytes that are read from before a sample, because the
+/// times in a damaged recording can be wrong.
 const PAST_BLOCKS: usize = 2_000;
 const PAST_BYTES: u64 = 256 << 20;
-/// At most so many GPUs have details.
+/// The maximum number of GPUs with details.
 const PAST_DETAILS: usize = 1_024;
 
-/// The speeds that keys choose from, in times of the real one.
+/// The speeds that users can choose, as multiples of real time.
 pub const SPEEDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
-/// What a [`Player`] has to show.
+/// An output of a [`Player`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Played {
-    /// It begins anew, at another moment: what was shown is forgotten.
+    /// Playback continues at another moment, so everything shown before is obsolete.
     Rewound,
-    /// A record, as JSON.
+    /// A record as JSON.
     Record(String),
 }
 
-/// Plays a [`Recording`].
+/// A player of a [`Recording`].
 #[derive(Debug)]
 pub struct Player {
     recording: Recording,
-    /// The sample that is shown, by its number; `None` before the first.
+    /// The number of the sample that is shown; `None` before the first.
     shown: Option<usize>,
     shown_ms: u64,
     paused: bool,
     speed: f64,
     due: Instant,
-    /// Where it is to begin.
+    /// The moment to start from, in milliseconds since 1970.
     start_ms: Option<u64>,
-    /// The block that was read last.
+    /// The block that was read last, with its number.
     block: Option<(usize, Lines)>,
-    /// What could not be read behind records that were given first.
+    /// The read error after the records of the last call, to be returned by the next call.
     damage: Option<io::Error>,
 }
 
 impl Player {
-    /// Opens a recording, as [`Recording::open`] does, before its first sample.
+    /// Opens a recording with [`Recording::open`], positioned before its first sample.
     ///
     /// # Errors
-    /// Where it is none.
+    /// Returns an error if the file is not a recording.
     pub fn open(path: &Path) -> Result<Self, BadRecording> {
         Recording::open(path).map(Self::new)
     }
 
-    /// Plays it from its beginning, as fast as it was.
+    /// Creates a player at the start of a recording, at real speed.
     pub fn new(recording: Recording) -> Self {
         let shown_ms = recording.times_ms().0;
         Self {
@@ -80,42 +80,41 @@ impl Player {
         }
     }
 
-    /// What is played.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// When [`advance`](Self::advance) has something to give; `None` while it is paused or over.
+    /// Returns when [`advance`](Self::advance) has the next records; `None` while playback is
+    /// paused or over.
     pub fn due(&self) -> Option<Instant> {
         (!self.paused && !self.is_over()).then_some(self.due)
     }
 
-    /// Whether it stands still because somebody wanted that.
+    /// Returns `true` if a user paused the playback.
     pub fn is_paused(&self) -> bool {
         self.paused
     }
 
-    /// Whether the last sample is shown.
+    /// Returns `true` if the last sample is shown.
     pub fn is_over(&self) -> bool {
         self.next() >= self.recording.samples()
     }
 
-    /// In times of the real speed.
+    /// Returns the speed as a multiple of real time.
     pub fn speed(&self) -> f64 {
         self.speed
     }
 
-    /// The time that is shown, and that of the first and the last sample, in milliseconds since
-    /// 1970.
+    /// Returns the times of the shown, the first and the last sample, in milliseconds since 1970.
     pub fn times_ms(&self) -> (u64, u64, u64) {
         let (first, last) = self.recording.times_ms();
         (self.shown_ms, first, last)
     }
 
-    /// All that is due by now.
+    /// Returns everything that is due by `now`.
     ///
     /// # Errors
-    /// Where a block cannot be read. It goes on behind it.
+    /// Returns an error if a block cannot be read. The next call continues after that block.
     pub fn advance(&mut self, now: Instant) -> io::Result<Vec<Played>> {
         if let Some(error) = self.damage.take() {
             return Err(error);
@@ -144,10 +143,10 @@ impl Player {
         Ok(played)
     }
 
-    /// Pauses, or goes on, or begins anew where it is over.
+    /// Pauses or resumes playback, or restarts it if it is over.
     ///
     /// # Errors
-    /// As [`advance`](Self::advance).
+    /// Same as for [`advance`](Self::advance).
     pub fn pause_or_go_on(&mut self) -> io::Result<Vec<Played>> {
         if self.is_over() {
             self.paused = false;
@@ -157,19 +156,18 @@ impl Player {
         Ok(Vec::new())
     }
 
-    /// Pauses, or goes on.
     pub fn set_paused(&mut self, paused: bool) {
         self.paused = paused;
         self.due = Instant::now() + self.wait();
     }
 
-    /// Plays so much faster or slower, in times of the real speed.
+    /// Sets the speed as a multiple of real time, from 0.1 to 1000.
     pub fn set_speed(&mut self, speed: f64) {
         self.speed = speed.clamp(SPEEDS[0], 1000.0);
         self.due = Instant::now() + self.wait();
     }
 
-    /// The next of [`SPEEDS`].
+    /// Changes to the next higher or lower of [`SPEEDS`].
     pub fn change_speed(&mut self, faster: bool) {
         let next = if faster {
             SPEEDS.iter().find(|speed| **speed > self.speed)
@@ -179,10 +177,10 @@ impl Player {
         self.set_speed(next.copied().unwrap_or(self.speed));
     }
 
-    /// One sample forward or back; it is paused then.
+    /// Moves one sample forward or back, and pauses playback.
     ///
     /// # Errors
-    /// As [`advance`](Self::advance).
+    /// Same as for [`advance`](Self::advance).
     pub fn step(&mut self, forward: bool) -> io::Result<Vec<Played>> {
         self.paused = true;
         match (forward, self.shown) {
@@ -193,23 +191,24 @@ impl Player {
         }
     }
 
-    /// So much later or earlier.
+    /// Moves by some milliseconds, forward or back.
     ///
     /// # Errors
-    /// As [`advance`](Self::advance).
+    /// Same as for [`advance`](Self::advance).
     pub fn skip(&mut self, by_ms: i64) -> io::Result<Vec<Played>> {
         self.seek_to(self.shown_ms.saturating_add_signed(by_ms))
     }
 
-    /// Begins there, in milliseconds since 1970, as soon as it is played.
+    /// Makes the next [`advance`](Self::advance) start from this moment, in milliseconds since
+    /// 1970.
     pub fn start_at(&mut self, at_ms: u64) {
         self.start_ms = Some(at_ms);
     }
 
-    /// To the last sample that is not later than this, in milliseconds since 1970.
+    /// Moves to the last sample that is not later than this moment, in milliseconds since 1970.
     ///
     /// # Errors
-    /// As [`advance`](Self::advance).
+    /// Same as for [`advance`](Self::advance).
     pub fn seek_to(&mut self, at_ms: u64) -> io::Result<Vec<Played>> {
         let begun = |block: &usize| {
             let head = self.recording.head(*block);
@@ -228,7 +227,7 @@ impl Player {
         self.seek(self.recording.first_sample(block) + until.saturating_sub(1))
     }
 
-    /// To this sample, with the past that was there then.
+    /// Moves to a sample, and returns it after the records of its past.
     fn seek(&mut self, sample: usize) -> io::Result<Vec<Played>> {
         let mut played = vec![Played::Rewound];
         played.extend(self.past_of(sample)?);
@@ -245,13 +244,13 @@ impl Player {
         Ok(played)
     }
 
-    /// The records up to the next sample.
+    /// Returns the records up to the next sample.
     fn show_next(&mut self) -> io::Result<Vec<Played>> {
         let (block, nth) = self.recording.place(self.next());
         let from = self.shown.map(|shown| self.recording.place(shown));
         let mut played = Vec::new();
         if let Err(error) = self.show_between(from, (block, nth), &mut played) {
-            // What is behind the damage can be read.
+            // Playback continues after the damaged block.
             self.shown = Some(
                 self.recording.first_sample(block) + self.recording.head(block).samples as usize
                     - 1,
@@ -270,7 +269,7 @@ impl Player {
         let first = from.map_or(0, |(block, _)| block);
         let mut left_bytes = PAST_BYTES;
         for number in first..=block {
-            // Blocks without a sample have little.
+            // Only blocks without a sample are skipped here, and they contain little.
             let bytes = u64::from(self.recording.head(number).text_bytes);
             match left_bytes.checked_sub(bytes) {
                 Some(left) => left_bytes = left,
@@ -310,7 +309,7 @@ impl Player {
         self.shown.map_or(0, |shown| shown + 1)
     }
 
-    /// Those of the block that was loaded last.
+    /// Returns the lines of the block that was loaded last.
     fn lines(&self) -> &Lines {
         &self.block.as_ref().expect("one was loaded").1
     }
@@ -322,7 +321,8 @@ impl Player {
         Ok(())
     }
 
-    /// The time of a sample. At the edges of a block, its head has it.
+    /// Returns the time of a sample, in milliseconds since 1970. For the first sample of a block,
+    /// the head has it.
     fn time_of(&mut self, sample: usize) -> u64 {
         let (block, nth) = self.recording.place(sample);
         let head = *self.recording.head(block);
@@ -345,14 +345,14 @@ impl Player {
         Duration::from_millis(apart_ms).div_f64(self.speed)
     }
 
-    /// The records that a screen needs before it can show this sample, in their order: the
-    /// inventory, the newest details of each GPU, what happened lately, and the samples of the last
-    /// minutes, thinned. What cannot be read is left out.
+    /// Returns the records that a screen needs before it can show a sample, in order: the
+    /// inventory, the newest details of each GPU, recent events, and some samples of the last
+    /// minutes. Blocks that cannot be read are left out.
     fn past_of(&mut self, sample: usize) -> io::Result<Vec<Played>> {
         let (last, nth) = self.recording.place(sample);
         self.load(last)?;
         let at_ms = self.time_of(sample);
-        // What every file begins with is of no time.
+        // The block that every file begins with has no samples and no time.
         let reaches = |block: &usize| {
             let head = self.recording.head(*block);
             head.samples == 0 || head.last_ms.saturating_add(PAST_MS) >= at_ms
@@ -364,7 +364,7 @@ impl Player {
         };
         let past = (0..=last).rev().take(PAST_BLOCKS).take_while(reaches);
         let first = past.take_while(|block| fits(block)).last().unwrap_or(last);
-        // Details come every ten seconds, so that those of a GPU may be in the block before.
+        // Details are recorded every ten seconds, so those of a GPU may be in the previous block.
         let first = first.saturating_sub(1);
         let mut inventory = self.recording.inventory_before(first).unwrap_or_default();
         let samples = sample.saturating_sub(self.recording.first_sample(first));
@@ -404,7 +404,7 @@ impl Player {
     }
 }
 
-/// Records of the past, in their order, of which newer ones replace older ones.
+/// Records of the past in order, where new details of a GPU replace older ones.
 #[derive(Default)]
 struct Past {
     records: BTreeMap<usize, String>,

@@ -1,4 +1,4 @@
-//! What was recorded, block by block.
+//! A recording that can be read block by block.
 
 use std::{
     io,
@@ -8,10 +8,10 @@ use std::{
 
 use crate::{BadRecording, Kind, Line, block::Head, error::shown, index::Index, line::lines};
 
-/// A file, with those that it was rotated into.
+/// A recording: its current file and the older, rotated parts.
 #[derive(Debug)]
 pub struct Recording {
-    /// The oldest first.
+    /// All files, oldest first.
     files: Vec<Index>,
     blocks: Vec<Block>,
     cuts: Vec<Cut>,
@@ -22,20 +22,20 @@ struct Block {
     file: usize,
     number: usize,
     head: Head,
-    /// How many samples are before it.
+    /// The number of samples in all previous blocks.
     first_sample: usize,
 }
 
-/// A part of a file that cannot be read: its recorder was killed, or the disk was full.
+/// A part of a file that cannot be read, because the recorder was killed or the disk was full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// The file's path, as it can be shown.
+    /// The path of the file, with control characters escaped.
     pub file: String,
-    /// The time of the last sample before it, in milliseconds since 1970; 0 where there is none.
+    /// The time of the last sample before the cut, in milliseconds since 1970; 0 if there is none.
     pub after_ms: u64,
-    /// How much is missing.
+    /// The size of the unreadable part.
     pub bytes: u64,
-    /// Whether nothing can be read behind it.
+    /// Whether nothing after the cut can be read.
     pub is_at_end: bool,
 }
 
@@ -44,33 +44,33 @@ pub struct Cut {
 pub struct Lines {
     text: String,
     records: Vec<Line>,
-    /// The places of the samples among the lines.
+    /// The indices of the samples among the lines.
     samples: Vec<usize>,
 }
 
 impl Lines {
-    /// All of them, in the order in which they were recorded.
+    /// Returns all lines in the order in which they were recorded.
     pub fn lines(&self) -> &[Line] {
         &self.records
     }
 
-    /// The record itself, as JSON.
+    /// Returns the record of a line, as JSON.
     pub fn text(&self, line: &Line) -> &str {
         &self.text[line.range.clone()]
     }
 
-    /// The places of the samples among the lines.
+    /// Returns the indices of the samples among the lines.
     pub fn samples(&self) -> &[usize] {
         &self.samples
     }
 }
 
 impl Recording {
-    /// Opens a recording, with the older parts beside it, which [`Files`](crate::Files) has made:
-    /// `FILE.1` and so on. Of blocks, only their heads are read.
+    /// Opens a recording, with the older parts `FILE.1` and so on that [`Files`](crate::Files)
+    /// wrote. Only the heads of blocks are read.
     ///
     /// # Errors
-    /// Where it is none, or cannot be read.
+    /// Returns an error if the file is not a recording or cannot be read.
     pub fn open(path: &Path) -> Result<Self, BadRecording> {
         let mut parts = vec![path.to_owned()];
         parts.extend(
@@ -104,24 +104,21 @@ impl Recording {
         Ok(recording)
     }
 
-    /// How many samples there are.
     pub fn samples(&self) -> usize {
         self.blocks
             .last()
             .map_or(0, |last| last.first_sample + last.head.samples as usize)
     }
 
-    /// How many blocks there are.
     pub fn blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// What a block says of itself.
     pub fn head(&self, block: usize) -> &Head {
         &self.blocks[block].head
     }
 
-    /// The times of the first and the last sample, in milliseconds since 1970.
+    /// Returns the times of the first and the last sample, in milliseconds since 1970.
     pub fn times_ms(&self) -> (u64, u64) {
         let mut with_samples = self.blocks.iter().filter(|block| block.head.samples > 0);
         let first = with_samples.next();
@@ -132,12 +129,12 @@ impl Recording {
         )
     }
 
-    /// What of it cannot be read.
+    /// Returns the parts that cannot be read.
     pub fn cuts(&self) -> &[Cut] {
         &self.cuts
     }
 
-    /// The block that has this sample, and which of its samples it is.
+    /// Returns the block of a sample, and the sample's number within this block.
     pub(crate) fn place(&self, sample: usize) -> (usize, usize) {
         let block = self
             .blocks
@@ -146,7 +143,7 @@ impl Recording {
         (block, sample - self.blocks[block].first_sample)
     }
 
-    /// How many samples are before this block.
+    /// Returns the number of samples in all blocks before this one.
     pub(crate) fn first_sample(&self, block: usize) -> usize {
         self.blocks[block].first_sample
     }
@@ -154,7 +151,7 @@ impl Recording {
     /// Reads a block.
     ///
     /// # Errors
-    /// Where the file cannot be read, or the block is damaged.
+    /// Returns an error if the file cannot be read or the block is damaged.
     pub fn read(&self, block: usize) -> io::Result<Lines> {
         let Block {
             file, number, head, ..
@@ -189,7 +186,7 @@ impl Recording {
         Ok(lines)
     }
 
-    /// The blocks that can have something of this span, in milliseconds since 1970.
+    /// Returns the blocks that may contain samples of a span, in milliseconds since 1970.
     pub fn within(&self, span: &Range<u64>) -> Vec<usize> {
         let is_within = |head: &Head| {
             head.samples > 0 && head.first_ms < span.end && head.last_ms >= span.start
@@ -199,10 +196,10 @@ impl Recording {
             .collect()
     }
 
-    /// The newest inventory before this block, as JSON.
+    /// Returns the newest inventory before a block, as JSON.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Same as for [`read`](Self::read).
     pub fn inventory_before(&self, block: usize) -> io::Result<Option<String>> {
         let Some(block) = (0..block)
             .rev()
@@ -219,7 +216,7 @@ impl Recording {
     }
 }
 
-/// `FILE.1`
+/// Returns the path of an older part, such as `FILE.1`.
 pub(crate) fn numbered(path: &Path, number: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));

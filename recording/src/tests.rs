@@ -1,4 +1,4 @@
-//! Recordings that are written, cut, damaged, rotated, and read again.
+//! Tests of writing, truncating, damaging, rotating and reading recordings.
 
 use std::{
     fs,
@@ -36,7 +36,7 @@ fn push(writer: &mut Writer, record: &str) {
     writer.push(record, kind, at_ms, Instant::now());
 }
 
-/// Writes so many samples, a second apart, ten to a block, with the inventory in the first.
+/// Writes samples one second apart, in blocks of ten, with the inventory in the first block.
 fn recorded(folder: &TempDir, samples: u64, limits: Limits) -> PathBuf {
     let path = folder.path().join("a.gz");
     let mut files = Files::create(&path, limits, false).unwrap();
@@ -65,7 +65,7 @@ fn recorded(folder: &TempDir, samples: u64, limits: Limits) -> PathBuf {
     path
 }
 
-/// All records of a recording, in their order.
+/// Returns all records of a recording in order.
 fn records(recording: &Recording) -> Vec<String> {
     let blocks = (0..recording.blocks()).map(|block| recording.read(block).unwrap());
     blocks
@@ -158,7 +158,7 @@ fn what_is_damaged_costs_its_block_and_no_other() {
     let path = recorded(&folder, 40, Limits::default());
     let mut bytes = fs::read(&path).unwrap();
     let second = Recording::open(&path).unwrap().head(0).bytes as usize;
-    // The text of a block: its checksum tells.
+    // A change in the text of a block is detected by its checksum.
     bytes[second + block::HEAD + 20] ^= 0xff;
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(&path).unwrap();
@@ -187,7 +187,7 @@ fn what_is_damaged_costs_its_block_and_no_other() {
             .count(),
         30
     );
-    // Its head: what follows is found again.
+    // If the head of a block is damaged, the next block is still found.
     bytes[second] = 0;
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(&path).unwrap();
@@ -197,7 +197,7 @@ fn what_is_damaged_costs_its_block_and_no_other() {
         "{:?}",
         recording.cuts()
     );
-    // As a disk leaves it that lost its power.
+    // A disk that loses power can leave zeros.
     bytes[..second].fill(0);
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(&path).unwrap();
@@ -338,7 +338,7 @@ fn records_of_collect_are_a_recording_also_compressed_by_somebody_else() {
     let expected: Vec<_> = good.lines().map(str::to_owned).collect();
     assert_eq!(records(&Recording::open(&plain).unwrap()), expected);
     assert_eq!(records(&Recording::open(&packed).unwrap()), expected);
-    // Cut off within a line, also of what was compressed: what came before can be played.
+    // A file that ends within a line, compressed or not, can be played up to that line.
     fs::write(&plain, &good[..good.len() - 20]).unwrap();
     assert!(matches!(Recording::open(&plain).unwrap().cuts(), [cut] if cut.is_at_end));
     fs::write(&packed, &bytes[..bytes.len() - 30]).unwrap();
@@ -480,7 +480,7 @@ fn the_past_of_a_sample_reaches_into_the_file_before() {
 fn block_that_claims_too_much_text_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bomb.gz");
-    // Ten KiB that become ten MiB.
+    // The text has ten MiB, compressed to ten KiB.
     let line = format!("{}\n", sample(0));
     let text = line.repeat((10 << 20) / line.len());
     let bomb = block::pack(
@@ -496,7 +496,7 @@ fn block_that_claims_too_much_text_is_refused() {
         error.contains("more than 32 MiB of text or 200 times their size"),
         "{error}"
     );
-    // What is behind it can be read.
+    // A valid block after the refused one can be read.
     let good = block::pack(
         line.as_bytes(),
         Head {
@@ -560,7 +560,7 @@ fn damage_between_blocks_is_read_once() {
     );
     let bytes = [&block[..], b"x"].concat().repeat(20_000);
     fs::write(&path, &bytes).unwrap();
-    // Bytes that this thread has read.
+    // Returns the number of bytes that this thread has read.
     let read = || {
         let counts = fs::read_to_string("/proc/thread-self/io").unwrap();
         counts

@@ -1,4 +1,4 @@
-//! Records on their way into blocks.
+//! Collection of records into blocks.
 
 use std::time::{Duration, Instant};
 
@@ -8,22 +8,22 @@ use crate::{
     stamp,
 };
 
-/// A recorder that is killed loses what it has not written: this much time at most.
+/// The maximum time before a block is written. A recorder that is killed loses no more than this.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// More text than this makes a block of its own.
+/// The size of text at which a block is written at once.
 const LARGEST: usize = 4 << 20;
 
-/// Collects records until there are enough for a block.
+/// A buffer that collects records until there are enough for a block.
 #[derive(Debug, Default)]
 pub struct Writer {
     text: Vec<u8>,
     head: Head,
-    /// When the first of them came.
+    /// When the first record of the block arrived.
     begun: Option<Instant>,
 }
 
-/// One record alone, as a block.
+/// Packs a single record into a block.
 pub fn pack_record(record: &str) -> Vec<u8> {
     let has_inventory = stamp(record).is_ok_and(|(kind, _)| kind == Kind::Inventory);
     pack(
@@ -36,7 +36,7 @@ pub fn pack_record(record: &str) -> Vec<u8> {
 }
 
 impl Writer {
-    /// Adds a record, as JSON, that came at `now`.
+    /// Adds a record in JSON that arrived at `now`.
     pub fn push(&mut self, record: &str, kind: Kind, at_ms: u64, now: Instant) {
         self.begun.get_or_insert(now);
         self.text.extend_from_slice(record.as_bytes());
@@ -44,8 +44,8 @@ impl Writer {
         self.head.count(kind, at_ms);
     }
 
-    /// When the next block is due, also where nothing comes any more; `None` where there is nothing
-    /// to write.
+    /// Returns when the next block must be written, even without further records; `None` if there
+    /// are no records.
     pub fn due(&self) -> Option<Instant> {
         self.begun.map(|begun| {
             if self.text.len() >= LARGEST {
@@ -56,7 +56,7 @@ impl Writer {
         })
     }
 
-    /// All that has been collected, as a block; `None` where that is nothing.
+    /// Returns the collected records as a block; `None` if there are none.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         self.begun.take()?;
         let block = pack(&self.text, self.head);

@@ -1,4 +1,4 @@
-//! One workload, from the question whether there is room to its outcome.
+//! The execution of one workload, from the check of its memory to its outcome.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -27,16 +27,16 @@ pub(crate) enum Place<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
-    /// The type of the elements; the workload's usual one where nobody says.
+    /// The type of the elements; the workload's usual one if this is `None`.
     pub dtype: Option<Dtype>,
-    /// How large it is; the workload's usual size where nobody says, or it has no such size.
+    /// The size; the workload's usual one if this is `None` or does not apply.
     pub amount: Option<Amount>,
     pub engine: Engine,
     pub limits: Limits,
 }
 
-/// Runs a workload and tells how it goes. Whoever sets `interrupted` gets what was measured until
-/// then; all memory is given back when this returns.
+/// Runs a workload and reports progress to `tell`. When `interrupted` is set, the measurements so
+/// far are returned. All memory is released before this returns.
 pub(crate) fn run(
     workload: &Workload,
     place: &Place<'_>,
@@ -87,7 +87,7 @@ pub(crate) fn run(
     let mut work = place
         .prepare(workload, size, request.engine)
         .map_err(|error| match error {
-            // Somebody else was faster.
+            // Another process has allocated the memory in the meantime.
             RunError::Cuda(error) if error.is_out_of_memory() => {
                 budget.too_large(about.id, cost.memory_bytes)
             }
@@ -153,7 +153,8 @@ struct Run {
 }
 
 impl Run {
-    /// The first result is checked, which was poison before, and the last, which has seen the load.
+    /// Measures work, and verifies two results: the first, which replaces poison, and the last,
+    /// which is computed under load.
     fn new(
         work: &mut dyn Prepared,
         limits: &Limits,
@@ -229,8 +230,8 @@ impl Place<'_> {
         }
     }
 
-    /// What the place does in a second at best of what a workload is as fast as, and at which
-    /// clock.
+    /// Returns the peak rate of the resource that limits a workload, and the clock that the rate is
+    /// for.
     pub(crate) fn rated(&self, bound: Bound, dtype: Dtype) -> Reading<Rated> {
         match (bound, self) {
             (Bound::Memory, Self::Cuda(gpu)) => {

@@ -1,4 +1,4 @@
-//! Results against their references, element by element.
+//! Comparison of results with their references, element by element.
 
 use std::ops::{Add, Mul};
 
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected {
     pub(crate) value: DoubleDouble,
-    /// The size of what was computed with: errors are relative to that.
+    /// The size of the inputs, which errors are relative to.
     pub(crate) scale: f64,
 }
 
@@ -24,7 +24,7 @@ impl Expected {
         }
     }
 
-    /// The sum of products that are exact.
+    /// Returns the sum of products that are exact.
     pub(crate) fn of_products(products: impl Iterator<Item = f64>) -> Self {
         let (sum, scale) = products.fold((0.0, 0.0), |(sum, scale), product| {
             (sum + product, scale + product.abs())
@@ -33,7 +33,7 @@ impl Expected {
     }
 }
 
-/// Compares the elements, of which the first has the index `first`, with what they should be.
+/// Compares elements with their expected values. `first` is the index of the first element.
 pub(crate) fn compare<T: Real>(
     got: &[T],
     first: u64,
@@ -43,7 +43,7 @@ pub(crate) fn compare<T: Real>(
     of_each(got, first, |got, index| {
         let Expected { value, scale } = expected(index);
         let distance = value.distance_to(got.to_f64());
-        // Where nothing was rounded there is no size to be relative to.
+        // The scale can be 0 if nothing was rounded.
         let error = if distance == 0.0 {
             0.0
         } else {
@@ -53,7 +53,7 @@ pub(crate) fn compare<T: Real>(
     })
 }
 
-/// Compares words that have to be equal.
+/// Compares words that must be equal.
 pub(crate) fn compare_words(
     got: &[u64],
     first: u64,
@@ -72,7 +72,7 @@ pub(crate) fn compare_words(
     })
 }
 
-/// What is found of all elements, by what is found of each one and its index.
+/// Checks each element with its index, and combines the results.
 fn of_each<T: Sync>(
     got: &[T],
     first: u64,
@@ -90,12 +90,12 @@ fn of_each<T: Sync>(
     found.into_iter().collect()
 }
 
-/// Compares words with the random ones of this seed.
+/// Returns a function that compares words with the random ones of this seed.
 pub(crate) fn compare_random(seed: u64) -> impl Fn(&[u64], u64) -> Verification + Copy {
     move |got, first| compare_words(got, first, |index| random::bits(seed, index))
 }
 
-/// A number of about 106 bits.
+/// A number with about 106 bits of precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DoubleDouble {
     high: f64,
@@ -110,7 +110,6 @@ impl DoubleDouble {
         }
     }
 
-    /// How far a number is from it.
     pub(crate) fn distance_to(self, number: f64) -> f64 {
         ((number - self.high) - self.low).abs()
     }
@@ -123,7 +122,7 @@ impl DoubleDouble {
 impl Add for DoubleDouble {
     type Output = Self;
 
-    /// Knuth's sum: what is lost in rounding is found again by going back.
+    /// Adds with Knuth's method, which computes the rounding error by subtracting again.
     fn add(self, other: Self) -> Self {
         let high = self.high + other.high;
         let from_other = high - self.high;
@@ -138,7 +137,7 @@ impl Add for DoubleDouble {
 impl Mul for DoubleDouble {
     type Output = Self;
 
-    /// The part that is lost in rounding comes from a fused multiplication.
+    /// Multiplies, and computes the rounding error with a fused multiply-add.
     fn mul(self, other: Self) -> Self {
         let high = self.high * other.high;
         let lost = self.high.mul_add(other.high, -high);
@@ -218,7 +217,7 @@ mod double_double_tests {
         let sum = DoubleDouble::from_f64(1.0) + DoubleDouble::from_f64(tiny);
         assert_eq!(sum.distance_to(1.0).to_bits(), tiny.to_bits());
         let near = 1.0 + f64::EPSILON;
-        // (1 + e)^2 is 1 + 2e + e^2, and an f64 has no place for the last term.
+        // (1 + e)^2 is 1 + 2e + e^2, and an f64 has no room for the last term.
         let square = DoubleDouble::from_f64(near) * DoubleDouble::from_f64(near);
         assert_eq!(
             square.distance_to(near * near).to_bits(),

@@ -1,6 +1,6 @@
-//! Products of matrices on the CPU, by the crates `gemm-f32` and `gemm-f64`.
+//! Matrix products on the CPU with the crates `gemm-f32` and `gemm-f64`.
 
-// Its functions take pointers.
+// The functions of these crates take pointers.
 #![allow(unsafe_code)]
 
 use std::{marker::PhantomData, ops::Range};
@@ -9,8 +9,9 @@ use gemm_common::Parallelism;
 
 use crate::{check::DoubleDouble, parallel, real::Real};
 
-/// A matrix product of the gemm crates. The arguments are the sizes m, n and k; the result, A and
-/// B, each with its column and row stride; two factors; and which matrices are conjugated.
+/// A function of the gemm crates that multiplies matrices. The arguments are the sizes m, n and k;
+/// the result, A and B, each with its column and row stride; two factors; and which matrices are
+/// conjugated.
 type Gemm<T> = unsafe fn(
     usize,
     usize,
@@ -33,12 +34,13 @@ type Gemm<T> = unsafe fn(
     Parallelism,
 );
 
-/// A type that the CPU multiplies matrices of.
+/// A type of numbers that the CPU can multiply matrices of.
 pub(crate) trait CpuProduct: Real {
-    /// Returns the fastest function of this processor.
+    /// Returns the fastest function for this processor.
     fn gemm() -> Gemm<Self>;
 
-    /// A sum of products in higher precision, and the sum of its terms' sizes.
+    /// Returns a sum of products in higher precision, and the sum of the absolute values of its
+    /// terms.
     fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64);
 }
 
@@ -47,7 +49,7 @@ impl CpuProduct for f32 {
         gemm_f32::gemm::f32::get_gemm_fn()
     }
 
-    /// 64 bits hold each product exactly.
+    /// The sum uses 64 bits, which represent each product exactly.
     fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         const LANES: usize = 8;
         let (mut sums, mut sizes) = ([0.0; LANES], [0.0; LANES]);
@@ -85,22 +87,23 @@ impl CpuProduct for f64 {
     }
 }
 
-/// Terms of a product, times the bytes of an element, from which on other threads are woken: less
-/// takes no longer than that.
+/// The product size from which several threads are used: its terms times the bytes of an element. A
+/// smaller product takes less time than waking other threads.
 const SHARED_FROM: usize = 3 << 20;
-/// The same for two threads, which save half of the time at most. On two cores, 100 x 100 takes 9.9
-/// us in fp32 and 19 us in fp64 on one thread, and 24 us and 16 to 29 us on both.
+/// The product size from which two threads are used, which save at most half of the time. On two
+/// cores, 100 x 100 takes 9.9 us in fp32 and 19 us in fp64 on one thread, and 24 us and 16 to 29 us
+/// on both.
 const SHARED_BY_TWO_FROM: usize = 9 << 20;
-/// Terms of a tile, at least.
+/// The minimum number of terms of a tile.
 const LEAST_TERMS: usize = 60_000;
-/// Where a tile has so many terms, each thread gets several, so that none waits long for one that
-/// was held up.
+/// The number of terms of a tile from which each thread gets several tiles, so that no thread waits
+/// long for a delayed one.
 const SEVERAL_FROM: usize = 1 << 21;
 const SEVERAL: usize = 3;
 
-/// Multiplies A with B, both row by row, on all threads, each of which has a tile of the result. So
-/// none of them waits for another, while the crate's own threads wait for one that brings B into
-/// another order.
+/// Multiplies A with B, both row by row, on all threads, each with its own tiles of the result.
+/// Unlike the threads of the gemm crates, which wait until one of them has reordered B, no thread
+/// waits for another.
 pub(crate) fn multiply_by_all<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
     let (down, across) = tiles(n, size_of::<T>(), rayon::current_num_threads());
     let product = Product::new(out, a, b, n);
@@ -113,12 +116,12 @@ pub(crate) fn multiply_by_all<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n:
 
 /// Multiplies A with B, both row by row, on this thread alone.
 pub(crate) fn multiply_here<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
-    // SAFETY: it is the only tile.
+    // SAFETY: this is the only tile.
     unsafe { Product::new(out, a, b, n).tile(0..n, 0..n) };
 }
 
-/// Tiles one below the other and side by side. Of those on sixteen threads that took the least
-/// time, most had four side by side.
+/// Returns the numbers of tiles from top to bottom and from left to right. On sixteen threads, most
+/// of the fastest divisions had four tiles from left to right.
 fn tiles(n: usize, width: usize, threads: usize) -> (usize, usize) {
     let terms = n * n * n;
     if terms * width
@@ -137,7 +140,7 @@ fn tiles(n: usize, width: usize, threads: usize) -> (usize, usize) {
     ((count / across).max(1), across)
 }
 
-/// Three matrices of `n` rows of `n` elements.
+/// Three matrices of `n` rows with `n` elements each.
 struct Product<'a, T> {
     out: *mut T,
     a: *const T,
@@ -146,8 +149,8 @@ struct Product<'a, T> {
     matrices: PhantomData<(&'a mut [T], &'a [T])>,
 }
 
-// SAFETY: all that it does is `tile`, whose callers answer for the result, and the inputs are only
-// read.
+// SAFETY: the inputs are only read, and the result is only written by `compute_tile`, which
+// requires that no two threads write the same elements.
 unsafe impl<T: CpuProduct> Sync for Product<'_, T> {}
 
 impl<'a, T: CpuProduct> Product<'a, T> {
@@ -165,10 +168,10 @@ impl<'a, T: CpuProduct> Product<'a, T> {
         }
     }
 
-    /// Makes these rows and columns of the result, on this thread.
+    /// Computes some rows and columns of the result on this thread.
     ///
     /// # Safety
-    /// Nobody else makes any of them meanwhile.
+    /// No other thread may compute the same elements at the same time.
     unsafe fn tile(&self, rows: Range<usize>, columns: Range<usize>) {
         assert!(
             rows.start <= rows.end && rows.end <= self.n,
@@ -180,8 +183,8 @@ impl<'a, T: CpuProduct> Product<'a, T> {
         );
         let (n, pitch) = (self.n, self.n.cast_signed());
         let (zero, one) = (T::from_f64(0.0), T::from_f64(1.0));
-        // SAFETY: each matrix has `n` rows of `n` elements, in which the tile lies with all that it
-        // is made of, and the caller answers for the result.
+        // SAFETY: each matrix has `n` rows of `n` elements, and the tile and its inputs are within
+        // them. The caller guarantees exclusive access to the tile.
         unsafe {
             T::gemm()(
                 rows.len(),
@@ -250,7 +253,7 @@ mod tests {
         );
     }
 
-    /// Sides that no number of tiles divides.
+    /// Tests sides that no number of tiles divides.
     #[test]
     fn tiles_make_up_the_whole_product() {
         for (n, threads) in [(97, 4), (151, 8), (211, 16), (147, 3)] {

@@ -1,4 +1,4 @@
-//! Why a workload did not run to its end.
+//! Errors of workloads.
 
 use crate::{
     cuda::{CublasError, CudaError, Unavailable},
@@ -48,7 +48,7 @@ pub(crate) enum RunError {
     NotOnThisGpu {
         id: &'static str,
         dtype: Dtype,
-        /// What it needs, as (8, 9).
+        /// The required compute capability, such as (8, 9).
         needed: (u32, u32),
         has: (u32, u32),
     },
@@ -58,7 +58,7 @@ pub(crate) enum RunError {
     )]
     TooLarge {
         id: &'static str,
-        /// As `on GPU 0`.
+        /// The location of the memory, such as `on GPU 0`.
         place: String,
         needed_bytes: u64,
         free_bytes: u64,
@@ -72,10 +72,10 @@ pub(crate) enum RunError {
     )]
     TooLittle {
         id: &'static str,
-        /// As `on GPU 0`.
+        /// The location of the memory, such as `on GPU 0`.
         place: String,
         needed_bytes: u64,
-        /// What it may take of what is free, after what others are left.
+        /// The free memory without the part that is reserved for others.
         allowed_bytes: u64,
         free_bytes: u64,
     },
@@ -95,7 +95,7 @@ fn types(valid: &[Dtype]) -> String {
     }
 }
 
-/// `12.3 GiB`, and below one in MiB.
+/// Formats a size such as `12.3 GiB`, or in MiB if it is below one GiB.
 pub(crate) fn gib(bytes: u64) -> String {
     match bytes as f64 / GIB {
         small if small < 1.0 => format!("{:.0} MiB", small * 1024.0),

@@ -1,25 +1,26 @@
-//! Sine and cosine without a branch, so that the compiler works on as many numbers at once as the
-//! processor has room for; those of the C library are called for one number after the other, which
-//! takes several times as long.
+//! Sine, cosine and exponential functions without branches, which the compiler can vectorize. The
+//! functions of the C library are called for one number after another, which takes several times as
+//! long.
 //!
-//! The number less a multiple of a quarter turn is within an eighth of a turn around 0, where a few
-//! terms of Taylor's series are as exact as the type. A quarter turn is taken off in parts of few
-//! bits, whose multiples are exact.
+//! Sine and cosine subtract a multiple of a quarter turn. The remainder is within an eighth of a
+//! turn around 0, where a few terms of the Taylor series are as exact as the type. The quarter turn
+//! is subtracted in parts of few bits, so that multiples of the parts are exact.
 
 use std::f32::consts::LOG2_E;
 
-/// Sine and cosine of a number of a type, and what that needs.
+/// Defines a function for the sine and cosine of a floating-point type.
 macro_rules! sin_cos {
     ($name:ident, $float:ident, $word:ident, $most:expr, $shift:expr, $parts:expr, $terms:expr) => {
-        /// Cosine and sine; no number where the number is so large that too little is left of it.
+        /// Returns the cosine and sine; NaN if the number is too large for its remainder to be
+        /// precise.
         #[inline(always)]
-        // A call would keep the loop around it from working on several.
+        // A call would prevent the vectorization of the surrounding loop.
         #[allow(clippy::inline_always)]
         pub(crate) fn $name(x: $float) -> ($float, $float) {
-            /// Added to a small number, it leaves no place for a fraction, and the lowest bits
-            /// count whole ones.
+            /// A constant that leaves no room for a fraction when it is added to a small number, so
+            /// that the lowest bits count integers.
             const SHIFT: $float = $shift;
-            /// Larger numbers than this have lost too much.
+            /// The largest number that has a precise remainder.
             const MOST: $float = $most;
             const PARTS: [$float; 3] = $parts;
             let shifted = x * std::$float::consts::FRAC_2_PI + SHIFT;
@@ -38,7 +39,7 @@ macro_rules! sin_cos {
                 term -= 1;
             }
             let (sine, cosine) = (rest + rest * sine, 1.0 + cosine);
-            // Each quarter turn makes one of the other, and each half changes the sign.
+            // Each quarter turn swaps sine and cosine, and each half turn changes the sign.
             let turn = shifted.to_bits();
             let is_odd = (turn & 1).wrapping_neg();
             let pick = |even: $float, odd: $float, sign: $word| {
@@ -60,7 +61,7 @@ sin_cos!(
     u32,
     1e3,
     12_582_912.0, // 1.5 * 2^23
-    // 11 bits, 11 bits, and the rest of a quarter turn.
+    // The parts of a quarter turn have 11 bits, 11 bits, and the remaining bits.
     [
         f32::from_bits(0x3fc9_0000),
         f32::from_bits(0x39fd_a000),
@@ -74,7 +75,7 @@ sin_cos!(
     u64,
     1e6,
     6_755_399_441_055_744.0, // 1.5 * 2^52
-    // 33 bits, 33 bits, and the rest.
+    // The parts of a quarter turn have 33 bits, 33 bits, and the remaining bits.
     [
         f64::from_bits(0x3ff9_21fb_5440_0000),
         f64::from_bits(0x3dd0_b461_1a60_0000),
@@ -93,12 +94,12 @@ const FACTORIALS: [f64; 20] = {
     factorials
 };
 
-/// Added to a small number, it leaves no place for a fraction, and the lowest bits count whole
-/// ones.
+/// A constant that leaves no room for a fraction when it is added to a small number, so that the
+/// lowest bits count integers.
 const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23
-/// The logarithm of 2 in two parts: multiples of the first are exact.
+/// The logarithm of 2 in two parts. Multiples of the first part are exact.
 const LN_2: [f32; 2] = [f32::from_bits(0x3f31_7200), f32::from_bits(0x35bf_be8e)];
-/// The factor from each term of the series to the next, the last one first.
+/// The factors between successive terms of the series, for the last term first.
 const STEPS: [f32; 7] = [
     1.0 / 7.0,
     1.0 / 6.0,
@@ -108,14 +109,14 @@ const STEPS: [f32; 7] = [
     1.0 / 2.0,
     1.0,
 ];
-/// The result is 0 below these numbers and infinite above them.
+/// The range of inputs: the result is 0 below it and infinite above it.
 const RANGE: (f32, f32) = (-104.0, 89.0);
 const BIAS: i32 = f32::MAX_EXP - 1;
 const FRACTION: u32 = f32::MANTISSA_DIGITS - 1;
 
-/// e to the power of a number, to one or two units of the last place.
+/// Returns e to the power of `x`, with an error of at most two units in the last place.
 #[inline(always)]
-#[allow(clippy::inline_always)] // A call would keep the loop around it from working on several.
+#[allow(clippy::inline_always)] // A call would prevent the vectorization of the surrounding loop.
 pub(crate) fn exp_f32(x: f32) -> f32 {
     let x = x.clamp(RANGE.0, RANGE.1);
     let shifted = x * LOG2_E + SHIFT;
@@ -124,7 +125,7 @@ pub(crate) fn exp_f32(x: f32) -> f32 {
     let sum = STEPS
         .iter()
         .fold(1.0, |sum, step| sum * (rest * step) + 1.0);
-    // Half of the exponent at a time: the whole can be more than a number has room for.
+    // The exponent is applied in two halves, because the whole can exceed the range of the type.
     let exponent = shifted
         .to_bits()
         .wrapping_sub(SHIFT.to_bits())
@@ -139,7 +140,7 @@ pub(crate) fn exp_f32(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// In units of the precision at 1, over a range of numbers.
+    /// Returns the largest error over a range of numbers, in units of the precision at 1.
     fn largest_error(most: f64, epsilon: f64, of: impl Fn(f64) -> (f64, (f64, f64))) -> f64 {
         let numbers = (0..=400_000).map(|at| (f64::from(at) / 200_000.0 - 1.0) * most);
         let errors = numbers.map(|number| {

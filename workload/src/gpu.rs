@@ -1,4 +1,4 @@
-//! A GPU on which workloads run.
+//! A GPU that runs workloads.
 
 use std::rc::Rc;
 
@@ -16,15 +16,16 @@ use crate::{
     workload::{Sample, WORD_BYTES},
 };
 
-/// Threads of a block, where a kernel does not ask for another number.
+/// The number of threads per block, unless a kernel needs another number.
 pub(crate) const THREADS: u32 = 256;
-/// Every bit set: in floating point that is no number.
+/// The byte that fills poisoned memory. Floating-point numbers with all bits set are NaN.
 const POISON: u8 = 0xff;
-/// What is read back at a time, so that checking needs little of the host's memory.
+/// The size of the pieces in which results are read back, so that the check needs little host
+/// memory.
 const CHUNK_BYTES: u64 = 32 << 20;
 
 impl Grid {
-    /// Blocks of the usual number of threads.
+    /// Returns a grid with the usual number of threads per block.
     pub(crate) fn of_blocks(blocks: u64) -> Self {
         Self {
             blocks: blocks as u32,
@@ -33,23 +34,24 @@ impl Grid {
     }
 }
 
-/// A thread for each of so many elements.
+/// Returns a grid with at least one thread for each element.
 pub(crate) fn thread_each(elements: u64) -> Grid {
     Grid::of_blocks(elements.div_ceil(u64::from(THREADS)).max(1))
 }
 
 pub(crate) struct Gpu {
-    /// The stream stands first, so that it ends before its context.
+    /// The stream is the first field, so that it is dropped before its context.
     pub(crate) stream: Stream,
     pub(crate) context: Rc<Context>,
-    /// Whether somebody else computes there: a quarter of the free memory may be taken at most.
+    /// Whether another process computes on this GPU. In this case, at most a quarter of the free
+    /// memory is used.
     pub(crate) is_shared: bool,
     neighbor: Option<Neighbor>,
-    /// Whether somebody else computes on a GPU that follows this one.
+    /// Whether another process computes on one of the GPUs after this one.
     pub(crate) has_shared_neighbors: bool,
 }
 
-/// The GPU that is beside another in what takes two.
+/// The second GPU of a workload that needs two.
 #[derive(Clone)]
 pub(crate) struct Neighbor {
     device: Device,
@@ -68,12 +70,12 @@ impl Gpu {
         })
     }
 
-    /// Has this GPU beside it in what takes two.
+    /// Sets the second GPU for workloads that need two.
     pub(crate) fn pair_with(&mut self, other: Neighbor) {
         self.neighbor = Some(other);
     }
 
-    /// This GPU, to stand beside another.
+    /// Returns this GPU as the second one for another GPU.
     pub(crate) fn as_neighbor(&self) -> Neighbor {
         Neighbor {
             device: self.device().clone(),
@@ -81,8 +83,8 @@ impl Gpu {
         }
     }
 
-    /// What is beside it in what takes two: the GPU that was chosen, else the one that follows it,
-    /// the first after the last. `None` where there is no other.
+    /// Returns the second GPU for workloads that need two: the one that was set, or else the next
+    /// GPU by index, where the first follows the last. Returns `None` if there is no other GPU.
     pub(crate) fn neighbor(&self) -> Result<Option<Neighbor>, Unavailable> {
         if self.neighbor.is_some() {
             return Ok(self.neighbor.clone());
@@ -114,7 +116,7 @@ impl Gpu {
         })
     }
 
-    /// Does what `work` puts into the queue, and says how long that took.
+    /// Executes the operations that `work` adds to the queue, and returns the time they took.
     pub(crate) fn time<'scope>(
         &self,
         work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
@@ -141,7 +143,7 @@ impl Gpu {
         Ok(memory)
     }
 
-    /// Memory in which nothing is a number.
+    /// Allocates memory in which no element is a number.
     pub(crate) fn poisoned(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(bytes)?;
         self.poison(&memory)?;
@@ -154,7 +156,7 @@ impl Gpu {
             .map(drop)
     }
 
-    /// Memory with random numbers.
+    /// Allocates memory with random numbers.
     pub(crate) fn random_array<T: Real>(
         &self,
         elements: u64,
@@ -164,7 +166,7 @@ impl Gpu {
         self.random_by(&kernel, elements, T::DTYPE.bytes(), seed)
     }
 
-    /// Memory with random words of 64 bits.
+    /// Allocates memory with random 64-bit words.
     pub(crate) fn random_words(&self, words: u64, seed: u64) -> Result<DeviceMemory, CudaError> {
         self.random_by("random_u64", words, WORD_BYTES, seed)
     }
@@ -205,7 +207,7 @@ impl Gpu {
         Ok(elements)
     }
 
-    /// Reads memory back piece by piece and checks each, which has the index of its first element.
+    /// Reads memory back in pieces, and checks each one with the index of its first element.
     pub(crate) fn check<T: Plain + Default>(
         &self,
         memory: &DeviceMemory,

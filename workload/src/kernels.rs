@@ -1,5 +1,5 @@
-//! Kernels that several workloads share. `tools/kernels.py` makes all of them of the sources beside
-//! them; a workload with a kernel of its own names that itself, by [`ptx`].
+//! Kernels that several workloads share. `tools/kernels.py` compiles them from the sources in the
+//! same folder. A workload with its own kernel includes it with [`ptx`].
 
 use crate::cuda::Code;
 
@@ -8,7 +8,7 @@ macro_rules! ptx {
         $crate::cuda::Code::Ptx($crate::kernels::packed!($name, ".ptx"))
     };
 }
-/// What `build.rs` made of a file.
+/// Includes a compressed file that `build.rs` wrote.
 macro_rules! packed {
     ($($name:literal),*) => {
         include_bytes!(concat!(env!("OUT_DIR"), "/", $($name),*))
@@ -18,28 +18,28 @@ pub(crate) use {packed, ptx};
 
 pub(crate) const RANDOM: Code = ptx!("random");
 pub(crate) const STREAM: Code = ptx!("stream");
-/// A thread for each element.
+/// Kernels with one thread per element.
 pub(crate) const ELEMENTWISE: Code = ptx!("elementwise");
-/// Products on any GPU, and small ones in one go.
+/// Matrix products on any GPU, and many small products at once.
 pub(crate) const MATMUL_ANY: Code = ptx!("matmul_any");
 /// Random matrices, and the check of a product.
 pub(crate) const MATMUL_CHECK: Code = ptx!("matmul_check");
-/// Products of 32 bits.
+/// Matrix products of fp32.
 pub(crate) const MATMUL_FP32: Code = ptx!("matmul_fp32.compute_80");
-/// The same, for Hopper.
+/// Matrix products of fp32 on Hopper.
 pub(crate) const MATMUL_FP32_HOPPER: Code =
     Code::Cubin(packed!("matmul_fp32.sm_90a.cubin"), LISTING);
 /// Batched products of up to 104 rows.
 pub(crate) const MATMUL_BATCHED: Code = ptx!("matmul_batched.compute_80");
-/// The same, for Hopper and later.
+/// Batched products of up to 104 rows, for Hopper and later.
 pub(crate) const MATMUL_BATCHED_HOPPER: Code = ptx!("matmul_batched.compute_90");
-/// Products of 64 bits by tensor cores.
+/// Matrix products of fp64 with tensor cores.
 pub(crate) const MATMUL_FP64: Code = ptx!("matmul_fp64.compute_80");
-/// Products of narrow types by tensor cores.
+/// Matrix products of narrow types with tensor cores.
 pub(crate) const MATMUL_TENSOR: Code = ptx!("matmul_tensor.compute_80");
-/// The same with 8 bits, floating point.
+/// Matrix products of 8-bit floating-point numbers with tensor cores.
 pub(crate) const MATMUL_TENSOR_ADA: Code = ptx!("matmul_tensor.compute_89");
-/// Products by Hopper's tensor cores.
+/// Matrix products with Hopper's tensor cores.
 pub(crate) const MATMUL_HOPPER: Code = Code::Cubin(packed!("matmul_hopper.sm_90a.cubin"), LISTING);
 
 const LISTING: &str = include_str!("../kernels/listing.txt");
@@ -48,7 +48,7 @@ const LISTING: &str = include_str!("../kernels/listing.txt");
 mod tests {
     use std::{fs, path::Path};
 
-    /// A newer version than a driver knows is refused by it.
+    /// A driver refuses kernels of a newer PTX version than it supports.
     #[test]
     fn no_kernel_asks_for_a_newer_driver_than_it_needs() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");

@@ -1,22 +1,22 @@
-//! The workload runner: real work for GPUs and CPUs, measured and verified, in a process of its
-//! own.
+//! The workload runner, which runs, measures and verifies workloads on GPUs and CPUs in a process
+//! of its own.
 //!
-//! - [`protocol`] is what crosses the pipe between that process and the one that started it: jobs
-//!   and reports.
-//! - [`child`] is the process that works, [`parent`] starts it, reads what it reports and ends it.
-//!   Terminal and server alike are users of these two.
-//! - `workload` says what can be run, and [`catalogue`] all that there is of it. `bench` runs one
-//!   and returns its outcome: it asks whether memory suffices, times it and verifies every element
-//!   of the result.
-//! - `burn` makes products without end, and compares each. [`tutorials`] are the small programs of
-//!   tutorials, in all their variants, beside the times of frameworks. [`oom`] shows how memory
-//!   runs out. `selftest` puts known loads on, and says what the probe should report of them.
-//! - `cuda` is the driver, and `gpu` a device on which something runs. The CPU needs nothing but
-//!   rayon.
-//! - [`info`] says what the machine has, and its theoretical peak.
+//! - [`protocol`] defines the messages between the worker process and the process that started it:
+//!   jobs and reports.
+//! - [`child`] is the worker process. [`parent`] starts it, reads its reports and ends it, both for
+//!   the terminal and for the server.
+//! - `workload` defines workloads, and [`catalogue`] lists all of them. `bench` runs one and
+//!   returns its outcome: it checks that memory suffices, times the workload, and verifies every
+//!   element of the result.
+//! - `burn` is the stress test, which checks every matrix product. [`tutorials`] are the small
+//!   programs of tutorials in all variants, with the times of frameworks for comparison. [`oom`]
+//!   demonstrates running out of memory. `selftest` compares known loads with the readings of the
+//!   probe.
+//! - `cuda` wraps the driver, and `gpu` is a device that runs workloads. The CPU needs only rayon.
+//! - [`info`] describes the machine and its theoretical peaks.
 //!
-//! The runner knows the probe's vocabulary, no terminal and no network. It needs NVIDIA's driver
-//! and no toolkit: its kernels are in it.
+//! The runner uses the probe's vocabulary, but no terminal and no network. It needs NVIDIA's driver
+//! but no toolkit, because it contains its kernels.
 
 pub mod catalogue;
 pub mod child;

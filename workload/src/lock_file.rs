@@ -1,13 +1,14 @@
-//! Files that are locked for a GPU, in a folder that all users of the machine share: one per UUID,
-//! and flock(2) on it.
+//! Files that are locked for a GPU with flock(2), one per UUID, in a folder that all users of the
+//! machine share.
 //!
-//! The kernel lets go of a lock when the last process that holds its file open ends, however it
-//! ends. The files stay: removing one while another process opens it would make two locks of one.
+//! The operating system releases a lock when the last process with the file open ends in any way.
+//! The files are never removed: removing a file while another process opens it would result in two
+//! locks.
 //!
-//! They lie in a folder in which everybody may make files and nobody remove another's. There,
-//! somebody else may have made anything under the name of a lock, so that it is only opened as a
-//! plain file with one name, never through a link, and never created over anything. Whoever wants
-//! to can hold all the locks; they are an agreement, not a guard.
+//! In the folder, everybody can create files, but nobody can remove those of others. Another user
+//! may have created anything under the name of a lock. Therefore a lock file is only opened if it
+//! is a regular file with one name, never through a link, and never created over another file. The
+//! locks are an agreement and no protection, because any user can take all of them.
 
 use std::{
     fs::{self, File},
@@ -22,27 +23,28 @@ use rustix::{
     io::Errno,
 };
 
-/// Where everybody looks: the first of these that is there and open to all.
+/// The candidates for the shared folder. The first one that exists and is open to all users is
+/// used.
 pub const FOLDERS: [&str; 2] = ["/run/lock", "/tmp"];
-/// Names another folder.
+/// The environment variable that names another folder.
 pub const VARIABLE: &str = "GPUMON_LOCKS";
-/// Anybody may write, and remove what is their own.
+/// The permissions of a folder in which anybody can write, and can remove only their own files.
 const OPEN_TO_ALL: u32 = 0o1777;
-/// How often a file may turn out to have been replaced.
+/// The maximum number of attempts if the file is replaced each time.
 const TRIES: u32 = 5;
-/// Longer than anything that is written into one.
+/// The maximum length of a note, which is longer than any note written.
 const LONGEST_NOTE: u64 = 256;
 
-/// What came of trying to lock a file.
+/// The result of trying to lock a file.
 #[derive(Debug)]
 pub enum Taken {
-    /// It is locked as long as this is open, with what the last one wrote.
+    /// The file is locked while this handle is open. The text is the note of the previous owner.
     Mine(File, String),
-    /// Somebody else has it, who wrote this.
+    /// Another process has the lock, and wrote this note.
     Theirs(String),
 }
 
-/// The folder that all users share; `None` where there is none.
+/// Returns the folder that all users share; `None` if there is none.
 pub fn shared_folder() -> Option<PathBuf> {
     let is_shared = |folder: &&&str| {
         let found = fs::symlink_metadata(folder);
@@ -51,7 +53,7 @@ pub fn shared_folder() -> Option<PathBuf> {
     FOLDERS.iter().find(is_shared).map(PathBuf::from)
 }
 
-/// The file of the GPU with this UUID, for what is locked under this name.
+/// Returns the path of the lock file with this name for the GPU with this UUID.
 pub fn path(folder: &Path, name: &str, uuid: &str) -> PathBuf {
     let plain = |letter: char| {
         if letter.is_ascii_alphanumeric() || letter == '-' {
@@ -66,10 +68,10 @@ pub fn path(folder: &Path, name: &str, uuid: &str) -> PathBuf {
     ))
 }
 
-/// Tries to lock a file, without waiting.
+/// Tries to lock a file without waiting.
 ///
 /// # Errors
-/// Where it cannot be opened, or is no plain file.
+/// Returns an error if the file cannot be opened or is not a regular file.
 pub fn take(path: &Path) -> io::Result<Taken> {
     for _ in 0..TRIES {
         let Some(mut file) = open(path)? else {
@@ -80,8 +82,8 @@ pub fn take(path: &Path) -> io::Result<Taken> {
             Err(Errno::WOULDBLOCK) => return Ok(Taken::Theirs(note(&mut file))),
             Err(error) => return Err(error.into()),
         }
-        // A cleaner of old files may have removed it in between; a lock on what has no name keeps
-        // nobody out.
+        // A cleanup of old files may have removed the file in the meantime, and nobody would notice
+        // a lock on a removed file.
         if is_still(path, &file) {
             let note = note(&mut file);
             return Ok(Taken::Mine(file, note));
@@ -90,33 +92,33 @@ pub fn take(path: &Path) -> io::Result<Taken> {
     Err(io::Error::other("it is replaced again and again"))
 }
 
-/// Writes into a file what others are to know.
+/// Writes a note for other processes into a file.
 ///
 /// # Errors
-/// Where that cannot be written.
+/// Returns an error if the note cannot be written.
 pub fn write_note(file: &mut File, text: &str) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(text.as_bytes())
 }
 
-/// What is written there; nothing where that cannot be read.
+/// Returns the note in a file, or an empty text if it cannot be read.
 fn note(file: &mut File) -> String {
     let mut note = String::new();
     let read = file.take(LONGEST_NOTE).read_to_string(&mut note);
     read.map_or_else(|_| String::new(), |_| note)
 }
 
-/// Opens a lock file, which every user may open; `None` if another process created or removed it
-/// meanwhile.
+/// Opens a lock file, which every user may open; returns `None` if another process created or
+/// removed it in the meantime.
 ///
 /// # Errors
-/// If the file cannot be opened, or is no plain file.
+/// Returns an error if the file cannot be opened or is not a regular file.
 pub fn open(path: &Path) -> io::Result<Option<File>> {
     open_plain(CWD, path, 0o666)
 }
 
-/// Whether this is still the file of that name.
+/// Returns `true` if the path still refers to this open file.
 pub fn is_still(path: &Path, file: &File) -> bool {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
     match (fs::symlink_metadata(path), file.metadata()) {

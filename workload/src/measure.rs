@@ -1,4 +1,4 @@
-//! How often something is run, and when it has been enough.
+//! The repetition of runs, and the decision when to stop.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -12,38 +12,39 @@ use crate::{
     workload::{Prepared, Sample},
 };
 
-/// Runs that count, at least.
+/// The minimum number of measured runs.
 pub(crate) const FEWEST: usize = 10;
-/// Runs that count, at most.
+/// The maximum number of measured runs.
 pub(crate) const MOST: usize = 20_000;
-/// After so long under load, a GPU's clock is what its power and its cooling allow.
+/// The time under load after which the clock of a GPU depends only on its power and cooling.
 pub(crate) const SETTLING: Duration = Duration::from_secs(3);
-/// Who looks on is told how far it is no more often than this.
+/// The minimum time between two progress reports.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-/// The times are steady where their deviation is so much of their mean.
+/// The relative deviation below which times are steady.
 pub(crate) const STEADY: f64 = 0.005;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Runs that do not count, so that clocks are up and caches warm: for so long, and one at
-    /// least.
+    /// The minimum duration of unmeasured runs, which raise the clocks and fill the caches. There
+    /// is at least one such run.
     pub warm_up: Duration,
-    /// Steady times are not enough before this is over: what else is read of the device meanwhile
-    /// takes its time.
+    /// The minimum duration of measuring, even if the times are steady, because other readings of
+    /// the device take time.
     pub least: Duration,
-    /// When to stop where the times do not become steady; ten runs count in any case.
+    /// The maximum duration of measuring if the times do not become steady. At least ten runs are
+    /// measured in any case.
     pub time: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Now {
     Phase(Phase),
-    /// So much of the measuring is done, from 0 to 1: at most ten times a second.
+    /// The completed share of the measurement, from 0 to 1, sent at most ten times a second.
     Share(f64),
 }
 
 impl Now {
-    /// Returns the report of this, in a step.
+    /// Converts the progress into a report of a step.
     pub(crate) fn into_report(self, step: usize, id: &str, backend: Backend) -> Report {
         match self {
             Self::Phase(phase) => Report::Phase {
@@ -62,18 +63,18 @@ impl Now {
 }
 
 impl Limits {
-    /// Returns the limits of a quick look, or of a measurement.
+    /// Returns the limits of a quick or a full measurement.
     pub(crate) fn new(is_quick: bool) -> Self {
         if is_quick { Self::QUICK } else { Self::FULL }
     }
 
-    /// For a measurement.
+    /// The limits of a full measurement.
     const FULL: Self = Self {
         warm_up: Duration::from_millis(100),
         least: Duration::from_millis(600),
         time: Duration::from_secs(2),
     };
-    /// For a look.
+    /// The limits of a quick measurement.
     pub(crate) const QUICK: Self = Self {
         warm_up: Duration::from_millis(10),
         least: Duration::ZERO,
@@ -116,7 +117,7 @@ pub(crate) fn measure(
         if times.len() < FEWEST {
             continue;
         }
-        // Looked at after every tenth, since all of them are gone through.
+        // The check reads all times, so it is only done after every tenth run.
         let may_be_steady = times.len() % FEWEST == 0 && begun.elapsed() >= limits.least;
         if may_be_steady && relative_deviation(&times).is_some_and(|deviation| deviation <= STEADY)
         {
@@ -131,8 +132,8 @@ pub(crate) fn measure(
     }
 }
 
-/// How much of the measuring is done at least: it ends with the time, but not before the fewest
-/// runs.
+/// Returns the completed share of the measurement, which ends with the time limit, but not before
+/// the minimum number of runs.
 fn share(runs: usize, elapsed: Duration, limits: &Limits) -> f64 {
     let of_runs = runs as f64 / FEWEST as f64;
     let of_time = elapsed.as_secs_f64() / limits.time.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
     use crate::protocol::Verification;
 
-    /// Takes the times that it is told, over and over, and may stop itself.
+    /// Work that takes given times in turn, and can interrupt itself.
     struct Told<'a> {
         times_us: &'a [f64],
         runs: usize,

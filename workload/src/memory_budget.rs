@@ -1,4 +1,4 @@
-//! How much memory a workload may take.
+//! The memory that a workload may use.
 
 use gpumon_probe::bounded;
 
@@ -8,13 +8,14 @@ const MIB: u64 = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemoryBudget {
-    /// As `on GPU 0`.
+    /// The location of the memory, such as `on GPU 0`.
     pub place: String,
     pub free_bytes: u64,
     pub total_bytes: u64,
-    /// The cache in front of it, which hides it from arrays that fit in there.
+    /// The size of the last cache. Arrays that fit into it do not use the memory behind it.
     pub cache_bytes: u64,
-    /// Whether somebody else computes there, who is left three quarters of what is free.
+    /// Whether another process computes on the GPU. In this case, three quarters of the free memory
+    /// are left to it.
     pub is_shared: bool,
 }
 
@@ -33,7 +34,8 @@ impl MemoryBudget {
         }
     }
 
-    /// Of this host. Where the kernel does not tell, there is no room.
+    /// Returns the budget of this host, which is 0 if the operating system does not report its
+    /// memory.
     pub(crate) fn for_host(cache_bytes: u64) -> Self {
         let text = bounded::text("/proc/meminfo", bounded::TABLE).unwrap_or_default();
         let bytes = |key: &str| parse_kib(&text, key).unwrap_or(0) * 1024;
@@ -46,7 +48,8 @@ impl MemoryBudget {
         }
     }
 
-    /// What is left to others, so that none of their allocations fails because of a workload.
+    /// Returns the memory that is left to others, so that their allocations do not fail because of
+    /// a workload.
     pub(crate) fn reserve_bytes(&self) -> u64 {
         let of_all = (512 * MIB).max(self.total_bytes / 100 * 3);
         if self.is_shared {
@@ -81,7 +84,7 @@ impl MemoryBudget {
     }
 }
 
-/// `MemTotal:  16384 kB`.
+/// Parses a line of `/proc/meminfo`, such as `MemTotal:  16384 kB`.
 pub(crate) fn parse_kib(meminfo: &str, key: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().next()?.parse().ok()

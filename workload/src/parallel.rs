@@ -1,16 +1,16 @@
-//! Work on all threads of the CPU. It is passed as `dyn`: for each closure of its own, rayon would
-//! be 4 KB of code.
+//! Work on all threads of the CPU. Closures are passed as `dyn`, because rayon would add 4 KB of
+//! code for each one otherwise.
 
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-/// Elements that a thread takes at a time, where it does little with each: enough that taking them
-/// costs nothing.
+/// The number of elements per task if there is little work for each element. It makes the cost of a
+/// task negligible.
 pub(crate) const CHUNK: usize = 1 << 14;
 
-/// Does the work of each number below this. Waking another thread for a single one takes longer
-/// than that.
+/// Calls `work` with each number below `count`. A single call is made on this thread, because
+/// waking another thread takes longer.
 pub(crate) fn for_each_below(count: usize, work: &(dyn Fn(usize) + Sync)) {
     if count == 1 {
         work(0);
@@ -19,12 +19,12 @@ pub(crate) fn for_each_below(count: usize, work: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Does the work of each piece.
+/// Calls `work` with each piece.
 pub(crate) fn for_each<T: Send>(pieces: impl Iterator<Item = T>, work: &(dyn Fn(T) + Sync)) {
     map(pieces, work);
 }
 
-/// What the work makes of each piece, in their order.
+/// Returns the results of `work` for all pieces, in their order.
 pub(crate) fn map<T: Send, R: Send>(
     mut pieces: impl Iterator<Item = T>,
     work: &(dyn Fn(T) -> R + Sync),
@@ -32,7 +32,7 @@ pub(crate) fn map<T: Send, R: Send>(
     let Some(first) = pieces.next() else {
         return Vec::new();
     };
-    // To share a single one takes longer than a small one does.
+    // A single small piece takes less time than waking another thread.
     let Some(second) = pieces.next() else {
         return vec![work(first)];
     };

@@ -1,12 +1,13 @@
-//! Random data that anybody can make again: each element depends on the seed and its own index
-//! alone. The kernels in `random.cu` make the same on a GPU.
+//! Random data that anybody can reproduce, because each element depends only on the seed and its
+//! index. The kernels in `random.cu` generate the same data on a GPU.
 
 use crate::parallel::{self, CHUNK};
 
-/// The seeds of a workload's inputs: any two that differ.
+/// The seeds of a workload's inputs. Any two different numbers would do.
 pub(crate) const SEED_A: u64 = 0x6770_756d_6f6e_0001;
 pub(crate) const SEED_B: u64 = 0x6770_756d_6f6e_0002;
-/// The first of them, as it is told: in JSON, numbers of so many bits are not exact everywhere.
+/// The first seed as shown in results. It is a text, because not every JSON parser represents
+/// 64-bit numbers exactly.
 pub(crate) const SEED: &str = "0x6770756d6f6e0001";
 
 pub(crate) fn bits(seed: u64, index: u64) -> u64 {
@@ -16,7 +17,7 @@ pub(crate) fn bits(seed: u64, index: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Makes each element of its index, on all threads.
+/// Sets each element to a value computed from its index, on all threads.
 pub(crate) fn fill<T: Send>(out: &mut [T], element: impl Fn(u64) -> T + Sync) {
     parallel::for_each((0..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)), &|(
         first,
@@ -28,7 +29,7 @@ pub(crate) fn fill<T: Send>(out: &mut [T], element: impl Fn(u64) -> T + Sync) {
     });
 }
 
-/// An array of so many elements, each made of its index, on all threads.
+/// Returns an array of elements computed from their indices, on all threads.
 pub(crate) fn array<T: Default + Clone + Send>(
     elements: u64,
     element: impl Fn(u64) -> T + Sync,

@@ -12,18 +12,18 @@ use crate::{
 
 pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self> {
     const DTYPE: Dtype;
-    /// The distance from 1 to the next number.
+    /// The distance from 1 to the next larger number.
     const EPSILON: f64;
-    /// What no result is.
+    /// A value that no result has.
     const POISON: Self;
 
-    /// A number from -1 to 1, made of random bits.
+    /// Converts random bits to a number from -1 to 1.
     fn from_random_bits(bits: u64) -> Self;
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
-    /// Its bits, as an unsigned number of the same width.
+    /// Returns the bits as an unsigned number of the same width.
     fn word(self) -> u64;
-    /// From its bytes in memory; poison where they are not as many as it has.
+    /// Converts bytes in memory order to a number; returns poison if there are too few or too many.
     fn from_le_bytes(bytes: &[u8]) -> Self;
     fn argument(self) -> Argument<'static>;
     fn cos_sin(self) -> (Self, Self);

@@ -1,4 +1,4 @@
-//! How near a workload came to what is possible: the roofline.
+//! The roofline: the rate of a workload compared with the theoretical peak.
 
 use gpumon_probe::model::{Absence, Reading};
 
@@ -19,7 +19,7 @@ impl Rated {
     }
 }
 
-/// How near this rate comes to what is rated.
+/// Compares a rate with the theoretical peak.
 pub(crate) fn roofline(limit: Bound, rate: &Rate, rated: Reading<Rated>) -> Roofline {
     let reached = match limit {
         Bound::Compute => rate.operations_per_second,

@@ -1,8 +1,8 @@
-//! What many times of the same thing say together.
+//! Statistics over repeated measurements.
 
 use crate::protocol::Times;
 
-/// Of all that were taken; `None` where there is none.
+/// Summarizes times; returns `None` if there are none.
 pub(crate) fn summarize(times_us: impl IntoIterator<Item = f64>) -> Option<Times> {
     let mut sorted: Vec<f64> = times_us.into_iter().collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -20,7 +20,7 @@ pub(crate) fn summarize(times_us: impl IntoIterator<Item = f64>) -> Option<Times
     })
 }
 
-/// The standard deviation over the mean; `None` of less than two.
+/// Returns the standard deviation divided by the mean; `None` for fewer than two times.
 pub(crate) fn relative_deviation(times_us: &[f64]) -> Option<f64> {
     let n = times_us.len() as f64;
     if n < 2.0 {
@@ -35,11 +35,14 @@ pub(crate) fn relative_deviation(times_us: &[f64]) -> Option<f64> {
     (mean > 0.0).then(|| variance.sqrt() / mean)
 }
 
-/// The place, counted from 0, of the lower end of the median's 95 % interval among sorted values;
-/// the upper end has the same place from the other side. Each value is below the median as often as
-/// a coin shows heads, whatever the distribution. Too few for 95 % give all that they have.
+/// Returns the index of the lower end of the median's 95 % confidence interval among sorted values.
+/// The upper end has the same index from the other side.
+///
+/// Each value is below the median with a probability of one half, whatever the distribution, so the
+/// number of values below it has a binomial distribution. If there are too few values for 95 %, the
+/// interval covers all of them.
 fn median_rank(n: usize) -> usize {
-    // Beyond this the coin's distribution is the normal one.
+    // For more values, the binomial distribution is close to the normal one.
     if n > 200 {
         let n = n as f64;
         return ((n - 1.96 * n.sqrt()) / 2.0).floor() as usize;
@@ -54,7 +57,7 @@ fn median_rank(n: usize) -> usize {
     rank.saturating_sub(1)
 }
 
-/// Between the two values that are nearest to it.
+/// Returns a quantile, interpolated between the two nearest values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let (below, part) = (place.floor() as usize, place.fract());
@@ -68,7 +71,8 @@ mod tests {
 
     #[test]
     fn the_interval_has_the_ranks_of_the_tables() {
-        // Ranks from 1, as textbooks have them: the lower end for 95 %.
+        // The table has ranks as in textbooks, starting at 1, for the lower end of the 95 %
+        // interval.
         for (n, rank) in [
             (5, 1),
             (6, 1),
@@ -83,7 +87,7 @@ mod tests {
         ] {
             assert_eq!(median_rank(n) + 1, rank, "{n}");
         }
-        // At 200 both ways of counting meet.
+        // At 200 values, the exact and the approximate rank must agree.
         assert!(median_rank(200).abs_diff(median_rank(201)) <= 1);
     }
 

@@ -1,22 +1,23 @@
-//! The valid word that was probably meant.
+//! Suggestions for words that were typed wrong.
 
 use strsim::osa_distance;
 
-/// The valid word that is nearest to what was typed: the one that the fewest letters typed wrong,
-/// left out, added or swapped with their neighbor make of it, whatever their case. `None` where
-/// even that is another word.
+/// Returns the valid word that is nearest to a typed one, ignoring case. The distance is the number
+/// of wrong, missing, additional and swapped letters. Returns `None` if even the nearest word is
+/// too different.
 pub fn nearest<'a>(typed: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let distances = valid
         .into_iter()
         .map(|word| (osa_distance(&typed, &word.to_lowercase()), word));
-    // Of equals the first, so that the order of the valid words decides.
+    // Among equally near words the first is returned, so that the order of the valid words decides.
     let (distance, word) = distances.min_by_key(|(distance, _)| *distance)?;
-    // One mistake in three letters; more, and it is a guess.
+    // One mistake in three letters is allowed. With more, the result would be a guess.
     (distance <= (typed.chars().count().max(word.chars().count()) / 3).max(1)).then_some(word)
 }
 
-/// The valid word that was probably meant, as a question, or else what else there is to say.
+/// Returns the question whether the nearest valid word was meant, or `otherwise` if no word is near
+/// enough.
 pub fn did_you_mean<'a>(
     typed: &str,
     valid: impl IntoIterator<Item = &'a str>,

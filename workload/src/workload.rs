@@ -1,4 +1,4 @@
-//! What a workload is.
+//! The definition of a workload.
 
 use std::time::Instant;
 
@@ -13,86 +13,89 @@ use crate::{
     protocol::{Backend, Bound, Cost, Dtype, Extent, KernelUse, Shape, Verification},
 };
 
-/// What is copied is copied in whole words.
+/// The size of a word. Data is copied in whole words.
 pub(crate) const WORD_BYTES: u64 = 8;
 
-/// An array is so large on a GPU, where there is room: large enough that starting and ending do not
-/// show.
+/// The size of an array on a GPU with enough memory, so that the time to start and end is
+/// negligible.
 const ARRAY_BYTES: u64 = 1 << 30;
-/// And at least so large on a CPU.
+/// The size of an array on a CPU with small caches.
 const HOST_ARRAY_BYTES: u64 = 64 << 20;
-/// Four times the cache: what is read is not in there any more.
+/// The minimum size of an array in relation to the cache. With this factor, the cache no longer
+/// contains data when it is read again.
 const CACHES: u64 = 4;
-/// All arrays of a workload take no more than this part of what may be taken.
+/// The divisor of the usable memory that limits the size of an array, so that all arrays of a
+/// workload fit.
 const PART: u64 = 8;
 
-/// A row of the catalogue.
+/// A workload of the catalogue.
 pub(crate) struct Workload {
     pub(crate) about: About,
     pub(crate) usual: UsualSize,
     pub(crate) program: &'static dyn Program,
 }
 
-/// The size of a workload where none is requested.
+/// The size of a workload if none is requested.
 pub(crate) enum UsualSize {
-    /// A number of elements, rows or times.
+    /// A number of elements, rows or repetitions.
     Count(u64),
-    /// Elements of arrays that no cache holds.
+    /// The number of elements that makes arrays larger than all caches.
     LargerThanCaches,
-    /// Bytes, and the part of the usable memory that they take at most.
+    /// A number of bytes, and the divisor of the usable memory that limits it.
     Bytes(u64, u64),
     Computed(fn(Backend, Dtype, &MemoryBudget) -> u64),
 }
 
-/// Work that is ready to run.
+/// Work that is ready to run, or the error of preparing it.
 pub(crate) type Ready<'gpu> = Result<Box<dyn Prepared + 'gpu>, RunError>;
 
-/// The code of a workload: for a GPU, for the CPU, or for both, by its row in the catalogue.
+/// The code of a workload for a GPU, the CPU, or both, depending on its entry in the catalogue.
 pub(crate) trait Program: Sync {
     fn cost_of(&self, size: Size) -> Cost;
 
-    /// The memory in use on the CPU, with what the check takes.
+    /// Returns the memory in use on the CPU, including the check.
     fn cpu_bytes(&self, size: Size) -> u64 {
         self.cost_of(size).memory_bytes
     }
 
-    /// The types that all run where none is requested, the usual one first; `None` if only the
+    /// Returns the types that all run if none is requested, the usual one first; `None` if only the
     /// usual one runs.
     fn each_type(&self, _: Backend) -> Option<&'static [Dtype]> {
         None
     }
 
-    /// Checks that this GPU has what a type needs.
+    /// Checks that a GPU supports a type.
     fn check_device(&self, _: &Gpu, _: Dtype) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// The number of GPUs: the one that it is given, and those behind it.
+    /// Returns the number of GPUs in use: the given one, and those after it.
     fn gpus(&self) -> usize {
         1
     }
 
-    /// Prepares a GPU: inputs random, outputs poisoned.
+    /// Prepares a run on a GPU with random inputs and poisoned outputs.
     fn on_cuda<'gpu>(&self, _: &'gpu Gpu, _: Size) -> Ready<'gpu> {
         unreachable!("the catalogue has it on the CPU alone");
     }
 
-    /// Prepares a GPU for NVIDIA's library, as a yardstick: the same inputs, the same check.
+    /// Prepares a run with NVIDIA's library for comparison, with the same inputs and the same
+    /// check.
     fn on_cublas<'gpu>(&self, _: &'gpu Gpu, _: Size) -> Option<Ready<'gpu>> {
         None
     }
 
-    /// Prepares the CPU: inputs random, outputs poisoned.
+    /// Prepares a run on the CPU with random inputs and poisoned outputs.
     fn on_cpu(&self, _: Size) -> Ready<'static> {
         unreachable!("the catalogue has it on GPUs alone");
     }
 
-    /// Rows, columns and depth, where these are not all the same.
+    /// Returns rows, columns and depth if they are not all equal.
     fn shape(&self) -> Option<Shape> {
         None
     }
 
-    /// The data for a framework that has the same operation; `None` if none has.
+    /// Returns the data for frameworks that have the same operation; `None` if no framework has it.
     fn shared_operation(&self, _: Size) -> Option<Shared> {
         None
     }
@@ -101,7 +104,7 @@ pub(crate) trait Program: Sync {
 pub(crate) trait Prepared {
     fn run(&mut self) -> Result<Sample, RunError>;
 
-    /// The kernel that does it, where there are several to choose from.
+    /// Returns the kernel in use if there are several to choose from.
     fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
         Ok(None)
     }
@@ -130,7 +133,7 @@ where
     }
 }
 
-/// Work whose runs write into a state that is verified.
+/// Returns work with runs that write into `state`, which is then verified.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "workloads end their preparation with it"
@@ -143,7 +146,7 @@ pub(crate) fn prepare_work<'gpu, State: 'gpu>(
     Ok(Box::new(Work { state, run, verify }))
 }
 
-/// The same on the CPU, by the host's clock.
+/// Returns work on the CPU, timed by the host's clock.
 pub(crate) fn prepare_on_cpu<State: 'static>(
     state: State,
     run: impl Fn(&mut State) + 'static,
@@ -156,38 +159,40 @@ pub(crate) fn prepare_on_cpu<State: 'static>(
     )
 }
 
-/// What a workload is.
+/// The description of a workload.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct About {
-    /// Its name, as it is typed.
+    /// The name as typed by users.
     pub id: &'static str,
-    /// What it does, in a sentence.
+    /// A description in one sentence.
     pub does: &'static str,
-    /// What one learns from it, in a sentence.
+    /// The lesson of the workload, in one sentence.
     pub teaches: &'static str,
-    /// The types of numbers that it has, the usual one first; none where it moves bytes or nothing.
+    /// The supported types of numbers, the usual one first; empty if the workload only moves bytes,
+    /// or has no data.
     pub dtypes: &'static [Dtype],
-    /// Where it runs.
+    /// The backends that it runs on.
     pub backends: &'static [Backend],
-    /// What it is as fast as.
+    /// The resource that limits its speed.
     pub bound: Bound,
-    /// What its size is the number of.
+    /// The quantity that its size counts.
     pub extent: Extent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Elements of each array, or rows of each square matrix, as [`About::extent`] says.
+    /// The number of elements of each array, or of rows of each square matrix, depending on
+    /// [`About::extent`].
     pub n: u64,
-    /// Of each element.
+    /// The type of each element.
     pub dtype: Dtype,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
-    /// By the device's clock; `None` on the CPU, which has no other clock than the host's.
+    /// The time by the device's clock; `None` on the CPU, which has only the host's clock.
     pub device_us: Option<f64>,
-    /// By the host's clock, from the first call until all was done.
+    /// The time by the host's clock, from the first call until all work was done.
     pub host_us: f64,
 }
 
@@ -201,7 +206,7 @@ impl Sample {
         }
     }
 
-    /// How long one of so many took.
+    /// Returns the time of a single one of `of` equal operations.
     pub(crate) fn of_one(self, of: u64) -> Self {
         let of = of as f64;
         Self {
@@ -225,14 +230,15 @@ impl Size {
         self.n.saturating_mul(self.dtype.bytes())
     }
 
-    /// The same in words of 64 bits, of which each can be told from its neighbors.
+    /// Returns the size of an array in 64-bit words. Words of this size are long enough to differ
+    /// from their neighbors.
     pub(crate) fn words(self) -> u64 {
         self.bytes().div_ceil(WORD_BYTES)
     }
 }
 
 impl Workload {
-    /// Returns the size where none is requested.
+    /// Returns the size if none is requested.
     pub(crate) fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
         match self.usual {
             UsualSize::Count(count) => count,
@@ -250,7 +256,7 @@ impl Workload {
     }
 }
 
-/// Returns the elements of arrays that no cache holds.
+/// Returns the number of elements that makes arrays larger than all caches.
 pub(crate) fn larger_than_caches(backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
     let wanted = match backend {
         Backend::Cuda => ARRAY_BYTES,
@@ -259,17 +265,16 @@ pub(crate) fn larger_than_caches(backend: Backend, dtype: Dtype, budget: &Memory
     let bytes = wanted
         .max(CACHES * budget.cache_bytes)
         .min(budget.usable_bytes() / PART);
-    // A whole number of what any machine moves at a time.
+    // The number is a multiple of what any machine moves at a time.
     (bytes / dtype.bytes() / 1024 * 1024).max(1024)
 }
 
 impl About {
-    /// Whether it runs there.
     pub fn runs_on(&self, backend: Backend) -> bool {
         self.backends.contains(&backend)
     }
 
-    /// The type that it has where nobody says.
+    /// Returns the type that is used if none is requested.
     pub fn usual_dtype(&self) -> Dtype {
         self.dtypes.first().copied().unwrap_or(Dtype::Bytes)
     }

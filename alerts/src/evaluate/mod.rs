@@ -1,9 +1,9 @@
-//! From samples to alerts: for each rule and GPU a state machine (inactive, pending, firing,
-//! resolved).
+//! Evaluation of rules: a state machine for each rule and GPU (inactive, pending, firing, resolved)
+//! turns samples into alerts.
 //!
-//! [`observe`] says what a sample shows of a rule, [`window`] how fast a field changes; the delays
-//! and the time that does not count are those of conditions. Nothing here looks at a clock: the
-//! same samples make the same alerts.
+//! [`observe`] compares a sample with a rule, and [`window`] computes rates of change. Delays, and
+//! times that do not count, work as for conditions. This module reads no clock: the same samples
+//! always produce the same alerts.
 
 mod observe;
 mod place;
@@ -33,30 +33,30 @@ use crate::{
 pub use saved::SavedAlert;
 pub use status::{PlaceStatus, RuleState, RuleStatus};
 
-/// What is known at a moment.
+/// The data that rules are evaluated with at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Readings<'a> {
-    /// The newest sample; `None` where there is none, or it is too old to tell how things are.
+    /// The newest sample; `None` if there is none, or if it is too old to show the current state.
     pub sample: Option<&'a Sample>,
-    /// What there is; `None` until it is known.
+    /// The inventory; `None` until it is known.
     pub inventory: Option<&'a Inventory>,
-    /// Whether GPUs are read at all: nothing counts during a pause, or before the first sample.
+    /// Whether GPUs are read at all. Delays do not count during a pause or before the first sample.
     pub is_watched: bool,
-    /// When what reads them was started, which then knows of no condition; any other number is
-    /// another start.
+    /// When the collector was started. After a restart, the collector needs time to find conditions
+    /// again; any other number means a restart.
     pub started_ms: u64,
 }
 
-/// What has become of it.
+/// The result of one update.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// What everybody is told.
+    /// Events for all clients.
     pub events: Vec<Event>,
-    /// What receivers are told, with their names.
+    /// Notifications, each with the names of its receivers.
     pub notifications: Vec<(Notification, Vec<String>)>,
 }
 
-/// All rules, and how they are.
+/// All rules with their states.
 #[derive(Debug)]
 pub struct Evaluator {
     clock: Clock,
@@ -64,22 +64,23 @@ pub struct Evaluator {
     conditions: ConditionSettings,
     since_start: SinceStart,
     rules: Vec<Watched>,
-    /// Of rules that are no more.
+    /// States of rules that were removed.
     dropped: Vec<PlaceState>,
 }
 
-/// A rule, and how it is.
+/// A rule and its state for each target.
 #[derive(Debug)]
 struct Watched {
     rule: Rule,
     places: BTreeMap<Place, PlaceState>,
-    /// By command, and not by the file.
+    /// The end of a silence that was set by command, and not in the alert file.
     silenced_until_ms: Option<u64>,
 }
 
 impl Evaluator {
-    /// Rules of which nothing is known yet. Hours of the day are those of this time zone, and
-    /// conditions are found with these settings.
+    /// Creates an evaluator in which no rule has a state yet. `zone` is the time zone for silences
+    /// by hour of the day, and `conditions` are the settings with which the collector finds
+    /// conditions.
     pub fn new(rules: &AlertRules, zone: TimeZone, conditions: ConditionSettings) -> Self {
         let mut evaluator = Self {
             clock: Clock::default(),
@@ -93,9 +94,9 @@ impl Evaluator {
         evaluator
     }
 
-    /// Takes other rules; of their receivers, these know nothing of what fires, and are told. One
-    /// that watches for the same as before under its name goes on; what fires of the others is
-    /// resolved by the next [`Self::update`].
+    /// Replaces the rules. A rule keeps its state if its name and check are unchanged; the alerts
+    /// of all others are resolved by the next [`Self::update`]. `new_receivers` are notified of
+    /// everything that fires.
     pub fn replace(&mut self, rules: &AlertRules, new_receivers: &BTreeSet<String>) {
         let mut known = std::mem::take(&mut self.rules);
         for rule in &rules.rules {
@@ -129,8 +130,8 @@ impl Evaluator {
             .for_each(|state| state.forget_told(new_receivers));
     }
 
-    /// Silences a rule until this moment, or ends that with `None`; false where there is no rule of
-    /// this name.
+    /// Silences a rule until a moment, or ends the silence with `None`. Returns `false` if there is
+    /// no rule with this name.
     pub fn silence(&mut self, rule: &str, until_ms: Option<u64>) -> bool {
         let found = self
             .rules
@@ -141,7 +142,7 @@ impl Evaluator {
             .is_some()
     }
 
-    /// Takes in what is known now.
+    /// Updates all rules with the newest data.
     pub fn update(&mut self, readings: &Readings<'_>, now_ms: u64) -> Outcome {
         let mut outcome = Outcome::default();
         let now = self.clock.advance(now_ms, readings.is_watched);
@@ -157,7 +158,7 @@ impl Evaluator {
             let Watched { rule, places, .. } = watched;
             if readings.is_watched {
                 let there: BTreeSet<Place> = observe::places(&rule.check, readings).collect();
-                // What there is may not be known yet.
+                // No GPU counts as removed while the inventory is unknown.
                 let inventory = readings.inventory;
                 let is_over = |place: &Place, state: &mut PlaceState| {
                     inventory.is_some()
@@ -189,7 +190,7 @@ impl Evaluator {
         outcome
     }
 
-    /// What fires now, the worst first and then the oldest.
+    /// Returns the firing alerts, the most severe first, then the oldest.
     pub fn firing(&self) -> Vec<FiringAlert> {
         let mut firing: Vec<_> = self
             .rules
@@ -206,7 +207,6 @@ impl Evaluator {
         firing
     }
 
-    /// How each rule is.
     pub fn status(&self, now_ms: u64) -> Vec<RuleStatus> {
         self.rules
             .iter()

@@ -1,4 +1,4 @@
-//! What a sample shows of a rule.
+//! Comparison of a sample with a rule.
 
 use gpumon_probe::{
     derive::Observation,
@@ -17,7 +17,7 @@ use crate::{
     rules::{Bound, Check, Rate, Subject, Watch},
 };
 
-/// Where a rule is to be looked at.
+/// Returns the targets that a rule is evaluated for.
 pub(super) fn places<'a>(
     check: &'a Check,
     readings: &Readings<'a>,
@@ -45,8 +45,8 @@ pub(super) fn places<'a>(
     Box::new(named.map(|gpu| Place::Gpu(gpu.index)).chain(missing))
 }
 
-/// Returns the sentence for a rule that is met at a place. The rule stays met until the value is
-/// back behind the threshold at which it clears.
+/// Compares a sample with a rule for one target, and describes a match in a sentence. Once the rule
+/// fires, it matches until the value reaches the threshold at which it clears.
 pub(super) fn observe(
     check: &Check,
     place: &Place,
@@ -76,7 +76,7 @@ pub(super) fn observe(
                 _ => value,
             };
             match compared {
-                // Behind a start or a gap, a rate is known only when half of its window is.
+                // After a start or a gap, a rate is unknown until half of its window has values.
                 None if value.is_some() => Observation::Inconclusive,
                 None => Observation::Unknown,
                 Some(value) if bound.is_beyond(value, state.lasts()) => {
@@ -101,7 +101,7 @@ pub(super) fn observe(
     }
 }
 
-/// The worst of a GPU's conditions that counts.
+/// Returns the most severe condition of a GPU with this kind and at least this severity.
 pub(super) fn condition<'a>(
     gpu: &'a GpuSample,
     kind: Option<&str>,
@@ -113,7 +113,8 @@ pub(super) fn condition<'a>(
 }
 
 impl Bound {
-    /// Whether a value is met, where it was already or not.
+    /// Returns `true` if the value is beyond the threshold. If the rule fires already (`was`), its
+    /// clearing threshold is used.
     fn is_beyond(self, value: f64, was: bool) -> bool {
         let threshold = if was { self.clear } else { self.value };
         if self.is_above {
@@ -124,7 +125,7 @@ impl Bound {
     }
 }
 
-/// The value that is compared; `None` where a GPU does not answer, or has none.
+/// Returns the value to compare; `None` if the GPU does not answer or has no such value.
 fn value(
     subject: Subject,
     bound: Bound,
@@ -159,8 +160,8 @@ fn value(
     }
 }
 
-/// Why a reading is not there; `None` where it is, or where it is not expected. A GPU that sleeps
-/// is as it should be.
+/// Returns why a reading or GPU is absent; `None` if it is present. A sleeping GPU is not expected
+/// to have readings.
 fn absence(
     subject: Option<Subject>,
     gpu: Option<&GpuSample>,
@@ -182,7 +183,7 @@ fn absence(
     }
 }
 
-/// A reason as it is in JSON, in words.
+/// Returns the JSON name of a reason in words.
 fn word(reason: &gpumon_probe::model::Absence) -> String {
     let reason = serde_json::to_value(reason).unwrap_or_default();
     reason["absent"]

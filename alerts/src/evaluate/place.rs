@@ -1,4 +1,4 @@
-//! How one rule is at one place.
+//! The state of a rule for one target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +14,27 @@ use crate::{
     status::Status,
 };
 
-/// Where a rule holds or not.
+/// A target that a rule is evaluated for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Place {
-    /// The machine, or all of its GPUs where none is known.
+    /// The machine, or all of its GPUs while none is known.
     Machine,
-    /// The GPU of this index.
+    /// The GPU with this index.
     Gpu(u32),
-    /// A GPU that a rule does not name by its index, and that is not there.
+    /// A missing GPU that the rule identifies by something other than its index.
     Missing(String),
 }
 
 #[derive(Debug)]
 pub(super) struct PlaceState {
-    /// With the sentence of what was met; empty if that was before the start of the program.
+    /// The delays, with the description of the match. The description is empty if the match began
+    /// before the program started.
     hysteresis: Hysteresis<String>,
-    /// Of a rule over a rate.
+    /// The window of values, for rules over a rate.
     pub(super) window: Option<Window>,
     firing: Option<FiringAlert>,
-    /// The alert that each receiver was told to fire last, and when.
+    /// The firing alert that each receiver was last notified of, and when.
     told: BTreeMap<String, (FiringAlert, u64)>,
 }
 
@@ -56,8 +57,8 @@ impl PlaceState {
         }
     }
 
-    /// How it was before the program's start: this alert fired or had, and receivers had been told
-    /// so at these times.
+    /// Restores the state from before the program's start. `fires` is whether the alert still
+    /// fired, and `told_ms` when each receiver was notified of it.
     pub(super) fn earlier(
         alert: &FiringAlert,
         fires: bool,
@@ -74,7 +75,7 @@ impl PlaceState {
         }
     }
 
-    /// Goes on with this check; what fires began at this moment.
+    /// Continues a restored state with the rule's check. `since` is when a firing alert began.
     pub(super) fn resumed(self, check: &Check, since: Moment) -> Self {
         let mut state = Self {
             firing: self.firing,
@@ -82,15 +83,15 @@ impl PlaceState {
             ..Self::new(check)
         };
         if let Some(firing) = &mut state.firing {
-            // Earlier versions did not store it.
+            // Earlier versions did not store this flag.
             firing.alert.names_processes = check.names_processes();
             state.hysteresis.resume(since, String::new());
         }
         state
     }
 
-    /// The alert that fires, or that some were told to fire, and who was told when; `None` where
-    /// there is none.
+    /// Returns the alert that fires, or that some receivers still consider firing, with the
+    /// receivers that were notified and when; `None` if there is no such alert.
     pub(super) fn told(&self) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
         let newest = || {
             self.told
@@ -105,7 +106,7 @@ impl PlaceState {
         Some((self.firing.as_ref().or_else(newest)?, told))
     }
 
-    /// Whether it fires for another GPU than the one that has its index now.
+    /// Returns `true` if the alert belongs to another GPU than the one that has its index now.
     pub(super) fn is_of_another(&self, place: &Place, inventory: Option<&Inventory>) -> bool {
         let uuid = |gpu: Option<GpuRef>| gpu.and_then(|gpu| gpu.uuid);
         let known = self.told().and_then(|(alert, _)| uuid(alert.gpu.clone()));
@@ -114,22 +115,22 @@ impl PlaceState {
             .is_some_and(|(known, now)| known != now)
     }
 
-    /// Whether it fires.
+    /// Returns `true` if the rule fires.
     pub(super) fn lasts(&self) -> bool {
         self.hysteresis.lasts()
     }
 
-    /// Whether it would fire soon, since when, and what was met.
+    /// Returns since when the rule has matched without firing yet, and the description of the
+    /// match.
     pub(super) fn pending(&self) -> Option<(Moment, &String)> {
         self.hysteresis.pending()
     }
 
-    /// What fires.
     pub(super) fn firing(&self) -> Option<FiringAlert> {
         self.firing.clone()
     }
 
-    /// Takes in what a sample shows, and tells what follows.
+    /// Updates the state with an observation, and adds the resulting events to the outcome.
     pub(super) fn apply(
         &mut self,
         rule: &Rule,
@@ -157,8 +158,8 @@ impl PlaceState {
                 self.firing = Some(alert);
             }
             (Some((_, met)), Some(firing)) => {
-                // What was met is told as it is now, with the severity of rules that were loaded
-                // meanwhile.
+                // The text describes the current match, and the severity is that of the newest
+                // rules.
                 if !met.is_empty() {
                     firing.alert.text = text(rule, place, met);
                 }
@@ -173,7 +174,7 @@ impl PlaceState {
         }
     }
 
-    /// Tells receivers what they do not know yet, unless they are not to be told now.
+    /// Adds the notifications that receivers have not had yet, unless the rule is silenced.
     pub(super) fn notify(
         &mut self,
         rule: &Rule,
@@ -192,7 +193,8 @@ impl PlaceState {
             return;
         };
         let is_due = |told_ms: u64| {
-            // A clock that was set back does not put it off.
+            // With the absolute difference, a clock that was set back does not delay the
+            // repetition.
             rule.repeat_ms
                 .is_some_and(|repeat_ms| now_ms.abs_diff(told_ms) >= repeat_ms)
         };
@@ -212,12 +214,12 @@ impl PlaceState {
             .extend(due.into_iter().map(|name| (name, (firing.clone(), now_ms))));
     }
 
-    /// These receivers know nothing of what fires.
+    /// Forgets that these receivers were notified.
     pub(super) fn forget_told(&mut self, receivers: &BTreeSet<String>) {
         self.told.retain(|name, _| !receivers.contains(name));
     }
 
-    /// The rule or the place is no more.
+    /// Ends the alert because its rule or target was removed.
     pub(super) fn end(&mut self, now_ms: u64, outcome: &mut Outcome) {
         if let Some(firing) = self.firing.take() {
             outcome.tell(now_ms, &firing, Status::Resolved);
@@ -225,7 +227,7 @@ impl PlaceState {
         self.take_back(now_ms, outcome);
     }
 
-    /// Tells those who were told that it fires that it does no more.
+    /// Notifies all receivers that were notified of the alert that it is resolved.
     fn take_back(&mut self, now_ms: u64, outcome: &mut Outcome) {
         let told = std::mem::take(&mut self.told);
         let receivers: Vec<String> = told.keys().cloned().collect();

@@ -1,4 +1,5 @@
-//! What outlives a restart of the program: which alerts fire, and who was told.
+//! Alerts that are saved across restarts of the program: which alerts fire, and which receivers
+//! were notified.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +12,32 @@ use super::{
 };
 use crate::describe;
 
-/// So many are saved; beyond, what fires is told again after a restart.
+/// The maximum number of saved alerts. All others are sent again after a restart if they fire.
 const MOST: usize = 1000;
 
-/// An alert that fires, or of whose end somebody is not told yet.
+/// An alert that fires, or that has ended without all receivers having been notified.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedAlert {
-    /// What its rule watches for, in a sentence: one that watches for something else is another.
+    /// The description of the rule's check. A rule with another description counts as another rule.
     watch: String,
     place: Place,
     fires: bool,
     alert: FiringAlert,
-    /// When receivers were told that it fires, by their names.
+    /// When each receiver was notified that the alert fires, by name.
     told_ms: BTreeMap<String, u64>,
 }
 
 impl SavedAlert {
-    /// Whether both are of the same rule at the same place.
+    /// Returns `true` if both belong to the same rule and target.
     fn is_same(&self, other: &Self) -> bool {
         self.place == other.place
             && self.alert.alert.rule == other.alert.alert.rule
             && self.watch == other.watch
     }
 
-    /// Who has been told, as far as that is certain: a receiver that is up to date, of what it was
-    /// told by now; one that waits or was not reached, of what it had been told when it was.
-    /// Receivers that are no more are forgotten.
+    /// Updates saved alerts, and keeps only notifications that certainly arrived. If a receiver is
+    /// up to date, these are the notifications in `now`; if some of its notifications wait or were
+    /// lost, these are the ones in `before`. Receivers that were removed are forgotten.
     pub fn merge(
         before: &[Self],
         now: Vec<Self>,
@@ -70,14 +71,15 @@ impl SavedAlert {
         merged
     }
 
-    /// The same but for the text, which moves.
+    /// Returns `true` if both are equal except for the alert itself, whose text changes with every
+    /// reading.
     pub fn is_like(&self, other: &Self) -> bool {
         self.is_same(other) && self.fires == other.fires && self.told_ms == other.told_ms
     }
 }
 
 impl Evaluator {
-    /// What is to outlive a restart.
+    /// Returns the alerts to be saved across a restart.
     pub fn saved(&self) -> Vec<SavedAlert> {
         let of_rule = |watched: &Watched| -> Vec<SavedAlert> {
             let mut watch = None;
@@ -100,8 +102,8 @@ impl Evaluator {
         self.rules.iter().flat_map(of_rule).collect()
     }
 
-    /// Takes up what was saved, before the first [`Self::update`]. What fired goes on until it is
-    /// seen that it does no more; that of rules that are gone is resolved.
+    /// Restores saved alerts, before the first [`Self::update`]. Alerts that fired continue until
+    /// the rule is seen not to match; alerts of removed rules are resolved.
     pub fn restore(&mut self, saved: Vec<SavedAlert>) {
         for SavedAlert {
             watch,

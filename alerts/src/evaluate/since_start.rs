@@ -1,6 +1,6 @@
-//! For how long GPUs have answered since what reads them was started. It finds conditions anew,
-//! which takes minutes: until then, that there is none says nothing, and an alert that fires is not
-//! over.
+//! The time for which each GPU has answered since the collector was started. A restarted collector
+//! needs minutes to find conditions again. Until then, a missing condition proves nothing, and a
+//! firing alert continues.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::rules::{Check, Watch};
 pub(super) struct SinceStart {
     started_ms: Option<u64>,
     last: Option<Moment>,
-    /// Milliseconds, by NVML's index.
+    /// Milliseconds by GPU index.
     answered_ms: BTreeMap<u32, u64>,
 }
 
 impl SinceStart {
-    /// Counts the time since the call before for the GPUs that answer now.
+    /// Adds the time since the previous call for all GPUs that answer now.
     pub(super) fn update(&mut self, readings: &Readings<'_>, now: Moment) {
         if self.started_ms.replace(readings.started_ms) != Some(readings.started_ms) {
             self.answered_ms.clear();
@@ -32,8 +32,8 @@ impl SinceStart {
         }
     }
 
-    /// Whether this rule is over a condition that is not there, but may not have been found yet.
-    /// One that sleeps has none.
+    /// Returns `true` if a rule is about a condition that is absent, but may not have been found
+    /// yet. A sleeping GPU has no conditions.
     pub(super) fn may_be_unfound(
         &self,
         check: &Check,

@@ -1,4 +1,4 @@
-//! How a rule is, for people and programs.
+//! The status of rules, for people and programs.
 
 use gpumon_probe::model::{GpuRef, Severity};
 use jiff::tz::TimeZone;
@@ -11,46 +11,46 @@ use super::{
 };
 use crate::describe;
 
-/// A rule, and how it is.
+/// A rule with its current status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleStatus {
-    /// Its name.
+    /// Name of the rule in the alert file.
     pub name: String,
-    /// How much its alerts matter.
+    /// Severity of the rule's alerts.
     pub severity: Severity,
-    /// What it watches for, in a sentence.
+    /// Description of the rule, such as `Temperature above 85 °C for 2 min`.
     pub text: String,
-    /// Whether nobody is notified now.
+    /// Whether the rule's notifications are silenced now.
     pub silenced: bool,
-    /// Until when it was silenced by command.
+    /// End of the silence that was set by command, in milliseconds since 1970.
     pub silenced_until_ms: Option<u64>,
-    /// Where it fires or soon would.
+    /// GPUs for which the rule is pending or fires.
     pub active: Vec<PlaceStatus>,
 }
 
-/// Where a rule is not inactive.
+/// State of a rule for one GPU, or for the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlaceStatus {
-    /// The GPU; `None` for the machine.
+    /// The GPU; `null` for the machine.
     pub gpu: Option<GpuRef>,
-    /// How it is there.
+    /// State of the rule for this GPU.
     pub state: RuleState,
-    /// Since when what it watches for is so.
+    /// When the rule began to match, in milliseconds since 1970.
     pub since_ms: u64,
-    /// What was met, in a sentence.
+    /// Description of the match, such as `Temperature 87 °C, above 85 °C`.
     pub text: String,
     /// Whether the text can contain names of processes and notebooks.
     #[serde(skip)]
     pub names_processes: bool,
 }
 
-/// States of a rule.
+/// State of a rule that matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleState {
-    /// What it watches for is so, not yet for long enough.
+    /// The rule matches, but not for long enough yet.
     Pending,
-    /// It has been for long enough.
+    /// The rule has matched for long enough, and fires.
     Firing,
 }
 

@@ -1,4 +1,4 @@
-//! GPUs whose timeline a test makes up, one tick at a time.
+//! A timeline of GPU samples that a test defines tick by tick.
 
 use gpumon_probe::derive::ConditionSettings;
 use gpumon_probe::model::{
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Evaluator, Readings};
 use crate::{rules::AlertRules, status::Status};
 
-/// When every timeline begins: midnight in UTC, which is the time zone.
+/// The start of every timeline: midnight in UTC, which is the time zone of the tests.
 pub(super) const START_MS: u64 = 1_764_547_200_000;
 
 pub(super) struct TestTimeline {
@@ -19,14 +19,16 @@ pub(super) struct TestTimeline {
     pub(super) step_ms: u64,
     started_ms: u64,
     inventory: Inventory,
-    /// What fired (`+`) and was resolved (`-`), with the second and the GPU.
+    /// Alerts that fired (`+`) or were resolved (`-`), with the second and the GPU.
     events: Vec<String>,
-    /// The same of what receivers were told.
+    /// Notifications that an alert fires (`+`) or is resolved (`-`), with the second and the
+    /// receivers.
     notifications: Vec<String>,
 }
 
 impl TestTimeline {
-    /// Two GPUs, one tick per second. `rules` may leave the header and name of its only rule out.
+    /// Creates a timeline of two GPUs with one tick per second. The header and name of a single
+    /// rule can be omitted from `rules`.
     pub(super) fn new(rules: &str) -> Self {
         let rules = parsed(rules);
         Self {
@@ -44,7 +46,7 @@ impl TestTimeline {
         self.reload_with(rules, &[]);
     }
 
-    /// The same, with receivers who know nothing.
+    /// Reloads the rules with receivers that have not been notified of anything.
     pub(super) fn reload_with(&mut self, rules: &str, new_receivers: &[&str]) {
         let new_receivers = new_receivers
             .iter()
@@ -53,7 +55,8 @@ impl TestTimeline {
         self.evaluator.replace(&parsed(rules), &new_receivers);
     }
 
-    /// For so long, both GPUs are as in the example but for what `change` does to the first.
+    /// Advances by some seconds, in which both GPUs are as in [`sample`], except that `change` is
+    /// applied to the first.
     pub(super) fn show(&mut self, seconds: u64, change: impl Fn(&mut GpuSample)) -> &mut Self {
         self.show_sample(seconds, |sample| change(&mut sample.gpus[0]))
     }
@@ -68,7 +71,7 @@ impl TestTimeline {
         self
     }
 
-    /// For so long, there are no samples.
+    /// Advances by some seconds without samples.
     pub(super) fn silent(&mut self, seconds: u64, is_watched: bool) -> &mut Self {
         for _ in 0..seconds * 1000 / self.step_ms {
             self.now_ms += self.step_ms;
@@ -111,17 +114,17 @@ impl TestTimeline {
         }
     }
 
-    /// From now on, another process reads the GPUs, which knows of no condition.
+    /// Simulates a restart of the collector, which then knows no conditions.
     pub(super) fn replace_collector(&mut self) {
         self.started_ms = self.now_ms;
     }
 
-    /// The events since the last call.
+    /// Returns the events since the last call.
     pub(super) fn events(&mut self) -> Vec<String> {
         std::mem::take(&mut self.events)
     }
 
-    /// The notifications since the last call.
+    /// Returns the notifications since the last call.
     pub(super) fn notifications(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notifications)
     }
@@ -166,7 +169,7 @@ fn inventory(gpus: u32) -> Inventory {
     .unwrap()
 }
 
-/// Cool GPUs at rest, with half of their memory in use.
+/// Returns a sample of cool, idle GPUs with half of their memory in use.
 pub(super) fn sample(at_ms: u64, gpus: u32) -> Sample {
     let gpu = |index: u32| {
         let uuid = Some(format!("GPU-{index}"));

@@ -14,7 +14,7 @@ fn hot() -> TestTimeline {
     TestTimeline::new(HOT)
 }
 
-/// `rule` with a receiver.
+/// Returns an alert file with a receiver and this rule.
 fn notifying(rule: &str) -> String {
     format!("{COMMAND}[[rule]]\nname = \"a\"\n{rule}")
 }
@@ -129,7 +129,7 @@ fn a_reading_that_is_missing_for_a_moment_changes_nothing() {
         ["133 -a 0"],
         "after a minute without readings"
     );
-    // One that hangs keeps its last readings, which are none of now.
+    // A hung GPU keeps its last readings, which do not describe the present.
     let mut timeline = hot();
     let hung = |sample: &mut GpuSample| {
         celsius(90.0)(sample);
@@ -315,7 +315,7 @@ fn a_collector_that_is_replaced_ends_no_condition_that_it_has_not_had_time_to_fi
         "a collector that runs for long knows"
     );
 
-    // What has begun and does not fire yet goes on, too, but does not fire without being found.
+    // A pending alert also continues, but does not fire until the condition is found again.
     let mut timeline = TestTimeline::new(&format!("{rule}\nfor = \"20s\""));
     timeline.show(5, hangs).replace_collector();
     timeline.show(300, |_| {});
@@ -476,7 +476,7 @@ fn a_restart_neither_sends_again_what_fires_nor_forgets_to_take_back_what_was_se
     timeline.show(30, celsius(95.0));
     let expected = ["61 -a 0", "81 +a 0"].map(str::to_owned).to_vec();
     assert_eq!(timeline.events(), expected, "it watches for something else");
-    // Its GPU is another one now.
+    // The index belongs to another GPU now.
     let mut moved = saved.clone();
     moved = serde_json::from_str(
         &serde_json::to_string(&moved)
@@ -489,8 +489,8 @@ fn a_restart_neither_sends_again_what_fires_nor_forgets_to_take_back_what_was_se
     timeline.show(5, celsius(95.0));
     assert_eq!(timeline.notifications(), ["1 -a log"]);
 
-    // A receiver that was not reached is told, and one whose last word has not arrived yet is told
-    // that.
+    // A receiver that was not reached is notified after the restart, whether the alert still fires
+    // or has ended.
     let waits: std::collections::BTreeMap<String, bool> = [("log".to_owned(), false)].into();
     let unsent = SavedAlert::merge(&[], before.evaluator.saved(), &waits);
     let mut timeline = TestTimeline::new(&rules);

@@ -1,4 +1,4 @@
-//! How fast a field changes, over a window of time.
+//! The rate of change of a field over a time window.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use gpumon_probe::model::fields::Kind;
 
 use crate::rules::{Subject, field_of};
 
-/// A window has at most so many values: closer ones tell nothing more.
+/// The approximate maximum number of values in a window: more values add no information.
 const MOST_VALUES: u64 = 120;
 
-/// The values of a window, the oldest first.
+/// The values of a time window, oldest first.
 #[derive(Debug)]
 pub(super) struct Window {
     over_ms: u64,
@@ -26,8 +26,8 @@ impl Window {
         }
     }
 
-    /// Takes in a value of this moment; what is known already, or of a clock that was set back, is
-    /// not taken twice.
+    /// Adds the value of a sample. A sample that was already added is ignored, and if the clock was
+    /// set back, the window starts again.
     pub(super) fn push(&mut self, at_ms: Option<u64>, value: Option<f64>) {
         let Some(at_ms) = at_ms else { return };
         let newest_ms = self.values.back().map(|(newest_ms, _)| *newest_ms);
@@ -39,7 +39,8 @@ impl Window {
         let Some(value) = value.filter(|_| newest_ms != Some(at_ms)) else {
             return;
         };
-        // The newest always counts, in the place of one that is too close to the one before it.
+        // The newest value always counts: it replaces the previous one if that is too close to the
+        // value before it.
         let close_ms = self.over_ms / MOST_VALUES;
         if self.values.len() >= 2 && at_ms - self.values[self.values.len() - 2].0 <= close_ms {
             self.values.pop_back();
@@ -47,10 +48,10 @@ impl Window {
         self.values.push_back((at_ms, value));
     }
 
-    /// The change per second; `None` where less than half of the window is known.
+    /// Returns the change per second; `None` if less than half of the window has values.
     ///
-    /// As Prometheus has it: of a gauge the slope of a straight line through all values (`deriv`),
-    /// of a counter its growth, begun anew where it went back (`rate`).
+    /// The calculation is the same as in Prometheus: for a gauge the slope of a regression line
+    /// (`deriv`), for a counter its growth, where a decrease counts as a restart from 0 (`rate`).
     pub(super) fn per_second(&self) -> Option<f64> {
         let (first, last) = (self.values.front()?, self.values.back()?);
         let known_ms = last.0 - first.0;

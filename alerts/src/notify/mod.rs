@@ -1,8 +1,8 @@
-//! From alerts to receivers: webhooks and commands.
+//! Delivery of notifications to webhooks and commands.
 //!
-//! [`Dispatcher`] has a [`worker`] for each receiver, a thread with a bounded queue, so that one
-//! that hangs delays neither the others nor whoever sends. [`program`] runs a program within
-//! limits, [`webhook`] does so with curl, [`payload`] is what they get.
+//! [`Dispatcher`] runs a [`worker`] for each receiver, a thread with a bounded queue, so that a
+//! receiver that hangs delays neither the others nor the sender. [`program`] runs a program within
+//! limits, [`webhook`] sends requests with curl, and [`payload`] builds the messages.
 
 mod payload;
 mod program;
@@ -23,19 +23,19 @@ use self::{values::Values, worker::Worker};
 use crate::rules::{Receiver, Way};
 pub use crate::status::Status;
 
-/// What a receiver is told.
+/// A message to receivers that an alert fires or is resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
-    /// Whether it fires or not any more.
+    /// Whether the alert fires or is resolved.
     pub status: Status,
-    /// When that was noticed.
+    /// When the change was noticed, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The alert, as it is or was last.
+    /// The alert in its current or last state.
     pub alert: FiringAlert,
 }
 
 impl Notification {
-    /// Returns the event of the stream.
+    /// Converts the notification into an event of the event stream.
     pub(crate) fn into_event(self) -> Event {
         let FiringAlert { gpu, alert } = self.alert;
         let what = match self.status {
@@ -50,47 +50,46 @@ impl Notification {
     }
 }
 
-/// How a receiver is.
+/// Status of a receiver of notifications.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiverStatus {
-    /// Its name.
+    /// Name of the receiver in the alert file.
     pub name: String,
-    /// What it is, without its secrets.
+    /// Kind of the receiver, such as `webhook (slack)`, without secrets.
     pub kind: String,
-    /// Notifications that reached it.
+    /// Number of notifications that were delivered.
     pub sent: u64,
-    /// Notifications that did not, and are not tried again.
+    /// Number of notifications that were given up after failed attempts.
     pub failed: u64,
-    /// Notifications that wait.
+    /// Number of notifications that wait for delivery.
     pub waiting: usize,
-    /// Why the last attempt failed; `None` where it did not.
+    /// Why the last attempt failed; `null` if it succeeded.
     pub error: Option<String>,
-    /// The last notification that did not reach it and is not tried again, and why; `None` where
-    /// there is none.
+    /// The last notification that was given up, and why; `null` if there is none.
     #[serde(default)]
     pub given_up: Option<String>,
 }
 
-/// Why a notification was not delivered.
+/// The reason why a notification was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What went wrong, and what to do about it, without secrets.
+    /// The problem and its remedy, without secrets.
     pub message: String,
-    /// So many attempts are worth while: one where the next would end alike.
+    /// The maximum number of attempts; 1 if another attempt would fail in the same way.
     pub attempts: u32,
 }
 
-/// Told of problems, once for each series of them.
+/// A callback for problems, called once for each series of failures.
 pub type OnProblem = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Sends notifications to all receivers, and waits for none.
+/// The delivery threads of all receivers.
 pub struct Dispatcher {
     workers: BTreeMap<String, Worker>,
     on_problem: OnProblem,
 }
 
 impl Dispatcher {
-    /// One without receivers.
+    /// Creates a dispatcher without receivers.
     pub fn new(on_problem: OnProblem) -> Self {
         Self {
             workers: BTreeMap::new(),
@@ -98,11 +97,12 @@ impl Dispatcher {
         }
     }
 
-    /// Takes other receivers. One that is as before keeps what waits for it; what waits for the
-    /// others is dropped.
+    /// Replaces the receivers. An unchanged receiver keeps its waiting notifications; those of all
+    /// others are dropped.
     ///
-    /// Returns the names of those who know nothing of what fires: they are new, or were not reached
-    /// last, which may have been mended.
+    /// Returns the names of the receivers to notify of everything that fires. These are the new
+    /// receivers, and those that did not get their last notification, because their problem may
+    /// have been solved.
     pub fn replace(&mut self, receivers: &[Receiver]) -> BTreeSet<String> {
         let mut known = std::mem::take(&mut self.workers);
         let mut ignorant = BTreeSet::new();
@@ -119,14 +119,14 @@ impl Dispatcher {
         ignorant
     }
 
-    /// Queues a notification for these receivers; `host` is the machine's name.
+    /// Queues a notification for the named receivers. `host` is the name of the machine.
     pub fn send(&self, notification: &Notification, host: &str, receivers: &[String]) {
         for worker in receivers.iter().filter_map(|name| self.workers.get(name)) {
             worker.push(notification.clone(), host.to_owned());
         }
     }
 
-    /// Whether each receiver has got all that it was sent, by name.
+    /// Returns for each receiver, by name, whether it has received all of its notifications.
     pub fn is_up_to_date(&self) -> BTreeMap<String, bool> {
         self.workers
             .iter()
@@ -134,13 +134,12 @@ impl Dispatcher {
             .collect()
     }
 
-    /// How each receiver is.
     pub fn status(&self) -> Vec<ReceiverStatus> {
         self.workers.values().map(Worker::status).collect()
     }
 }
 
-/// Why a receiver cannot be reached from this machine, as far as can be seen without trying.
+/// Returns an error message if the program that a receiver needs is not found.
 pub fn missing_program(receiver: &Receiver) -> Option<String> {
     let program = match &receiver.way {
         Way::Webhook { .. } => webhook::CURL,
@@ -162,10 +161,10 @@ impl std::fmt::Debug for Dispatcher {
     }
 }
 
-/// Delivers one notification now, in one attempt.
+/// Delivers one notification in a single attempt.
 ///
 /// # Errors
-/// Why it was not delivered.
+/// Returns the reason why the notification was not delivered.
 pub fn deliver(
     receiver: &Receiver,
     notification: &Notification,

@@ -1,5 +1,5 @@
-//! What receivers get: the event of the stream with the name of the machine, or a message as Slack
-//! takes it.
+//! Messages for receivers: the event with the name of the machine as JSON, or a message in the
+//! format of Slack.
 
 use gpumon_probe::model::Severity;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Notification, Status};
 use crate::{describe, rules::WebhookFormat};
 
-/// The body of a webhook's request.
+/// Returns the body of a webhook request.
 pub(super) fn body(format: WebhookFormat, notification: &Notification, host: &str) -> String {
     match format {
         WebhookFormat::Json => json(notification, host),
@@ -24,7 +24,7 @@ pub(super) fn json(notification: &Notification, host: &str) -> Value {
     value
 }
 
-/// `text` is for notifications, `blocks` for the channel.
+/// Returns a message for Slack, which shows `text` in notifications and `blocks` in the channel.
 fn slack(notification: &Notification, host: &str) -> Value {
     let headline = describe::headline(notification.status, &notification.alert);
     let sign = match (notification.status, notification.alert.alert.severity) {
@@ -43,7 +43,8 @@ fn slack(notification: &Notification, host: &str) -> Value {
     })
 }
 
-/// What Slack reads as markup is text: names of processes come from strangers.
+/// Escapes the characters that Slack reads as markup, because names of processes come from other
+/// users.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

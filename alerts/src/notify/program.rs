@@ -1,4 +1,5 @@
-//! A program that runs within limits of time and output, and is ended with all that it has started.
+//! Execution of a program with limits of time and output. A program that exceeds its time is killed
+//! with all of its child processes.
 
 use std::{
     env,
@@ -16,26 +17,29 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Failure;
 
-/// So much of what it prints is kept.
+/// The maximum number of output bytes that are kept.
 const LONGEST_OUTPUT: u64 = 4096;
-/// How long something that it has left behind may hold its output open.
+/// The maximum time for which remaining child processes may keep the output open.
 const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
-/// A program that fails may have done what it was to do, and does it again with each attempt.
+/// The maximum number of attempts. It is small, because a program that fails may have done its work
+/// already, and repeats it with each attempt.
 const ATTEMPTS: u32 = 3;
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How a program ended.
+/// The exit status and output of a program.
 #[derive(Debug)]
 pub(super) struct Output {
     program: String,
     status: ExitStatus,
-    /// What it printed, on both outputs.
+    /// Standard output and standard error together.
     pub(super) text: String,
 }
 
 impl Output {
+    /// Checks that the program succeeded.
+    ///
     /// # Errors
-    /// Where its exit code says that it failed, with what it printed.
+    /// Returns the exit status and the last line of output if the program failed.
     pub(super) fn success(&self) -> Result<(), Failure> {
         if self.status.success() {
             return Ok(());
@@ -58,10 +62,10 @@ impl Output {
     }
 }
 
-/// Runs a program with this on its standard input.
+/// Runs a program with the given standard input.
 ///
 /// # Errors
-/// Where it cannot be started, or does not end in time.
+/// Returns an error if the program cannot be started or does not end in time.
 pub(super) fn run<'v>(
     program: &str,
     arguments: impl Iterator<Item = String>,
@@ -89,15 +93,16 @@ pub(super) fn run<'v>(
     command
         .stdout(writer.try_clone().map_err(cannot_start)?)
         .stderr(writer);
-    // A group of its own, which ends as a whole.
+    // The program gets its own process group, so that it can be killed with its child processes.
     let mut child = command.process_group(0).spawn().map_err(cannot_start)?;
-    // It holds the ends of the pipe that are the program's.
+    // The command still has the write ends of the pipe, and reading would not end before they are
+    // closed.
     drop(command);
     let (sender, text) = mpsc::channel();
     let input = input.to_owned();
     let stdin = child.stdin.take();
     thread::spawn(move || {
-        // Nobody has to read what is given.
+        // The program does not have to read its input.
         let _ = stdin.map(|mut stdin| stdin.write_all(input.as_bytes()));
     });
     thread::spawn(move || {
@@ -125,7 +130,7 @@ pub(super) fn run<'v>(
     })
 }
 
-/// Whether a program of this name or path can be executed.
+/// Returns `true` if a program with this name or path can be executed.
 pub(super) fn is_found(program: &str) -> bool {
     let is_executable = |path: &Path| {
         path.metadata()
@@ -139,7 +144,7 @@ pub(super) fn is_found(program: &str) -> bool {
     })
 }
 
-/// How it ended; `None` where it had to be killed.
+/// Waits for the program to exit; returns `None` if it had to be killed.
 fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {
@@ -147,7 +152,7 @@ fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> 
             return Ok(Some(status));
         }
         if begun.elapsed() >= timeout {
-            // It is not yet reaped, so that the group is still its own.
+            // The process is not reaped yet, so the process group ID cannot have been reused.
             let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
             child.wait()?;
             return Ok(None);

@@ -1,5 +1,5 @@
-//! What of an alert can stand in the words of a command, as `{rule}`, and is in its environment, as
-//! `GPUMON_ALERT_RULE`.
+//! The values of an alert for the arguments of a command, such as `{rule}`, and for its
+//! environment, such as `GPUMON_ALERT_RULE`.
 
 use gpumon_probe::model::GpuRef;
 
@@ -9,14 +9,14 @@ use crate::{
     placeholder::{NAMES, pieces},
 };
 
-/// The values of one notification, in the order of [`NAMES`].
+/// The values of one notification, in the order of the placeholder names.
 pub(super) struct Values([String; NAMES.len()]);
 
 impl Values {
     pub(super) fn new(notification: &Notification, host: &str) -> Self {
         let alert = &notification.alert.alert;
         let gpu = notification.alert.gpu.as_ref();
-        // Neither an argument nor a variable can have a zero byte.
+        // Neither an argument nor an environment variable can contain a zero byte.
         let without_zeros = |text: String| text.replace('\0', " ");
         let values = [
             notification.status.word().to_owned(),
@@ -32,8 +32,8 @@ impl Values {
         Self(values.map(without_zeros))
     }
 
-    /// Returns a word with its placeholders filled in. Filled in values are not looked at again,
-    /// and none makes an option of its word.
+    /// Returns a word with its placeholders replaced. Placeholders in the values are not replaced,
+    /// and no value turns the word into an option.
     pub(super) fn fill(&self, word: &str) -> String {
         let filled = pieces(word).map(|(before, name)| {
             let at = name.and_then(|name| NAMES.iter().position(|known| *known == name));
@@ -47,7 +47,7 @@ impl Values {
         }
     }
 
-    /// The same for the environment.
+    /// Returns the values as environment variables.
     pub(super) fn variables(&self) -> impl Iterator<Item = (String, &str)> {
         NAMES.iter().zip(&self.0).map(|(name, value)| {
             (

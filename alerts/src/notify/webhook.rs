@@ -1,8 +1,8 @@
-//! A webhook: one POST, by curl.
+//! Webhooks: one POST request by curl.
 //!
-//! curl brings TLS, the system's certificates and proxies, and is on nearly every machine; a TLS
-//! library in the program would be 1.3 MB, an eighth of it. The address goes to curl's standard
-//! input, so that no list of processes shows it.
+//! curl supports TLS, the system's certificates and proxies, and is installed on nearly every
+//! machine. A TLS library would add 1.3 MB to the program, an eighth of its size. The address is
+//! passed through standard input, so that it does not appear in lists of processes.
 
 use std::{fmt::Write, time::Duration};
 
@@ -10,17 +10,19 @@ use super::{Failure, program};
 use crate::rules::Address;
 
 pub(super) const CURL: &str = "curl";
-/// It may be away for a day.
+/// The maximum number of attempts if the webhook cannot be reached: about one day.
 const ATTEMPTS: u32 = 300;
-/// One that answers may like this notification alone not, and others wait behind it: an hour.
+/// The maximum number of attempts if the webhook answers with an error: about one hour. It may
+/// reject only this notification, and others wait for it.
 const ATTEMPTS_OF_ANSWERED: u32 = 20;
-/// curl's own limit comes first, so that it says what took so long.
+/// The additional time before curl is killed. Its own time limit expires first, so that curl can
+/// report which part took too long.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Sends a body of JSON.
+/// Sends a JSON body.
 ///
 /// # Errors
-/// Where it was not taken. Nothing of the address is said.
+/// Returns an error if the request was not accepted. The message contains no part of the address.
 pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(), Failure> {
     let arguments = ["--disable", "--config", "-"]
         .map(str::to_owned)
@@ -81,10 +83,10 @@ pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(
     }
 }
 
-/// What stands before the status in curl's output.
+/// The marker before the status code in curl's output.
 const MARK: &str = "\nstatus ";
 
-/// curl's settings, one a line, as it reads them from its standard input.
+/// Returns curl's configuration, one option per line, for its standard input.
 fn settings(address: &Address, body: &str, timeout: Duration) -> String {
     let scheme = if address.is_tls { "https" } else { "http" };
     let url = format!("{scheme}://{}{}", address.authority(), address.target);
@@ -97,7 +99,8 @@ fn settings(address: &Address, body: &str, timeout: Duration) -> String {
         ("max-time", &seconds),
         ("user-agent", agent),
         ("header", "Content-Type: application/json"),
-        // Without it, curl asks before it sends a large body, and some servers do not answer.
+        // Without this header, curl waits for permission before it sends a large body, and some
+        // servers do not answer.
         ("header", "Expect:"),
         ("data-raw", body),
         ("output", "/dev/null"),
@@ -128,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request with this, and gives what came.
+    /// Starts a server that sends `answer` to one request and returns the request.
     fn server(answer: &'static str) -> (Address, thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!(

@@ -1,4 +1,4 @@
-//! The thread of one receiver, with a bounded queue.
+//! The delivery thread of one receiver, with a bounded queue.
 
 use std::{
     collections::VecDeque,
@@ -10,15 +10,17 @@ use std::{
 use super::{Failure, Notification, OnProblem, ReceiverStatus, deliver};
 use crate::{describe, rules::Receiver};
 
-/// So many notifications wait for one receiver; beyond, the oldest is dropped.
+/// The maximum number of notifications that wait for one receiver. The oldest is dropped to make
+/// room for another.
 const MOST_WAITING: usize = 256;
-/// The time to the next attempt doubles from the shortest to the longest.
+/// The shortest and longest delay before the next attempt. The delay doubles after each failure.
 const SHORTEST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_mins(5);
-/// What is as old tells nobody how things are.
+/// The maximum age of a notification: an older one does not describe the present.
 const LONGEST_AGE: Duration = Duration::from_hours(24);
 
-/// Ends with what it belongs to; a delivery that is under way goes on until its time limit.
+/// The delivery thread of one receiver. When this value is dropped, the thread ends after the
+/// current delivery.
 pub(super) struct Worker {
     receiver: Receiver,
     queue: Arc<Queue>,
@@ -34,14 +36,14 @@ struct Queue {
 struct State {
     waiting: VecDeque<Waiting>,
     is_closed: bool,
-    /// With the notifications that wait counted when it is asked for.
+    /// The status, except for the number of waiting notifications, which is counted on request.
     status: ReceiverStatus,
     is_under_way: bool,
-    /// Whether one was lost since the last that was delivered.
+    /// Whether a notification was lost since the last successful delivery.
     is_behind: bool,
 }
 
-/// A notification, and what has been done to deliver it.
+/// A queued notification with its attempts so far.
 struct Waiting {
     notification: Notification,
     host: String,
@@ -86,12 +88,13 @@ impl Worker {
         self.queue.changed.notify_one();
     }
 
-    /// Whether one was lost since the last that was delivered.
+    /// Returns `true` if a notification was lost since the last successful delivery.
     pub(super) fn is_behind(&self) -> bool {
         self.queue.lock().is_behind
     }
 
-    /// Whether nothing waits, is under way or was lost since the last that was delivered.
+    /// Returns `true` if no notification waits, is being delivered, or was lost since the last
+    /// successful delivery.
     pub(super) fn is_up_to_date(&self) -> bool {
         let state = self.queue.lock();
         state.waiting.is_empty() && !state.is_under_way && !state.is_behind
@@ -160,7 +163,7 @@ impl Queue {
             let mut state = self.lock();
             state.is_under_way = false;
             if state.status.error.replace(message.clone()).is_none() {
-                // Once, until it goes well again.
+                // The problem is reported once, until a delivery succeeds again.
                 on_problem(format!("Alerts do not reach {}: {message}", receiver.name));
             }
             if next.attempts >= attempts || next.since.elapsed() >= LONGEST_AGE {
@@ -169,7 +172,7 @@ impl Queue {
             } else if state.waiting.len() >= MOST_WAITING {
                 state.give_up(receiver, &next, "too many wait");
             } else {
-                // Before what has come meanwhile.
+                // The failed notification goes before those that arrived in the meantime.
                 state.waiting.push_front(next);
                 let is_open = |state: &mut State| !state.is_closed;
                 drop(self.changed.wait_timeout_while(state, retry, is_open));
@@ -178,7 +181,7 @@ impl Queue {
         }
     }
 
-    /// Waits for the next notification; `None` where there is to be none.
+    /// Waits for the next notification; returns `None` when the queue is closed.
     fn next(&self) -> Option<Waiting> {
         let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
         let mut state = self
@@ -273,7 +276,7 @@ mod tests {
     fn a_command_that_fails_is_run_three_times_and_blocks_nobody_for_ever() {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path().join("runs");
-        // It acts, and then fails or does not end.
+        // The command writes a line, and then fails or does not end.
         let script = format!(
             "echo $GPUMON_ALERT_RULE >> {}; case $GPUMON_ALERT_RULE in bad) exit 3;; slow) sleep 60;; esac",
             runs.display()
@@ -303,7 +306,7 @@ mod tests {
     fn what_fails_for_a_while_is_tried_again_in_its_order() {
         let folder = tempfile::tempdir().unwrap();
         let (gate, out) = (folder.path().join("gate"), folder.path().join("out"));
-        // It hangs until the gate is open, which counts as temporary.
+        // The command hangs until the file exists, which counts as a temporary failure.
         let script = format!(
             "test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}",
             gate.display(),

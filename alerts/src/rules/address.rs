@@ -1,28 +1,28 @@
-//! The address of a webhook. Whoever knows it may use it, so that it is shown nowhere.
+//! The address of a webhook. An address is a secret, because it is all that a sender needs, and is
+//! never shown.
 
 use std::fmt;
 
-/// Of the URL that errors give as an example, what stands behind its scheme.
+/// The example URL in error messages, without its scheme.
 const EXAMPLE: &str = "://HOST/PATH";
 
-/// An `http` or `https` URL, taken apart.
+/// A parsed `http` or `https` URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Whether it is `https`.
+    /// Whether the scheme is `https`.
     pub is_tls: bool,
-    /// Name or address of the host, an IPv6 address without its brackets.
+    /// The name or address of the host. An IPv6 address has no brackets.
     pub host: String,
-    /// Where it listens.
     pub port: u16,
-    /// Path and query.
+    /// The path with the query.
     pub target: String,
 }
 
 impl Address {
-    /// Takes a URL apart.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// What is wrong with it, without quoting it.
+    /// Returns what is wrong with the URL, without quoting it.
     pub fn parse(url: &str) -> Result<Self, &'static str> {
         const FORM: &str = "not the URL of a webhook; write it as \"https://HOST/PATH\"";
         let (scheme, rest) = url.split_once("://").ok_or(FORM)?;
@@ -76,7 +76,7 @@ impl Address {
         })
     }
 
-    /// Host and port as HTTP has them.
+    /// Returns the host and port as written in a URL, without a default port.
     pub(crate) fn authority(&self) -> String {
         let host = if self.host.contains(':') {
             format!("[{}]", self.host)
@@ -90,7 +90,7 @@ impl Address {
     }
 }
 
-/// A text without what may be the address of a webhook, that of an example aside.
+/// Replaces everything in a text that may be the address of a webhook, except for the example.
 pub(super) fn hidden(text: &str) -> String {
     let mut hidden = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What was typed, understood: that its parts fit together, and what they mean.
+//! Validation of the alert file, and its conversion to rules and receivers.
 
 use std::{collections::BTreeSet, ops::Range, path::Path, time::Duration};
 
@@ -23,12 +23,14 @@ use super::{
 };
 use crate::placeholder;
 
-/// Where something is wrong, as a byte range, and what.
+/// A byte range of the alert file, and what is wrong there.
 type Complaint = (Range<usize>, String);
 
-/// A reading that is back for less than this may be gone again at once.
+/// The default time before an alert is resolved. A reading that recovers for a shorter time may get
+/// worse again at once.
 const CLEAR_FOR_MS: u64 = 60_000;
-/// Over less, a rate is noise; over more, it would be remembered in vain.
+/// The shortest and longest window of a rate. A shorter window yields noise, and a longer one uses
+/// memory for nothing.
 const RATE_OVER: [Duration; 2] = [Duration::from_secs(10), Duration::from_hours(1)];
 const RATE_OVER_MS: u64 = 60_000;
 const REPEAT_AT_LEAST: Duration = Duration::from_mins(1);
@@ -36,10 +38,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
 const LONGEST_NAME: usize = 100;
 const LONGEST_MESSAGE: usize = 500;
-/// More than anybody tells apart.
+/// The maximum number of rules, more than anybody can distinguish.
 const MOST_RULES: usize = 1000;
 const MOST_RECEIVERS: usize = 50;
-/// Any condition.
+/// The keyword for any condition.
 const ANY: &str = "any";
 
 pub(super) fn understood(file: AlertFile) -> Result<AlertRules, Complaint> {
@@ -197,7 +199,7 @@ fn of_watch(rule: &RuleTable) -> Result<Watch, Complaint> {
     }
 }
 
-/// Refuses the keys that mean nothing for this kind of rule.
+/// Refuses keys that have no meaning for this kind of rule.
 fn refuse(rule: &RuleTable, allowed: &[&str], what: &str) -> Result<(), Complaint> {
     fn span<T>(value: Option<&Spanned<T>>) -> Option<Range<usize>> {
         value.map(Spanned::span)
@@ -245,7 +247,7 @@ fn of_field(field: &Spanned<String>) -> Result<Subject, Complaint> {
             let ids: Vec<&str> = subjects().map(Subject::id).collect();
             let cure = match suggest(id, &ids) {
                 near if near.starts_with("did you mean") => near,
-                // All of them would be a page.
+                // A list of all fields would fill a page.
                 _ => of_same_group(id, &ids).unwrap_or_else(|| {
                     "name one of the page \"Fields\", as temperature.gpu_celsius".to_owned()
                 }),
@@ -254,7 +256,7 @@ fn of_field(field: &Spanned<String>) -> Result<Subject, Complaint> {
         })
 }
 
-/// The fields whose ids begin or end alike.
+/// Suggests the fields of the same group; returns `None` if there are none.
 fn of_same_group(id: &str, ids: &[&str]) -> Option<String> {
     let (group, _) = id.rsplit_once('.').filter(|(group, _)| !group.is_empty())?;
     let near: Vec<&str> = ids
@@ -354,11 +356,11 @@ fn of_bound(
     })
 }
 
-/// Returns an amount in the unit of its field, or in percent of the field's limit, and which of
-/// both it is. A number alone is in the unit of the field.
+/// Converts an amount to the unit of its field, or to percent of the field's limit, and returns
+/// `true` with a percentage. A number without a unit has the unit of the field.
 ///
 /// # Errors
-/// The units that the field has instead.
+/// Returns the units that the field supports.
 fn of_amount(amount: &Amount, unit: Unit, has_limit: bool) -> Result<(f64, bool), String> {
     let Amount {
         number,
@@ -383,7 +385,8 @@ fn of_amount(amount: &Amount, unit: Unit, has_limit: bool) -> Result<(f64, bool)
     })
 }
 
-/// A threshold that no reading can ever pass is a slip, as 0.9 for 90 %... or 200 of 100.
+/// Refuses a threshold that no reading can ever pass, such as 200 for a percentage, because it must
+/// be a mistake.
 fn check_range(
     threshold: &Spanned<Amount>,
     value: f64,

@@ -1,4 +1,4 @@
-//! What can be typed into an alert file.
+//! The TOML structure of an alert file.
 
 use std::fmt;
 
@@ -59,14 +59,14 @@ pub(super) struct WebhookTable {
     pub(super) timeout: Option<Spanned<Time>>,
 }
 
-/// What the body of a webhook's request is.
+/// The format of a webhook's request body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WebhookFormat {
     /// The alert's event as JSON, with the name of the machine.
     #[default]
     Json,
-    /// A message as Slack's incoming webhooks take it, and Mattermost's.
+    /// A message for incoming webhooks of Slack or Mattermost.
     Slack,
 }
 

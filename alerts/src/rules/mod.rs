@@ -1,7 +1,7 @@
-//! The alert file: what it says, once every word of it has been understood.
+//! The validated content of an alert file.
 //!
-//! [`file`] is what can be typed, [`check`] what it means; [`time`], [`quiet`] and [`address`] are
-//! the forms of single values.
+//! [`file`] defines the TOML structure, and [`check`] validates it; [`time`], [`quiet`] and
+//! [`address`] parse single values.
 
 mod address;
 mod check;
@@ -26,49 +26,48 @@ pub use address::Address;
 pub use file::WebhookFormat;
 pub use quiet::Quiet;
 
-/// Rules, and who is notified.
+/// The rules and receivers of an alert file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AlertRules {
-    /// In the order of the file, each with a name of its own.
+    /// Rules with unique names, in the order of the file.
     pub rules: Vec<Rule>,
-    /// In the order of the file, each with a name of its own.
+    /// Receivers with unique names, in the order of the file.
     pub receivers: Vec<Receiver>,
 }
 
-/// One rule.
+/// A rule of the alert file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Its name, of all rules its own.
+    /// The unique name of the rule.
     pub name: String,
-    /// What it watches, and for how long.
+    /// The part of the rule that is compared with samples.
     pub check: Check,
-    /// How much its alerts matter.
+    /// The severity of the rule's alerts.
     pub severity: Severity,
-    /// What people should know beside what was met, as a link to a runbook.
+    /// An additional message for people, such as a link to a runbook.
     pub message: Option<String>,
-    /// After this time, an alert that still fires is sent again.
+    /// The time after which a firing alert is sent again.
     pub repeat_ms: Option<u64>,
-    /// When nobody is notified.
+    /// The times at which nobody is notified.
     pub quiet: Vec<Quiet>,
-    /// The names of those who are notified.
+    /// The names of the receivers that are notified.
     pub notify: Vec<String>,
 }
 
-/// What a rule watches, and for how long: all that its state depends on.
+/// The part of a rule that is compared with samples. The state of the rule depends on nothing else.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// What it watches for.
     pub watch: Watch,
-    /// Of which GPUs; empty for all of them, and for the machine.
+    /// The GPUs of the rule; empty for all GPUs, and for the machine.
     pub gpus: Vec<GpuName>,
-    /// It must hold for so long before it fires.
+    /// The time for which the rule must match before it fires.
     pub for_ms: u64,
-    /// It must not hold for so long before it is resolved.
+    /// The time for which the rule must not match before it is resolved.
     pub clear_for_ms: u64,
 }
 
 impl Check {
-    /// Returns `true` if the texts of its alerts can have the names of processes and notebooks.
+    /// Returns `true` if the texts of the alerts can contain names of processes and notebooks.
     pub fn names_processes(&self) -> bool {
         match &self.watch {
             Watch::Condition { kind, .. } => kind.is_none_or(ConditionKind::names_processes),
@@ -77,30 +76,28 @@ impl Check {
     }
 }
 
-/// What a rule watches for.
+/// The value, absence or condition that a rule watches for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Watch {
-    /// A field beyond a threshold.
+    /// A field with a value beyond a threshold.
     Value {
-        /// Which.
         subject: Subject,
-        /// The threshold.
         bound: Bound,
-        /// Where it is not the value that is compared, but how fast it changes.
+        /// The rate to compare instead of the value itself.
         rate: Option<Rate>,
     },
-    /// A reading that is not there; without a subject, a GPU that does not respond.
+    /// An absent reading; without a subject, a GPU that does not respond.
     Absent(Option<Subject>),
-    /// A condition that gpumon itself derives.
+    /// A condition that gpumon derives from readings.
     Condition {
-        /// As in JSON; `None` for any.
+        /// The kind as in JSON; `None` for any kind.
         kind: Option<&'static str>,
-        /// Less severe ones do not count.
+        /// The lowest severity that counts.
         min_severity: Severity,
     },
 }
 
-/// Returns a property that fields of GPUs and of the machine have alike.
+/// Returns a property that fields of GPUs and of the machine share.
 macro_rules! field_of {
     ($subject:expr, $property:ident) => {
         match $subject {
@@ -114,81 +111,76 @@ pub(crate) use field_of;
 /// A field of a GPU, or of the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject {
-    /// One of [`GPU_FIELDS`](gpumon_probe::model::fields::GPU_FIELDS).
+    /// A field of [`GPU_FIELDS`](gpumon_probe::model::fields::GPU_FIELDS).
     Gpu(&'static Field<GpuSample>),
-    /// One of [`HOST_FIELDS`](gpumon_probe::model::fields::HOST_FIELDS).
+    /// A field of [`HOST_FIELDS`](gpumon_probe::model::fields::HOST_FIELDS).
     Host(&'static Field<HostSample>),
 }
 
-/// A threshold, in the unit of its field, or in percent of what the field is out of.
+/// A threshold, in the unit of its field or in percent of the field's limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bound {
-    /// Whether it is exceeded upwards.
+    /// Whether the rule matches above the threshold, and not below it.
     pub is_above: bool,
-    /// Beyond this, the rule holds.
+    /// The threshold beyond which the rule matches.
     pub value: f64,
-    /// It holds until the value is back at or behind this.
+    /// The threshold at which the rule no longer matches.
     pub clear: f64,
-    /// Whether both are percent of the field's limit.
+    /// Whether both thresholds are in percent of the field's limit.
     pub is_share: bool,
 }
 
-/// How fast a field changes.
+/// The rate of change of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// The change in this time is compared.
+    /// The unit of time of the change.
     pub per: Per,
-    /// It is taken over this window.
+    /// The length of the window in which the change is measured.
     pub over_ms: u64,
 }
 
-/// The time in which a change is told.
+/// A unit of time for rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Per {
-    /// A second.
     Second,
-    /// A minute.
     Minute,
-    /// An hour.
     Hour,
 }
 
-/// Somebody who is notified.
+/// A receiver of notifications.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receiver {
-    /// Its name, of all receivers its own.
+    /// The unique name of the receiver.
     pub name: String,
-    /// How it is reached.
     pub way: Way,
-    /// How long one delivery may take.
+    /// The time limit of one delivery.
     pub timeout: Duration,
 }
 
-/// How a receiver is reached.
+/// The method of delivery to a receiver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Way {
-    /// By an HTTP request.
+    /// An HTTP request to a webhook.
     Webhook {
-        /// Where to.
         address: Address,
-        /// What its body is.
         format: WebhookFormat,
     },
-    /// By a program, without a shell.
+    /// A program, executed without a shell.
     Command {
         /// The program and its arguments, with placeholders.
         words: Vec<String>,
     },
 }
 
-/// Why there are no rules.
+/// The reason why an alert file cannot be used.
 #[derive(Debug, Error)]
 pub enum BadRules {
-    /// The file cannot be read, or others could have their programs started by it.
+    /// The file cannot be read, or other users could change it and so choose the programs that
+    /// gpumon starts.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Something in it is not understood.
+    /// Part of the content is invalid.
     #[error(transparent)]
     Invalid(#[from] TomlError),
 }
@@ -197,16 +189,17 @@ impl AlertRules {
     /// Reads an alert file.
     ///
     /// # Errors
-    /// Where it cannot be read, or something in it is wrong: where, and what would be right.
+    /// Returns an error if the file cannot be read or is invalid. The message contains the position
+    /// and the remedy.
     pub fn read(path: &Path) -> Result<Self, BadRules> {
         let file = PrivateFile::read(path, Secrecy::Public)?;
         Ok(Self::from_toml(file.text(), &path.display().to_string())?)
     }
 
-    /// Reads the text of an alert file; `origin` is what errors call it.
+    /// Parses the text of an alert file. `origin` is the name of the file in errors.
     ///
     /// # Errors
-    /// As [`Self::read`]. No error quotes an address.
+    /// Same as for [`Self::read`]. No error quotes an address.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, TomlError> {
         let parsed = toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin));
         let read = parsed.and_then(|file: file::AlertFile| {
@@ -221,8 +214,8 @@ impl AlertRules {
 }
 
 impl AlertRules {
-    /// Whether a rule is about a number that is read more rarely while nobody watches: it is to be
-    /// told as soon as it can be.
+    /// Returns `true` if a rule uses a field that is read less often while nobody watches. All of
+    /// its values are needed to fire without delay.
     pub fn watch(&self) -> bool {
         self.rules.iter().any(|rule| {
             let subject = rule.check.watch.subject();
@@ -232,19 +225,17 @@ impl AlertRules {
 }
 
 impl Subject {
-    /// The field's id.
     pub fn id(self) -> &'static str {
         field_of!(self, id)
     }
 
-    /// Returns `true` for a field of the machine.
     pub(crate) fn is_host(self) -> bool {
         matches!(self, Self::Host(_))
     }
 }
 
 impl Watch {
-    /// Returns the field that is watched, if there is one.
+    /// Returns the watched field, if any.
     pub(crate) fn subject(&self) -> Option<Subject> {
         match self {
             Self::Value { subject, .. } => Some(*subject),
@@ -253,7 +244,7 @@ impl Watch {
         }
     }
 
-    /// Returns `true` if it is about the machine and not a GPU.
+    /// Returns `true` if the rule is about the machine and not about a GPU.
     pub(crate) fn is_of_host(&self) -> bool {
         self.subject().is_some_and(Subject::is_host)
     }
@@ -266,7 +257,7 @@ impl PartialEq for Subject {
 }
 
 impl Per {
-    /// In seconds.
+    /// Returns the length of the unit in seconds.
     pub fn seconds(self) -> f64 {
         match self {
             Self::Second => 1.0,
@@ -277,7 +268,7 @@ impl Per {
 }
 
 impl Receiver {
-    /// What it is, for people, without its secrets.
+    /// Returns a short description for people, without secrets, such as `webhook (slack)`.
     pub fn kind(&self) -> String {
         match &self.way {
             Way::Webhook { format, .. } => format!("webhook ({format})"),

@@ -1,4 +1,4 @@
-//! Times in which nobody is notified: hours of the day, as `22:00-07:00`, or until a date, as
+//! Times at which nobody is notified: hours of the day such as `22:00-07:00`, or a date such as
 //! `until 2026-12-24`.
 
 use jiff::{
@@ -7,16 +7,16 @@ use jiff::{
     tz::TimeZone,
 };
 
-/// A time in which nobody is notified, in the time zone of the machine.
+/// A time at which nobody is notified, in the time zone of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quiet {
-    /// Every day from the one to the other, which is not part of it, and may be on the next day.
+    /// Every day from the first time until the second, which may be on the next day.
     Daily(Time, Time),
-    /// Until this moment.
+    /// All times before this moment.
     Until(DateTime),
 }
 
-/// What is expected.
+/// The accepted forms, for error messages.
 pub(super) const EXPECTED: &str = "hours of the day, as \"22:00-07:00\", or a date, as \"until 2026-12-24\" or \
                                    \"until 2026-12-24T18:00\"";
 
@@ -30,7 +30,7 @@ impl Quiet {
         (from != to).then_some(Self::Daily(from, to))
     }
 
-    /// Whether this moment is within it; on a machine in this time zone.
+    /// Returns `true` if the moment is within this time, in the given time zone.
     pub fn has(&self, at_ms: u64, zone: &TimeZone) -> bool {
         let Ok(at) = Timestamp::from_millisecond(at_ms.cast_signed()) else {
             return false;

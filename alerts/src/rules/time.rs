@@ -1,11 +1,11 @@
-//! A time with its unit, as `90s`, `2m` or `4h`.
+//! Durations with a unit, such as `90s`, `2m` or `4h`.
 
 use std::time::Duration;
 
 use gpumon_probe::units::Accepted;
 use serde::{Deserialize, Deserializer};
 
-/// A longer time is a slip.
+/// The accepted durations: a longer one must be a mistake.
 const TIME: Accepted<Duration> = Accepted::accept_durations(
     Duration::ZERO,
     Duration::from_hours(30 * 24),

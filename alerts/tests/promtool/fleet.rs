@@ -1,6 +1,6 @@
-//! Several nodes under one Prometheus: a rule fires on the node, and for the GPU, where gpumon's
-//! own evaluation of it does. States and conditions are told in both forms, as 1 while they are so,
-//! and as 0 or 1 always.
+//! Tests with several nodes under one Prometheus: a rule fires for the same nodes and GPUs as in
+//! gpumon's own evaluation. States and conditions are exported in both possible forms: only 1 while
+//! active, and always 0 or 1.
 
 use std::{collections::BTreeSet, fmt::Write, fs};
 
@@ -46,9 +46,9 @@ struct Node {
 
 struct Case {
     rule: &'static str,
-    /// Whether it is the same GPUs that fire, by index, and not the same nodes alone.
+    /// Whether to compare the GPUs that fire, by index, and not only the nodes.
     by_gpu: bool,
-    /// Changes a node with two GPUs that are well, in each second.
+    /// A function that changes a node with two healthy GPUs in each second.
     change: fn(u64, &str, &mut Node),
 }
 
@@ -173,7 +173,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// One node's collector ends for a while; the other's is paused, and starts again.
+/// Stops the collector of one node for a while, and pauses and restarts that of the other node.
 fn comes_and_goes(second: u64, node: &str, it: &mut Node) {
     it.collector = match (node, second) {
         ("b", 30..60) => Collector::Restarting,
@@ -223,7 +223,7 @@ fn node(second: u64, name: &str, host: &mut HostReader, change: fn(u64, &str, &m
     node
 }
 
-/// Which nodes and GPUs fire in each second, in gpumon's own evaluation.
+/// Returns the nodes and GPUs that fire in each second, in gpumon's own evaluation.
 fn own(
     rules: &AlertRules,
     nodes: &[(&str, Vec<Node>)],
@@ -267,7 +267,8 @@ fn own(
     fire
 }
 
-/// What `/metrics` tells of a node, with 0 where a state is not so, or nothing.
+/// Returns the series that `/metrics` would export for a node. An inactive state is 0 if
+/// `with_zeros` is set, and absent otherwise.
 fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
     let mut text = String::new();
     let mut add = |series: String, read: &dyn Fn(&Node) -> Option<f64>| {

@@ -1,53 +1,53 @@
-//! A reading of the probe beside what a known load made.
+//! Comparisons of the probe's readings with known loads.
 
 use std::borrow::Cow;
 
 use gpumon_probe::model::Reading;
 use serde::{Deserialize, Serialize};
 
-/// A reading beside what was made.
+/// The comparison of a reading with a known load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// The load.
+    /// The name of the load.
     pub load: Cow<'static, str>,
-    /// What that does.
+    /// A description of the load.
     pub does: Cow<'static, str>,
-    /// The GPU of which the reading is, as CUDA counts.
+    /// The CUDA index of the GPU.
     pub gpu: u32,
-    /// The reading, by its place in a sample, as `utilization.gpu_percent`.
+    /// The path of the reading in a sample, such as `utilization.gpu_percent`.
     pub reading: Cow<'static, str>,
-    /// Of all figures here.
+    /// The unit of all numbers in this comparison.
     pub unit: Unit,
-    /// What was made.
+    /// The value that the load should produce.
     pub expected: Reading<f64>,
-    /// The least that the reading may be; absent where what was made is.
+    /// The smallest correct reading; absent if the expected value is absent.
     pub least: Reading<f64>,
-    /// The most.
+    /// The largest correct reading; absent if the expected value is absent.
     pub most: Reading<f64>,
-    /// What the probe reported.
+    /// The value that the probe reported.
     pub reported: Reading<f64>,
-    /// Whether that is the same.
+    /// The result of the comparison.
     pub verdict: Verdict,
-    /// How it is known what was made.
+    /// The source of the expected value.
     pub how: String,
-    /// All of it in a sentence.
+    /// A sentence that summarizes the comparison.
     pub text: String,
 }
 
-/// Whether a reading is what was made.
+/// The result of comparing a reading with a known load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is.
+    /// The reading is correct.
     Verified,
-    /// It is not.
+    /// The reading is wrong.
     Mismatch,
-    /// The driver does not give it on this GPU, or it is not known what was made.
+    /// The driver does not report the reading on this GPU, or the expected value is unknown.
     NotReported,
 }
 
 impl Verdict {
-    /// As screens have it.
+    /// Returns the verdict in words for display.
     pub fn words(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -57,25 +57,21 @@ impl Verdict {
     }
 }
 
-/// Of a figure.
+/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Of all that there is or could be.
+    /// Percent of a total or of a maximum.
     Percent,
-    /// Of memory.
     Bytes,
-    /// On a link.
     BytesPerSecond,
-    /// Of a clock.
     Megahertz,
-    /// Of energy.
     Joules,
 }
 
 impl Unit {
-    /// What figures are shown in, how much of them that is, and with how many decimals: as many as
-    /// tolerances have.
+    /// Returns the unit for display, its size, and the number of decimal places, which is that of
+    /// the tolerances.
     fn shown(self) -> (&'static str, f64, usize) {
         match self {
             Self::Percent => ("%", 1.0, 1),
@@ -86,12 +82,12 @@ impl Unit {
         }
     }
 
-    /// As `GiB`.
+    /// Returns the name of the unit for display, such as `GiB`.
     pub fn name(self) -> &'static str {
         self.shown().0
     }
 
-    /// A figure without its unit; `None` where there is none.
+    /// Formats a reading without its unit; returns `None` if it is absent.
     pub fn figure(self, reading: &Reading<f64>) -> Option<String> {
         let (_, size, decimals) = self.shown();
         reading
@@ -99,7 +95,7 @@ impl Unit {
             .map(|value| format!("{:.decimals$}", value / size))
     }
 
-    /// A figure with its unit, as `50.0 %` or `55.40 GB/s`.
+    /// Formats a reading with its unit, such as `50.0 %` or `55.40 GB/s`.
     pub fn words(self, reading: &Reading<f64>) -> String {
         self.figure(reading).map_or_else(
             || "-".to_owned(),

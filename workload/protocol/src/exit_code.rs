@@ -1,12 +1,12 @@
-//! Exit codes of the process that works, which `Report::Ended` carries, too.
+//! Exit codes of the worker process, which are also sent in `Report::Ended`.
 
-/// A result is wrong, or could not be had.
+/// A result is wrong or could not be determined.
 pub const FAILED: u8 = 1;
-/// The job asks for what cannot be.
+/// The job requests something impossible.
 pub const USAGE: u8 = 2;
 /// There is no GPU or no driver.
 pub const NO_GPU: u8 = 3;
-/// Refused, for the sake of other users of the machine.
+/// The job was refused to protect other users of the machine.
 pub const REFUSED: u8 = 5;
-/// Canceled, as shells count SIGINT.
+/// The job was canceled. Shells use this code for SIGINT.
 pub const INTERRUPTED: u8 = 130;

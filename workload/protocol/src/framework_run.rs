@@ -1,4 +1,4 @@
-//! What a framework takes that ran beside a workload.
+//! Results of frameworks that run the same operation as a workload.
 
 use std::borrow::Cow;
 
@@ -9,26 +9,26 @@ use super::outcome::{Times, Verification};
 /// A framework that ran the same operation on the same data.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FrameworkRun {
-    /// As `CuPy`.
+    /// The name, such as `CuPy`.
     pub name: Cow<'static, str>,
-    /// As it calls it.
+    /// The version that the framework reports.
     #[serde(default)]
     pub version: String,
-    /// By the host's clock, from the call until the result was there.
+    /// Times by the host's clock, from the call until the result was available.
     pub host_time: Option<Times>,
-    /// Whether its last result is right.
+    /// The verification of the last result.
     pub verify: Option<Verification>,
-    /// Its median over the runner's own host time: above 1, the runner is faster. Left out where a
-    /// result was not verified.
+    /// The framework's median time divided by that of the runner, both by the host's clock: above
+    /// 1, the runner is faster. Left out if a result was not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// Why it did not come to its end.
+    /// Why the framework did not finish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl FrameworkRun {
-    /// Of this framework, nothing known yet.
+    /// Creates a run without results.
     pub fn new(name: String) -> Self {
         Self {
             name: name.into(),

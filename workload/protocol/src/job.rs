@@ -1,5 +1,5 @@
-//! What is asked of the runner: one JSON object, which the terminal and the server alike give to
-//! the process that works.
+//! Jobs for the runner: one JSON object, which both the terminal and the server send to the worker
+//! process.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, de::Error};
 
 use super::vocabulary::{Backend, Dtype, Engine, Extent, Shape};
 
-/// What is asked, told apart by `kind`.
+/// A job for the runner, identified by `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schemars(rename = "RunJob")]
@@ -20,74 +20,75 @@ pub enum Job {
     /// Tutorial benchmarks: small programs in all their variants.
     #[serde(rename = "seeds")]
     Tutorials(TutorialsJob),
-    /// Products without end, each of whose results is checked.
+    /// A stress test with matrix products, in which every result is checked.
     Burn(BurnJob),
-    /// A demonstration of memory that runs out.
+    /// A demonstration of running out of memory.
     Oom(OomJob),
-    /// Known loads, and what the probe reports of them.
+    /// Known loads, compared with the readings of the probe.
     Selftest(SelftestJob),
 }
 
-/// Where to run.
+/// Backend and device of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Where {
-    /// On a GPU, on the CPU, or on both.
+    /// Whether to use a GPU, the CPU, or both.
     pub backend: BackendChoice,
     /// The GPU: CUDA's index, or a UUID or its prefix; `all` for every GPU if a job can use
     /// several. The job fails if the GPU does not exist. `null` is GPU 0, if there is one.
     pub device: Option<String>,
-    /// Whether to work on a GPU that somebody else uses, too.
+    /// Whether to use a GPU that other processes compute on, too.
     pub share: bool,
 }
 
-/// On what to run.
+/// The backends that a job uses.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum BackendChoice {
-    /// On a GPU, or on the CPU where there is none.
+    /// A GPU, or the CPU if there is no GPU.
     #[value(help = "GPU, or CPU if there is no GPU")]
     #[default]
     Auto,
-    /// On a GPU.
+    /// Only a GPU, never the CPU.
     #[value(help = "GPU")]
     Cuda,
-    /// On the CPU.
+    /// Only the CPU, never a GPU.
     #[value(help = "CPU, on all threads")]
     Cpu,
-    /// On a GPU, then on the CPU.
+    /// A GPU, and then the CPU.
     #[value(help = "GPU, then CPU")]
     Both,
 }
 
-/// Workloads to measure.
+/// A job that measures workloads.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BenchJob {
-    /// By name; all where none is named.
+    /// Names of the workloads; all workloads if empty.
     pub ids: Vec<String>,
-    /// Where.
+    /// Backend and device of the job.
     #[serde(rename = "where")]
     pub place: Where,
-    /// The type of numbers; each workload's usual one where nobody says.
+    /// Type of numbers; the usual type of each workload by default.
     pub dtype: Option<Dtype>,
-    /// The size; each workload's usual one where nobody says.
+    /// Size of the workloads; the usual size of each workload by default.
     pub size: Option<Amount>,
-    /// The shape of `matmul`, in place of a size.
+    /// Shape of the product `matmul`, in place of a size.
     pub shape: Option<Shape>,
-    /// By what it runs on a GPU.
+    /// Software that executes the workloads on a GPU.
     pub engine: Engine,
-    /// Whether what takes two GPUs runs on each ordered pair of all that there are; all of that
-    /// where nothing is named.
+    /// Whether workloads that need two GPUs run on each ordered pair of GPUs. If no workload is
+    /// named, all such workloads run.
     pub pairs: bool,
-    /// Whether a look is enough.
+    /// Whether to measure only briefly.
     pub quick: bool,
-    /// Whether a GPU computes for three seconds before it is timed at what computing limits, until
-    /// its clock is the one that its power allows.
+    /// Whether a GPU computes for three seconds before compute-bound workloads are timed, until its
+    /// clock has settled to what its power limit allows.
     pub settle: bool,
-    /// Exactly this, in the place of names, type and size; without any, what those say.
+    /// Exact list of workloads, in place of names, type and size; if empty, those select the
+    /// workloads.
     pub works: Vec<BenchWork>,
 }
 
@@ -95,30 +96,30 @@ pub struct BenchJob {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BenchWork {
-    /// The workload.
+    /// Name of the workload to run.
     pub id: String,
-    /// The type of its elements.
+    /// Type of the workload's elements.
     pub dtype: Dtype,
-    /// Its size, as a result tells it.
+    /// Size of the workload, as in its results.
     pub n: u64,
-    /// The UUID of the GPU.
+    /// UUID of the GPU to use.
     pub gpu: String,
 }
 
-/// How large a workload is to be.
+/// Requested size of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Amount {
-    /// So many elements of each array, or rows of each matrix.
+    /// Number of elements of each array, or of rows of each matrix.
     Count(u64),
-    /// So many bytes for each array or matrix.
+    /// Number of bytes of each array or matrix.
     Bytes(u64),
-    /// So many times, of what a workload does over and over.
+    /// Number of repetitions, for workloads that repeat an operation.
     Times(u64),
 }
 
 impl Amount {
-    /// What comes to `n` for a workload of this kind; `None` where that has one size.
+    /// Returns the amount that results in the size `n`; `None` if the workload has a fixed size.
     pub fn of(n: u64, extent: Extent) -> Option<Self> {
         match extent {
             Extent::Fixed => None,
@@ -127,7 +128,7 @@ impl Amount {
         }
     }
 
-    /// What it comes to for a workload of this kind; `None` where that has no such size.
+    /// Returns the size of a workload with this extent; `None` if it has no such size.
     pub fn n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
         match (self, extent) {
             (Self::Count(count), Extent::Elements | Extent::Side)
@@ -139,58 +140,57 @@ impl Amount {
     }
 }
 
-/// Tutorial benchmarks to run.
+/// A job that runs tutorial benchmarks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TutorialsJob {
-    /// `a` to `k5`; all where none is named.
+    /// Names of cases, from `a` to `k5`; all cases if empty.
     #[serde(rename = "rows")]
     pub cases: Vec<String>,
-    /// Where.
+    /// Backend and device of the job.
     #[serde(rename = "where")]
     pub place: Where,
-    /// Whether a look is enough.
+    /// Whether to measure only briefly.
     pub quick: bool,
 }
 
-/// How to burn.
+/// A job that runs a stress test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BurnJob {
-    /// Where.
+    /// Backend and device of the job.
     #[serde(rename = "where")]
     pub place: Where,
-    /// For how long, in seconds.
+    /// Duration of the test in seconds.
     pub seconds: f64,
-    /// The share of the memory that is free to be filled, from 0 to 1.
+    /// Share of the free memory to fill, from 0 to 1.
     pub memory: f64,
-    /// The type of numbers that are multiplied; where nobody says, bf16 on a GPU that multiplies
-    /// that by tensor cores, and fp32 elsewhere.
+    /// Type of the multiplied numbers. The default is bf16 on GPUs with tensor cores for bf16, and
+    /// fp32 otherwise.
     pub dtype: Option<Dtype>,
 }
 
-/// What to demonstrate.
+/// A job that demonstrates running out of memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OomJob {
-    /// By name.
+    /// Name of the scenario to run.
     pub scenario: String,
-    /// Where.
+    /// Backend and device of the job.
     #[serde(rename = "where")]
     pub place: Where,
-    /// How long to hold what was allocated before it is given back, in seconds, so that it can be
-    /// watched.
+    /// How long the allocated memory is kept, in seconds, so that it can be watched.
     pub hold_seconds: f64,
 }
 
-/// How to find out whether readings are right.
+/// A job that verifies the probe's readings.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelftestJob {
-    /// Where; on GPUs in any case.
+    /// Device of the job; the backend `cpu` is refused.
     #[serde(rename = "where")]
     pub place: Where,
-    /// Whether each load lasts only as long as it takes to see it.
+    /// Whether each load lasts only as long as needed to detect it.
     pub quick: bool,
 }
 
@@ -213,23 +213,22 @@ tagged!(Job by "kind" {
     "selftest" => Selftest(rest),
 });
 
-/// What any job may take, beyond the time that it asks for.
+/// The default time limit of a job, in addition to the duration that it specifies.
 const USUAL_LIMIT: Duration = Duration::from_mins(10);
-/// What a self-test takes of each GPU.
+/// The time that a self-test needs for each GPU.
 const SELFTEST_SECONDS: f64 = 90.0;
-/// As many GPUs as a machine has.
+/// The assumed maximum number of GPUs of a machine.
 const MOST_GPUS: f64 = 16.0;
 
 impl Job {
-    /// Reads a job as it is sent.
+    /// Parses a job.
     ///
     /// # Errors
-    /// Where it is no job.
+    /// Returns an error if the JSON is not a job.
     pub fn parse(json: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_str(str::from_utf8(json).map_err(serde_json::Error::custom)?)
     }
 
-    /// Where it is to run.
     pub fn place(&self) -> &Where {
         match self {
             Self::Bench(BenchJob { place, .. })
@@ -240,7 +239,7 @@ impl Job {
         }
     }
 
-    /// What kind of run it is, and the name of that kind in its JSON.
+    /// Returns the kind of the run, and its name in JSON.
     pub fn kind(&self) -> (RunKind, &'static str) {
         match self {
             Self::Bench(_) => (RunKind::Bench, "bench"),
@@ -251,7 +250,7 @@ impl Job {
         }
     }
 
-    /// What it is called until the process that does it says so.
+    /// Returns a title until the worker process reports one.
     pub fn title(&self) -> String {
         let names = |names: &[String], all: &str| {
             if names.is_empty() {
@@ -268,7 +267,8 @@ impl Job {
         }
     }
 
-    /// The command that asks for it, as lists of processes show the process that does it.
+    /// Returns the command that requests this job. Lists of processes show it as the command of the
+    /// worker process.
     pub fn command_line(&self) -> String {
         let (command, names) = match self {
             Self::Bench(bench) => ("bench", &*bench.ids),
@@ -277,8 +277,8 @@ impl Job {
             Self::Oom(oom) => ("oom", std::slice::from_ref(&oom.scenario)),
             Self::Selftest(_) => ("selftest", &[][..]),
         };
-        // A client of the server may send any text, and what a program is called must not make it
-        // another one.
+        // A client of the server can send any text, which must not make the process look like
+        // another program.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_name = |name: &&str| !name.is_empty() && name.bytes().all(is_plain);
         let names = names.iter().map(String::as_str).filter(is_name);
@@ -289,12 +289,13 @@ impl Job {
             .join(" ")
     }
 
-    /// How long it may take where nobody says: what it asks for by itself, and ten minutes.
+    /// Returns the default time limit: ten minutes in addition to the duration that the job
+    /// specifies.
     pub fn usual_limit(&self) -> Duration {
         USUAL_LIMIT + Duration::try_from_secs_f64(self.asked_seconds()).unwrap_or(Duration::MAX / 2)
     }
 
-    /// The time in seconds that it asks for by itself, beside what it needs.
+    /// Returns the duration in seconds that the job specifies; 0 if it takes as long as it needs.
     pub fn asked_seconds(&self) -> f64 {
         match self {
             Self::Bench(_) | Self::Tutorials(_) => 0.0,
@@ -309,7 +310,7 @@ impl Job {
 }
 
 impl BackendChoice {
-    /// Whether it names this one.
+    /// Returns `true` if the choice includes this backend.
     pub fn names(self, backend: Backend) -> bool {
         match self {
             Self::Auto | Self::Both => true,

@@ -1,15 +1,14 @@
-//! What crosses the pipe between the process that works and the one that started it: a [`Job`] one
-//! way, a [`Line`] for each [`Report`] the other. Both are JSON, and these are their only
+//! Messages between the worker process and the process that started it: a [`Job`] in one direction,
+//! and a [`Line`] for each [`Report`] in the other. Both are JSON, and this crate has their only
 //! definitions.
 //!
-//! - [`job`] is what can be requested, [`report`] what is reported meanwhile, [`exit_code`] how it
-//!   ends.
-//! - [`outcome`], [`tutorial`] and [`check`] are results of a step, [`framework_run`] what a
-//!   framework takes for it, [`load`] what the driver read beside them.
-//! - [`vocabulary`] has the words that they share.
+//! - [`job`] defines requests, [`report`] progress reports, and [`exit_code`] exit codes.
+//! - [`outcome`], [`tutorial`] and [`check`] define results of a step, [`framework_run`] results of
+//!   frameworks, and [`load`] the driver's readings meanwhile.
+//! - [`vocabulary`] defines the terms that they share.
 //!
-//! It depends on the probe's model and on nothing of the runner: a crate of its own, which is
-//! compiled for size, while the runner is compiled for speed.
+//! The crate depends on the probe's model, and not on the runner. It is a separate crate so that it
+//! is optimized for size, while the runner is optimized for speed.
 
 pub mod check;
 pub mod exit_code;

@@ -1,66 +1,67 @@
-//! What the driver read of a GPU while it worked: clocks, power, energy, temperature, throttling,
-//! and who else was there.
+//! Readings of the driver while a GPU worked: clocks, power, energy, temperature, throttling, and
+//! other processes.
 
 use std::{collections::BTreeMap, fmt};
 
 use gpumon_probe::{flat, model::Process, stat::Stat};
 use serde::{Deserialize, Serialize};
 
-/// As many processes as are named in a sentence.
+/// The maximum number of processes named in a sentence.
 const NAMED: usize = 3;
 
-/// What the readings of a stretch of time say.
+/// A summary of the readings over a time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Load {
-    /// How many readings there are.
+    /// The number of readings.
     pub samples: usize,
-    /// Clock of the multiprocessors.
+    /// The clock of the multiprocessors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sm_mhz: Option<Stat>,
-    /// The board's draw.
+    /// The power draw of the board.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watts: Option<Stat>,
     /// The power limit at the end, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_watts: Option<f64>,
-    /// What the board used in all of the time, by its own counter.
+    /// The energy that the board used in this time, by its own counter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joules: Option<f64>,
-    /// The chip's temperature.
+    /// The temperature of the chip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub celsius: Option<Stat>,
-    /// The share of what the chip does at the clock that it had; left out where no clock changes
-    /// that.
+    /// The reached share of the peak rate at the actual clock; left out if the clock has no
+    /// influence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_at_clock: Option<f64>,
-    /// In how many of the readings each throttle reason was active, by NVML's name.
+    /// The number of readings in which each throttle reason was active, by NVML's name.
     #[serde(rename = "held_down_by")]
     pub throttled_by: BTreeMap<String, usize>,
-    /// Who else computed there, as `others` and `others_omitted`.
+    /// Other processes that computed on the GPU, as `others` and `others_omitted`.
     #[serde(flatten)]
     pub others: OtherProcesses,
 }
 
-/// Processes that are not the one that works.
+/// Processes on a GPU other than the worker process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OtherProcesses {
-    /// Those that are known.
+    /// The processes that are known.
     #[serde(rename = "others")]
     pub listed: Vec<OtherProcess>,
-    /// Processes that the samples leave out, at most: they may compute, and may be anybody's.
+    /// The maximum number of processes that the samples left out. They may compute, and belong to
+    /// any user.
     #[serde(rename = "others_omitted", default, skip_serializing_if = "is_zero")]
     pub omitted: u32,
 }
 
-/// A process that is not the one that works.
+/// A process other than the worker process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherProcess {
-    /// As the driver lists it.
+    /// The process ID as listed by the driver.
     pub pid: u32,
-    /// Left out where nobody knows, as in a container.
+    /// The user; left out if unknown, for example in a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Of its program.
+    /// The name of its program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -80,7 +81,8 @@ flat! { Load {
 } }
 
 impl Load {
-    /// The throttle reason of most of the time, by NVML's name.
+    /// Returns the throttle reason that was active in more than half of the readings, by NVML's
+    /// name.
     pub fn mostly_throttled_by(&self) -> Option<&str> {
         let (name, count) = self.throttled_by.iter().max_by_key(|(_, count)| **count)?;
         (count * 2 > self.samples).then_some(name)
@@ -88,12 +90,12 @@ impl Load {
 }
 
 impl OtherProcesses {
-    /// Whether there is nobody, for certain.
+    /// Returns `true` if there certainly is no other process.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty() && self.omitted == 0
     }
 
-    /// Whether there is somebody, for certain.
+    /// Returns `true` if there certainly is another process.
     pub fn is_anybody_listed(&self) -> bool {
         !self.listed.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a run of a workload has shown.
+//! Outcomes of workloads.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -7,184 +7,185 @@ use serde::{Deserialize, Serialize};
 
 use super::vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent, Shape};
 
-/// What a run has shown, as one JSON object.
+/// The outcome of a workload, serialized as one JSON object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// The workload.
+    /// The name of the workload.
     pub id: Cow<'static, str>,
-    /// Of which the first of its random inputs is made, in hexadecimal digits; each further one has
-    /// the next number. It is always the same, so that anybody can have the same inputs again.
+    /// The seed of the first random input, in hexadecimal digits; each further input has the next
+    /// number as its seed. The seed never changes, so that anybody can reproduce the inputs.
     pub seed: Cow<'static, str>,
-    /// Where it ran.
+    /// The backend that it ran on.
     pub backend: Backend,
-    /// By what, on a GPU.
+    /// The software that executed it on a GPU.
     pub engine: Engine,
-    /// On what.
+    /// The device that it ran on.
     pub device: DeviceName,
-    /// The GPU beside that, where it takes two.
+    /// The second GPU, if the workload needs two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<DeviceName>,
-    /// The kernel that did it, where there are several to choose from.
+    /// The kernel that computed the result, if there are several to choose from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelUse>,
     /// The type of its elements.
     pub dtype: Dtype,
-    /// The elements of each of its arrays, or the rows of each of its matrices.
+    /// The number of elements of each array, or of rows of each matrix.
     pub n: u64,
-    /// Which of them.
+    /// The quantity that `n` counts.
     pub extent: Extent,
-    /// Rows, columns and depth of a product, where it was asked for by those; `n` is its rows then.
+    /// The dimensions of a product that was requested by shape; `n` is then its number of rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
-    /// What one run takes and does.
+    /// The memory and operations of one run.
     #[serde(flatten)]
     pub cost: Cost,
-    /// By the device's clock; `null` on the CPU and where nothing was timed.
+    /// Times by the device's clock; `null` on the CPU, or if nothing was timed.
     pub device_time: Option<Times>,
-    /// By the host's clock, from the first call until all was done; `null` where nothing was timed.
+    /// Times by the host's clock, from the first call until all work was done; `null` if nothing
+    /// was timed.
     pub host_time: Option<Times>,
     /// Why measuring stopped.
     pub stopped: Stopped,
-    /// Whether somebody stopped it before it had shown all.
+    /// Whether it was interrupted before it was complete.
     pub partial: bool,
-    /// Of the median, by the device's clock where there is one.
+    /// The rate of the median run, by the device's clock if there is one.
     pub rate: Rate,
-    /// How near that is to what is possible.
+    /// The comparison of the rate with the theoretical peak.
     pub roofline: Roofline,
-    /// Whether the result is right.
+    /// The verification of the result.
     pub verify: Verification,
-    /// What else may matter.
+    /// Circumstances that may affect the measurement.
     pub environment: Environment,
 }
 
-/// What something ran on.
+/// The device that something ran on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceName {
-    /// As CUDA counts; none for the CPU.
+    /// The CUDA index; `None` for the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
-    /// As `NVIDIA H200`, or the CPU's.
+    /// The name of the GPU, such as `NVIDIA H200`, or of the CPU.
     pub name: String,
-    /// As NVML says it; none for the CPU.
+    /// The UUID that NVML reports; `None` for the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
 }
 
-/// A kernel, and what it takes of a multiprocessor, as the driver tells it (`cuFuncGetAttribute`,
-/// `cuOccupancyMaxActiveBlocksPerMultiprocessor`).
+/// A kernel and the resources that it uses on a multiprocessor, as reported by the driver
+/// (`cuFuncGetAttribute`, `cuOccupancyMaxActiveBlocksPerMultiprocessor`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelUse {
-    /// As it is called in its source.
+    /// The name of the kernel in its source.
     pub name: Cow<'static, str>,
-    /// What its machine code is for, as `sm_90`: made beforehand, or by the driver.
+    /// The target of the machine code, such as `sm_90`, compiled in advance or by the driver.
     pub architecture: String,
-    /// Registers of 32 bits of a thread.
+    /// The number of 32-bit registers per thread.
     pub registers: u32,
-    /// Memory of a thread beside its registers.
+    /// The memory per thread in addition to its registers, in bytes.
     pub spilled_bytes: u32,
-    /// Shared memory of a block.
+    /// The shared memory per block, in bytes.
     pub shared_bytes: u32,
-    /// Threads of a block.
+    /// The number of threads per block.
     pub threads: u32,
-    /// Blocks that a multiprocessor has room for.
+    /// The number of blocks that a multiprocessor can execute at once.
     pub blocks: u32,
-    /// How many threads these have, of all that a multiprocessor has room for.
+    /// The threads of these blocks in percent of the threads that a multiprocessor can execute at
+    /// once.
     pub occupancy_percent: f64,
 }
 
-/// What was done in a second. What it is not about is left out.
+/// The throughput of a workload. Quantities that the workload does not have are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Rate {
-    /// Bytes moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<f64>,
-    /// Floating point operations.
+    /// Floating-point operations per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations_per_second: Option<f64>,
 }
 
-/// What else may matter for a measurement.
+/// The circumstances that may affect a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// When timing began, in ms since 1970.
+    /// The start of timing, in milliseconds since 1970.
     pub from_ms: u64,
-    /// When it ended.
+    /// The end of timing, in milliseconds since 1970.
     pub to_ms: u64,
-    /// The program's version.
+    /// The version of gpumon.
     pub gpumon: Cow<'static, str>,
-    /// The newest CUDA that the driver knows; none where it ran on the CPU.
+    /// The newest CUDA version that the driver supports; `None` if the workload ran on the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cuda: Option<String>,
-    /// The CPU.
+    /// The name of the CPU.
     pub cpu: String,
-    /// Threads that work on it.
+    /// The number of CPU threads in use.
     pub threads: usize,
 }
 
-/// Why measuring stopped.
+/// The reason why measuring stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
-    /// The times deviate by half a percent at most.
+    /// The relative deviation of the times is half a percent or less.
     Steady,
-    /// The time was over.
+    /// The time limit was reached.
     TimeLimit,
-    /// There were as many runs as are kept.
+    /// The maximum number of runs was reached.
     Enough,
-    /// Somebody wants to stop.
+    /// The run was interrupted.
     Interrupted,
 }
 
-/// Times of one thing, in us.
+/// A summary of times, in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// Half took less.
+    /// The median of the times.
     pub median_us: f64,
-    /// The median of any number of runs lies from here on, with 95 % probability.
+    /// The lower end of the 95 % confidence interval of the median.
     pub low_us: f64,
-    /// And up to here.
+    /// The upper end of the 95 % confidence interval of the median.
     pub high_us: f64,
-    /// One of twenty took less.
+    /// The 5th percentile of the times.
     pub p5_us: f64,
-    /// One of twenty took more.
+    /// The 95th percentile of the times.
     pub p95_us: f64,
-    /// The fastest.
+    /// The shortest time.
     pub min_us: f64,
-    /// How many there are.
+    /// The number of times.
     pub n: usize,
 }
 
-/// What is possible in a second, and how much of that was reached.
+/// The theoretical peak per second, and the share of it that was reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Roofline {
-    /// What it is as fast as.
+    /// The resource that limits the workload.
     pub limit: Bound,
-    /// What that does in a second at best: operations where the limit is computing, and bytes
-    /// elsewhere.
+    /// The peak of this resource per second: operations if computing is the limit, and bytes
+    /// otherwise.
     pub rated_per_second: Reading<f64>,
-    /// The clock of which that is; left out where no clock changes it.
+    /// The clock that the peak is calculated for; left out if the clock has no influence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rated_mhz: Option<f64>,
-    /// The share of that which was reached.
+    /// The share of the peak that was reached.
     pub share: Reading<f64>,
 }
 
-/// What a check found.
+/// The result of comparing a workload's output with its reference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
-    /// Whether something was checked and all of it is right.
+    /// Whether something was checked and nothing is wrong.
     pub ok: bool,
-    /// Elements that were compared.
+    /// The number of compared elements.
     pub checked: u64,
-    /// Of those, how many are wrong.
+    /// The number of wrong elements.
     pub wrong: u64,
-    /// The index of the first that is wrong.
+    /// The index of the first wrong element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_wrong: Option<u64>,
-    /// The largest error of those that are right: in units of the type's precision at the size of
-    /// what was computed with, or for matrices as a share of the bound of each element.
+    /// The largest error of a correct element, in units of the type's precision relative to the
+    /// size of the inputs; for matrices, as a share of the element's error bound.
     pub largest_error: f64,
-    /// How large it may be.
+    /// The maximum error of a correct element.
     pub tolerance: f64,
 }
 
@@ -204,8 +205,8 @@ impl From<&Times> for Interval {
 }
 
 impl Roofline {
-    /// The share of what is possible at a clock that was read while it ran; `None` where the clock
-    /// changes nothing.
+    /// Returns the reached share of the peak at a clock that was read during the run; `None` if the
+    /// clock has no influence.
     pub fn share_at(&self, mhz: f64) -> Option<f64> {
         let (share, rated_mhz) = (self.share.value()?, self.rated_mhz?);
         (mhz > 0.0).then(|| share * rated_mhz / mhz)
@@ -213,24 +214,24 @@ impl Roofline {
 }
 
 impl Verification {
-    /// Nothing was checked, which is no success.
+    /// Returns the result of no checks, which is not a success.
     #[inline]
     pub fn nothing() -> Self {
         Self::for_words(0, 0)
     }
 
-    /// So many elements, checked by what was made of all of them.
+    /// Returns the result for elements that are only checked together, for example by a sum.
     pub fn for_all(checked: u64, is_right: bool) -> Self {
         Self::for_words(checked, if is_right { 0 } else { checked })
     }
 
-    /// Words that were compared with others that are right.
+    /// Returns the result for words that were compared with correct ones.
     #[inline]
     pub fn for_words(checked: u64, wrong: u64) -> Self {
         Self::from_counts(checked, wrong, None, 0.0, 0.0)
     }
 
-    /// Both of two parts of a result, or of two looks at one.
+    /// Combines the results for two parts, or of two checks of the same output.
     #[must_use]
     #[inline]
     pub fn and(self, other: Self) -> Self {
@@ -246,7 +247,7 @@ impl Verification {
         )
     }
 
-    /// Right where something was compared and none of it is wrong.
+    /// Returns a result, which is a success if something was compared and nothing is wrong.
     #[inline]
     pub fn from_counts(
         checked: u64,
@@ -265,11 +266,11 @@ impl Verification {
         }
     }
 
-    /// One element, with its error and how large that may be. It is called for each of millions:
-    /// whoever calls it has it inlined.
+    /// Returns the result for one element from its error and the largest error allowed. The
+    /// function is called for millions of elements, so it must be inlined.
     #[inline]
     pub fn for_element(index: u64, error: f64, tolerance: f64) -> Self {
-        // No number is not within any tolerance.
+        // NaN is not within any tolerance.
         let is_right = error <= tolerance;
         let largest_error = if is_right { error } else { 0.0 };
         Self::from_counts(
@@ -282,7 +283,7 @@ impl Verification {
     }
 }
 
-/// All parts of a result.
+/// Combines the results for all parts.
 impl FromIterator<Self> for Verification {
     #[inline]
     fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
@@ -291,7 +292,7 @@ impl FromIterator<Self> for Verification {
 }
 
 impl Rate {
-    /// Of so many operations in such a time, in which there was more than one run.
+    /// Returns the rate for a number of operations in a time that can cover several runs.
     pub fn from_operations(operations: u64, elapsed: Duration) -> Self {
         let is_any = operations > 0 && !elapsed.is_zero();
         let operations_per_second = is_any.then(|| operations as f64 / elapsed.as_secs_f64());
@@ -301,7 +302,7 @@ impl Rate {
         }
     }
 
-    /// Of so much in such a time.
+    /// Returns the rate of one run with this cost and median time.
     pub fn from_cost(cost: Cost, median_us: Option<f64>) -> Self {
         let in_a_second = |count: u64| {
             let median_us = median_us.filter(|time| *time > 0.0 && count > 0)?;

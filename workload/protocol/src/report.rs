@@ -1,4 +1,4 @@
-//! What the process that works reports: one JSON object a line.
+//! Reports of the worker process: one JSON object per line.
 
 use std::fmt;
 
@@ -21,103 +21,95 @@ const GIB: f64 = (1_u64 << 30) as f64;
 /// A report with its time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// In ms since 1970.
+    /// The time in milliseconds since 1970.
     pub at_ms: u64,
-    /// The report.
     #[serde(flatten)]
     pub report: Report,
 }
 
-/// A line is not a report.
+/// The error for a line that is not a report.
 #[derive(Debug, thiserror::Error)]
 #[error("a line is not a report: {0}")]
 pub struct NotAReport(#[from] serde_json::Error);
 
-/// What is reported, told apart by `report`.
+/// A report, identified by the JSON key `report`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
-    /// The job has begun. It comes first, and once.
+    /// The job has begun. This report is the first, and is sent once.
     Begun {
-        /// The job in a few words, as `copy, triad`.
+        /// A short title of the job, such as `copy, triad`.
         title: String,
-        /// On what it works.
+        /// The devices that the job uses.
         devices: Vec<DeviceName>,
-        /// How many steps it has.
+        /// The number of steps.
         steps: usize,
     },
-    /// A step has come to its next phase.
+    /// A step has reached its next phase.
     Phase {
-        /// Which step, counted from 0.
+        /// The number of the step, starting at 0.
         step: usize,
-        /// What is run: a workload, a case's variant, a scenario.
+        /// The workload, the variant of a case, or the scenario.
         id: String,
-        /// Where.
         backend: Backend,
-        /// What is done now.
         phase: Phase,
     },
-    /// How far the step is: at most ten times a second.
+    /// The progress of a step, sent at most ten times a second.
     Progress {
-        /// From 0 to 1.
+        /// The completed share, from 0 to 1.
         share: f64,
-        /// What there is to say of it, as `612 TFLOP/s, 0 errors`.
+        /// A short description, such as `612 TFLOP/s, 0 errors`.
         text: String,
-        /// How full the device is, where that is what the step shows.
+        /// The use of the device's memory, if that is the subject of the step.
         #[serde(skip_serializing_if = "Option::is_none")]
         memory: Option<MemoryLevel>,
     },
-    /// A step's outcome.
+    /// The outcome of a step.
     Result {
-        /// What came of it.
         #[serde(flatten)]
         outcome: Box<Outcome>,
-        /// What NVML read while it was timed; `null` where it read nothing.
+        /// The readings of NVML during timing; `null` if there are none.
         load: Option<Load>,
-        /// Frameworks that ran beside it.
+        /// The results of frameworks that ran the same operation.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         beside: Vec<FrameworkRun>,
     },
-    /// What a variant of a tutorial benchmark has shown.
+    /// The result of a variant of a tutorial benchmark.
     #[serde(rename = "seed")]
     Tutorial {
-        /// It.
         #[serde(flatten)]
         tutorial: Box<TutorialReport>,
     },
-    /// A reading beside what a known load made.
+    /// The comparison of a reading with a known load.
     Check {
-        /// It.
         #[serde(flatten)]
         check: Box<Check>,
     },
-    /// A sentence for people: what happened, why, and what to do about it.
+    /// A sentence for people: an event, its cause, or a remedy.
     Said {
-        /// What kind of sentence it is.
+        /// The topic of the sentence.
         topic: Topic,
-        /// It.
         text: String,
     },
-    /// A step failed. The next one is run where that makes sense.
+    /// A step failed. The next one runs anyway if that makes sense.
     Failed {
-        /// What was run.
+        /// The workload, the variant of a case, or the scenario.
         id: String,
-        /// Where.
         backend: Backend,
-        /// On which GPU, as CUDA counts, where it was one of several steps on it.
+        /// The CUDA index of the GPU, if the step was one of several on GPUs.
         #[serde(skip_serializing_if = "Option::is_none")]
         gpu: Option<u32>,
-        /// Why, and what to do.
+        /// The problem and its remedy.
         error: String,
-        /// The exit code that it comes to.
+        /// The exit code for this error.
         code: u8,
     },
-    /// The job is over. It comes last, and once.
+    /// The job is over. This report is the last, and is sent once.
     Ended {
-        /// One of [`exit_code`](super::exit_code), or 0 where all is done and verified.
+        /// A code of [`exit_code`](super::exit_code), or 0 if everything is done and verified.
         code: u8,
     },
-    /// A report that this version does not know: the program that works may be a newer one.
+    /// A report that this version does not know, because the worker process can be a newer version.
     Unknown,
 }
 
@@ -136,7 +128,7 @@ tagged!(Report by "report" {
     _ => Unknown,
 });
 
-/// What is done in a step.
+/// The phase of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[ts(rename = "RunPhase")]
@@ -144,68 +136,68 @@ tagged!(Report by "report" {
 pub enum Phase {
     /// Memory is allocated and filled.
     Preparing,
-    /// Run once, and the result checked.
+    /// The workload runs once, and its result is checked.
     Checking,
-    /// Run until clocks are up.
+    /// The workload runs until the clocks have risen.
     WarmingUp,
-    /// Run and timed.
+    /// The workload runs and is timed.
     Measuring,
     /// The last result is checked.
     Verifying,
-    /// Memory is held, so that it can be watched.
+    /// Memory is kept allocated, so that it can be watched.
     Holding,
-    /// Memory is given back.
+    /// The memory is released again.
     GivingBack,
-    /// Something that this server has no word for.
+    /// A phase that this server does not know.
     #[serde(other)]
     Other,
 }
 
-/// What a sentence is about.
+/// The topic of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[ts(rename = "RunTopic")]
 #[schemars(rename = "RunTopic")]
 pub enum Topic {
-    /// What is done or was seen.
+    /// An action or an observation.
     Step,
-    /// Why it is so.
+    /// The cause of an observation.
     Cause,
-    /// What to do about it.
+    /// The remedy for a problem.
     #[serde(rename = "cure")]
     Fix,
-    /// What one learns from it.
+    /// The lesson of a demonstration.
     Lesson,
-    /// A figure that proves something, as free memory before and after.
+    /// A number that proves something, such as free memory before and after.
     Proof,
-    /// Something that this server has no word for.
+    /// A topic that this server does not know.
     #[serde(other)]
     Other,
 }
 
-/// How full a device's memory is.
+/// The use of a device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryLevel {
-    /// Held by anybody.
+    /// The memory in use by all processes, in bytes.
     pub used_bytes: u64,
-    /// All of it.
+    /// The total memory, in bytes.
     pub total_bytes: u64,
-    /// What stays free for others.
+    /// The memory that stays free for others, in bytes.
     pub reserve_bytes: u64,
 }
 
 impl Line {
-    /// Reads a line as the process that works has written it.
+    /// Parses a line of the worker process.
     ///
     /// # Errors
-    /// Where it is no report.
+    /// Returns an error if the line is not a report.
     pub fn parse(text: &str) -> Result<Self, NotAReport> {
         Ok(serde_json::from_str(text)?)
     }
 }
 
 impl MemoryLevel {
-    /// From what the driver says is free.
+    /// Creates a level from the free memory that the driver reports.
     pub fn new(free_bytes: u64, total_bytes: u64, reserve_bytes: u64) -> Self {
         Self {
             used_bytes: total_bytes.saturating_sub(free_bytes),
@@ -214,7 +206,7 @@ impl MemoryLevel {
         }
     }
 
-    /// The share that is used, from 0 to 1.
+    /// Returns the used share, from 0 to 1.
     pub fn share(&self) -> f64 {
         if self.total_bytes > 0 {
             (self.used_bytes as f64 / self.total_bytes as f64).clamp(0.0, 1.0)

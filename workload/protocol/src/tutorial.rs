@@ -1,4 +1,4 @@
-//! What a variant of a tutorial benchmark has shown.
+//! Results of tutorial benchmarks.
 
 use std::borrow::Cow;
 
@@ -7,78 +7,69 @@ use serde::{Deserialize, Serialize};
 
 use super::{framework_run::FrameworkRun, outcome::Outcome, vocabulary::Backend};
 
-/// What a variant has shown.
+/// The result of one variant of a tutorial benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TutorialReport {
-    /// The case, as `c`.
+    /// The name of the case, such as `c`.
     #[serde(rename = "row")]
     pub case: Cow<'static, str>,
-    /// What that is about.
+    /// The title of the case.
     pub title: Cow<'static, str>,
-    /// What one learns from it.
+    /// The lesson of the case.
     pub teaches: Cow<'static, str>,
-    /// The variant.
+    /// The name of the variant.
     pub variant: Cow<'static, str>,
-    /// Where it runs.
     pub backend: Backend,
-    /// What came of it.
     #[serde(flatten)]
     pub found: Found,
-    /// What a framework takes for it.
+    /// The time that a framework needs for the same task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<FrameworkTime>,
-    /// The time of this as a share of the framework's, both by the host's clock; none where there
-    /// is nothing to compare.
+    /// The time of the variant as a share of the framework's, both by the host's clock; `None` if
+    /// there is nothing to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_of_framework: Option<f64>,
-    /// Frameworks that ran beside it.
+    /// The results of frameworks that ran the same operation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<FrameworkRun>,
 }
 
-/// What a framework takes.
+/// The time of a framework, measured in advance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FrameworkTime {
-    /// As `CuPy`.
+    /// The name, such as `CuPy`.
     pub name: Cow<'static, str>,
-    /// How long, in us.
+    /// The time in microseconds.
     pub us: f64,
-    /// On what that was measured.
+    /// The device of the measurement.
     pub on: Cow<'static, str>,
-    /// The month of the measurement, as `2026-11`.
+    /// The month of the measurement, such as `2026-11`.
     #[serde(default)]
     pub measured: Cow<'static, str>,
-    /// Whether this ran on such a device, too, so that the two can be compared.
+    /// Whether the variant ran on the same kind of device, so that the times can be compared.
     #[serde(default)]
     pub same_device: bool,
 }
 
-/// What came of a variant, told apart by `found`.
+/// The outcome of a variant, identified by the JSON key `found`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub enum Found {
-    /// It was measured and verified.
-    Measured {
-        /// What it has shown.
-        outcome: Box<Outcome>,
-    },
-    /// It is told in words.
+    /// The variant was measured and verified.
+    Measured { outcome: Box<Outcome> },
+    /// The outcome is described in words.
     Shown {
-        /// Whether it is as it should be.
+        /// Whether the outcome is as expected.
         ok: bool,
-        /// What there is to say.
         text: String,
     },
-    /// It does not run here.
-    Skipped {
-        /// Why.
-        reason: String,
-    },
-    /// It did not come to its end.
+    /// The variant does not run on this machine.
+    Skipped { reason: String },
+    /// The variant did not finish.
     Failed {
-        /// Why, and what to do.
+        /// The problem and its remedy.
         error: String,
-        /// Whether it was refused since it would have taken too much.
+        /// Whether it was refused because it needs too much memory.
         refused: bool,
     },
 }
@@ -95,14 +86,14 @@ tagged!(Found by "found" {
 });
 
 impl Found {
-    /// For want of a GPU.
+    /// Returns the outcome of a variant that is skipped because there is no GPU.
     pub fn no_gpu() -> Self {
         Self::Skipped {
             reason: "there is no GPU".to_owned(),
         }
     }
 
-    /// For want of a workload.
+    /// Returns the outcome of a variant that is skipped because its workload does not exist.
     pub fn missing(id: &str) -> Self {
         Self::Skipped {
             reason: format!("there is no workload '{id}'"),
@@ -111,7 +102,7 @@ impl Found {
 }
 
 impl TutorialReport {
-    /// Whether something was checked and is not as it should be.
+    /// Returns `true` if something was checked and found wrong.
     pub fn is_wrong(&self) -> bool {
         match &self.found {
             Found::Measured { outcome } => {

@@ -1,4 +1,4 @@
-//! What results are of: where they ran, on which type of numbers, and what that takes.
+//! Terms that results use: backends, types of numbers, sizes and costs.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a workload runs.
+/// The backend that a workload runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
@@ -16,17 +16,17 @@ pub enum Backend {
     Cpu,
 }
 
-/// By what a workload runs on a GPU.
+/// The software that executes a workload on a GPU.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
-    /// By gpumon's own kernels.
+    /// The kernels of gpumon itself.
     #[value(help = "gpumon's own kernels")]
     #[default]
     Own,
-    /// By cuBLAS, where the user has it, to compare with.
+    /// NVIDIA's cuBLAS, if the user has installed it, for comparison.
     #[value(help = "cuBLAS, from the active Python environment or `GPUMON_LIBCUBLAS`")]
     Cublas,
 }
@@ -47,34 +47,34 @@ pub enum Engine {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {
-    /// 64 bits, floating point.
+    /// 64-bit floating-point numbers (IEEE double precision).
     #[value(alias = "f64", help = "64-bit floating point")]
     Fp64,
-    /// 32 bits, floating point.
+    /// 32-bit floating-point numbers (IEEE single precision).
     #[value(alias = "f32", help = "32-bit floating point")]
     Fp32,
-    /// 32 bits in memory, of which tensor cores multiply the first 19.
+    /// TensorFloat-32: 32 bits in memory, with only the first 19 multiplied by tensor cores.
     #[value(help = "TensorFloat-32: 32-bit storage, 19-bit products on tensor cores")]
     Tf32,
-    /// 16 bits, floating point.
+    /// 16-bit floating-point numbers (IEEE half precision).
     #[value(alias = "f16", help = "16-bit floating point (IEEE half precision)")]
     Fp16,
-    /// 16 bits, floating point: the first half of 32.
+    /// 16-bit floating-point numbers with the first half of the bits of fp32.
     #[value(help = "16-bit floating point with the exponent range of fp32")]
     Bf16,
-    /// 8 bits, floating point: 4 of exponent, 3 of fraction.
+    /// 8-bit floating-point numbers with 4 bits of exponent and 3 of fraction.
     #[value(alias = "f8", help = "8-bit floating point (E4M3)")]
     Fp8,
-    /// 8 bits, a whole number with a sign.
+    /// 8-bit integers with a sign.
     #[value(alias = "i8", help = "8-bit integer")]
     Int8,
-    /// Bytes that mean nothing.
+    /// Bytes without a numeric meaning.
     #[value(skip)]
     Bytes,
 }
 
-/// Of a product: `rows` x `depth` times `depth` x `columns`, written as `5000x3000x7000` with the
-/// depth last.
+/// The shape of a matrix product of `rows` x `depth` and `depth` x `columns`, written as
+/// `5000x3000x7000` with the depth last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shape {
     /// Rows of the first matrix and of the product.
@@ -85,11 +85,11 @@ pub struct Shape {
     pub depth: u64,
 }
 
-/// The largest of any of the three: a matrix with one such side fits no GPU.
+/// The limit for each of the three dimensions. A matrix with such a side fits no GPU.
 const LONGEST_SIDE: u64 = 1 << 31;
 
 impl Shape {
-    /// Of square matrices.
+    /// Returns the shape of a product of square matrices.
     pub fn square(n: u64) -> Self {
         Self {
             rows: n,
@@ -98,7 +98,7 @@ impl Shape {
         }
     }
 
-    /// Whether a GPU's kernels can count so far, and there is anything to multiply.
+    /// Returns `true` if each dimension is at least 1 and within the range of the kernels' indices.
     pub fn is_possible(self) -> bool {
         [self.rows, self.columns, self.depth]
             .iter()
@@ -140,52 +140,52 @@ impl FromStr for Shape {
     }
 }
 
-/// What the size of a workload is the number of.
+/// The quantity that the size of a workload counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extent {
-    /// Nothing: it has one size.
+    /// Nothing, because the workload has a fixed size.
     Fixed,
-    /// Elements of each array.
+    /// The elements of each array.
     Elements,
-    /// Rows, and columns, of each matrix.
+    /// The rows, and columns, of each square matrix.
     Side,
-    /// Times that it does the same: steps, vectors, small matrices.
+    /// Repetitions, such as steps, vectors or small matrices.
     Times,
 }
 
-/// What a workload is as fast as, where nothing is wrong.
+/// The resource that limits the speed of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
-    /// The memory in which its arrays are.
+    /// The bandwidth of the memory that contains its arrays.
     Memory,
-    /// The units that compute.
+    /// The arithmetic units.
     Compute,
-    /// How long one access after the other takes.
+    /// The latency of accesses that depend on each other.
     Latency,
     /// The link between host and device, or between two devices.
     Link,
-    /// The driver.
+    /// The overhead of the driver.
     Driver,
 }
 
-/// What one run takes and does.
+/// The memory and operations of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// Memory that it holds where it runs.
+    /// The memory that it uses on its backend.
     pub memory_bytes: u64,
-    /// Memory of the host that it holds where it runs on a GPU.
+    /// The host memory that it uses when it runs on a GPU.
     pub host_bytes: u64,
-    /// Bytes that cross the bus that it is about: each array once for each time that it is read or
-    /// written.
+    /// The bytes that cross the relevant bus: each array counts once for each time that it is read
+    /// or written.
     pub moved_bytes: u64,
-    /// Floating point operations; a call of a function counts as one.
+    /// Floating-point operations; a function call counts as one.
     pub operations: u64,
 }
 
 impl Dtype {
-    /// The bytes of an element.
+    /// Returns the size of an element in bytes.
     pub fn bytes(self) -> u64 {
         match self {
             Self::Fp8 | Self::Int8 | Self::Bytes => 1,
@@ -196,7 +196,7 @@ impl Dtype {
     }
 }
 
-/// Writes each word as JSON has it.
+/// Implements `Display` with the words used in JSON.
 macro_rules! display {
     ($($type:ident { $($variant:ident => $word:literal),* })*) => {$(
         impl fmt::Display for $type {

@@ -1,11 +1,13 @@
-"""Runs operations by a framework, as gpumon's runner runs its own: the same data, warm-up,
-synchronization and stopping rule. `find` prints all frameworks and whether they can be imported; a
-framework's name reads requests, one JSON object per line, and answers each with one.
+"""Runs operations in a framework like gpumon's runner runs its own: with the same data, warm-up,
+synchronization and stopping rule.
+
+With the argument `find`, this prints all frameworks and whether they can be imported. With the name
+of a framework, it reads requests, one JSON object per line, and answers each with one.
 """
 
 import sys
 
-# Modules of the working directory are none of these.
+# The modules must not come from the working directory.
 sys.path[:] = [path for path in sys.path if path]
 
 import array  # noqa: E402
@@ -21,7 +23,7 @@ NAMES = {"fp32": "float32", "tf32": "float32", "fp64": "float64"}
 
 
 def operation(xp, name):
-    """What is computed, by the functions that these frameworks share."""
+    """Returns an operation, built from functions that all of these frameworks have."""
     return {
         "add": lambda a, b: a + b,
         "scale": lambda a: SCALAR * a,
@@ -34,15 +36,15 @@ def operation(xp, name):
 
 
 class Framework:
-    """By default as NumPy, on the CPU."""
+    """A framework that works like NumPy, on the CPU. Subclasses override what differs."""
 
     def __init__(self, module, device, host=None):
         self.module, self.device, self.host = module, device, host or module
-        # Where the device is of no use, this tells it before anything is asked.
+        # A device that cannot be used is reported here, before the first request.
         self.wait(self.to_device(self.array(bytes(4), {"dtype": "fp32", "shape": [1]})))
 
     def array(self, data, request):
-        """An array of the host, in memory of the framework's own."""
+        """Returns an array on the host, in memory that belongs to the framework."""
         array = self.host.frombuffer(data, dtype=NAMES[request["dtype"]])
         return array.reshape(request["shape"]).copy()
 
@@ -53,7 +55,7 @@ class Framework:
         return array
 
     def function(self, request):
-        """The operation; None where the framework does not have it, or not as it is to run."""
+        """Returns the operation; None if the framework lacks it, or cannot run it as requested."""
         return operation(self.module, request["operation"])
 
     def wait(self, result):
@@ -63,11 +65,11 @@ class Framework:
         return result.tobytes()
 
     def release(self):
-        """Gives back memory that is not used any more."""
+        """Releases memory that is no longer used."""
 
 
 class OverNumPy(Framework):
-    """Arrays of the host are NumPy's."""
+    """A framework with NumPy arrays on the host."""
 
     def __init__(self, module, device):
         super().__init__(module, device, importlib.import_module("numpy"))
@@ -81,7 +83,7 @@ class CuPy(OverNumPy):
         return self.module.asnumpy(array)
 
     def function(self, request):
-        # It computes in tf32 where a variable says so before it is imported.
+        # CuPy only computes in tf32 if an environment variable requests that before the import.
         return None if request["dtype"] == "tf32" else super().function(request)
 
     def wait(self, result):
@@ -151,7 +153,7 @@ class Torch(Framework):
 
 
 class Numba(OverNumPy):
-    """Loops over elements, compiled."""
+    """Loops over elements, compiled by Numba."""
 
     ELEMENTS = {
         "add": "a[i] + b[i]",
@@ -204,7 +206,7 @@ class Numba(OverNumPy):
             self.module.cuda.synchronize()
 
 
-#: The class, the module, the package of pip, and where it runs.
+#: The class, the module, the name of the package for pip, and the backends.
 FRAMEWORKS = {
     "NumPy": (Framework, "numpy", "numpy", ["cpu"]),
     "Numba": (Numba, "numba", "numba", ["cuda", "cpu"]),
@@ -221,8 +223,11 @@ def find():
 
 
 def measure(run, limits):
-    """Times in us, each from the call until the result is there, as gpumon's runner takes them."""
-    # It compiles.
+    """Returns times in us, each from the call until the result is available, and the last result.
+
+    The warm-up and the stopping rule are those of gpumon's runner.
+    """
+    # The first run compiles the operation.
     run()
     begun = time.perf_counter()
     while True:
@@ -230,7 +235,7 @@ def measure(run, limits):
         if time.perf_counter() - begun >= limits["warm_up_s"]:
             break
     times, begun = array.array("d"), time.perf_counter()
-    # Of how much longer each took than the first, so that the deviation takes no time of its own.
+    # The sums of differences to the first time make the deviation cheap to compute.
     total = squares = 0.0
     while True:
         start = time.perf_counter()
@@ -251,7 +256,10 @@ def measure(run, limits):
 
 
 def answer(framework, request):
-    """Whether it ran; the result and the times are where the request wants them."""
+    """Runs a request, with the result and the times in the files that it names.
+
+    Returns False if the framework cannot run the operation.
+    """
     function = framework.function(request)
     if function is None:
         return False
@@ -282,9 +290,9 @@ def answer(framework, request):
 
 
 def main():
-    # SIGKILL when gpumon ends, whatever is being done then (PR_SET_PDEATHSIG).
+    # The kernel sends SIGKILL to this process when gpumon ends (PR_SET_PDEATHSIG).
     ctypes.CDLL(None).prctl(1, 9)
-    # What a framework prints is no answer.
+    # The output of a framework must not look like an answer, so it goes to standard error.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

@@ -1,8 +1,8 @@
-//! Frameworks that run the same operation on the same data, where the user has them: each in a
-//! Python process of its own, after each of the runner's own runs, and their results verified like
-//! those.
+//! Frameworks that run the same operation on the same data, for comparison. Each of them has its
+//! own Python process, which runs after each run of the runner. Its results are verified in the
+//! same way.
 //!
-//! [`shared`] has the data of an operation for a [`process`], in which `frameworks.py` runs.
+//! [`shared`] has the data of an operation for a [`process`], which runs `frameworks.py`.
 
 mod process;
 mod shared;
@@ -35,17 +35,19 @@ use crate::{
     workload::{Size, Workload},
 };
 
-/// How long a framework may take beyond what is measured: it is imported and compiles meanwhile.
+/// The time limit for an answer, in addition to the measurement. Within this time, the framework is
+/// imported and compiles.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// What a framework needs, in sizes of the arrays: those, and what it keeps between operations.
+/// The memory that a framework needs, as a multiple of the arrays. It includes memory that is kept
+/// between operations.
 const OF_THE_ARRAYS: u64 = 3;
 
-/// As `frameworks.py` lists it.
+/// A framework as listed by `frameworks.py`.
 #[derive(Debug, Deserialize)]
 struct Framework {
     name: String,
     backends: Vec<Backend>,
-    /// Its name for pip.
+    /// The name of the package for pip.
     package: String,
     is_installed: bool,
 }
@@ -54,15 +56,15 @@ struct Framework {
 pub(crate) struct Frameworks<'a> {
     python: PathBuf,
     all: Vec<Framework>,
-    /// By name and UUID of the GPU; `None` where one is not tried again, of which the reason was
-    /// reported.
+    /// The processes by framework and UUID of the GPU. `None` marks a framework that is not tried
+    /// again, because its error was reported.
     processes: HashMap<(String, Option<String>), Option<Process>>,
     patience: Duration,
     interrupted: &'a AtomicBool,
 }
 
 impl<'a> Frameworks<'a> {
-    /// Asks the interpreter which it has.
+    /// Asks the interpreter which frameworks it has.
     pub(crate) fn find(python: &Path, interrupted: &'a AtomicBool) -> Result<Self, Failure> {
         let mut process = Process::start(python, &["find"], [])?;
         let all = process.receive(PATIENCE, interrupted)?;
@@ -75,7 +77,7 @@ impl<'a> Frameworks<'a> {
         })
     }
 
-    /// Reports which there are.
+    /// Returns a report with the installed frameworks.
     pub(crate) fn said(&self) -> Report {
         let python = self.python.display();
         let found: Vec<_> = self
@@ -105,8 +107,9 @@ impl<'a> Frameworks<'a> {
         self.all.iter().filter(|framework| framework.is_installed)
     }
 
-    /// What each framework takes for the work of this outcome, which was measured on `gpu` or on
-    /// the CPU; nothing where none has such an operation. `tell` gets the name of each that begins.
+    /// Runs the work of an outcome in each framework, on `gpu` if the outcome was measured there,
+    /// and otherwise on the CPU. Returns nothing if no framework has the operation. `tell` gets the
+    /// name of each framework before it runs.
     pub(crate) fn run(
         &mut self,
         outcome: &Outcome,
@@ -160,7 +163,8 @@ impl<'a> Frameworks<'a> {
         runs
     }
 
-    /// Those that run where this outcome was measured, as [`Self::processes`] has them.
+    /// Returns the keys of [`Self::processes`] for all frameworks that support the backend of the
+    /// outcome.
     fn to_try(&self, outcome: &Outcome) -> Vec<(String, Option<String>)> {
         let there = self
             .installed()
@@ -170,7 +174,7 @@ impl<'a> Frameworks<'a> {
             .collect()
     }
 
-    /// `None` where the framework does not have the operation.
+    /// Runs one framework; returns `None` if it does not have the operation.
     fn one(
         &mut self,
         key: &(String, Option<String>),
@@ -200,7 +204,7 @@ impl<'a> Frameworks<'a> {
         match &answer {
             Ok(_) | Err(Failure::Told(_)) => {}
             Err(Failure::Hung(_)) => drop(self.processes.insert(key.clone(), None)),
-            // The next operation gets a new one.
+            // The next operation starts a new process.
             Err(_) => drop(self.processes.remove(key)),
         }
         if !answer? {
@@ -230,8 +234,7 @@ impl<'a> Frameworks<'a> {
     }
 }
 
-/// Starts a framework, with the GPU of this outcome as the only one that it sees, and no memory
-/// that it does not need.
+/// Starts a framework that sees only the GPU of this outcome, and does not preallocate memory.
 fn start(
     python: &Path,
     name: &str,
@@ -251,8 +254,8 @@ fn start(
     Ok(process)
 }
 
-/// Whether a framework has room for this, on the GPU and in the host's memory, where the data are
-/// made, too.
+/// Checks that a framework has enough memory on the GPU, and on the host, where the data is also
+/// generated.
 fn has_room(workload: &Workload, size: Size, gpu: Option<&Gpu>) -> Result<(), Failure> {
     let bytes = workload
         .program
@@ -305,7 +308,8 @@ mod tests {
         .unwrap()
     }
 
-    /// What a framework did in two rounds, where its interpreter is this script.
+    /// Returns the runs of a framework in two rounds. Its Python interpreter is replaced by this
+    /// script.
     fn beside_script(
         script: &str,
         patience: Duration,
@@ -313,8 +317,8 @@ mod tests {
     ) -> [Vec<FrameworkRun>; 2] {
         let folder = tempfile::tempdir().unwrap();
         let python = folder.path().join("python3");
-        // An executable that somebody may still write to cannot be started, and another test's
-        // child may hold it.
+        // An executable cannot be started while it is open for writing, and the child of another
+        // test may have inherited it. The executable therefore only calls the script.
         fs::write(folder.path().join("script"), script).unwrap();
         fs::write(&python, "#!/bin/sh\nexec /bin/sh \"${0%/*}/script\"\n").unwrap();
         fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! A Python process that answers requests, one JSON object per line.
+//! Python processes that answer requests, one JSON object per line.
 
 use std::{
     ffi::OsStr,
@@ -24,15 +24,15 @@ use crate::{
 
 const SCRIPT: &str = include_str!("frameworks.py");
 const TICK: Duration = Duration::from_millis(100);
-/// How long the pipes of one that has ended may stay open.
+/// The maximum time for which the pipes of an ended process may stay open.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("it does not start: {0}")]
     Start(io::Error),
-    /// What the framework says.
+    /// The error message of the framework.
     #[error("{0}")]
     Told(String),
     #[error("the process ended: {0}")]
@@ -57,9 +57,9 @@ pub(super) struct Request<'a> {
     #[serde(flatten)]
     operation: &'a Operation,
     inputs: Vec<String>,
-    /// The path of the last result.
+    /// The path of the file for the last result.
     out: String,
-    /// The path of the times, in us, as numbers of 64 bits.
+    /// The path of the file for the times in us, as 64-bit numbers.
     times: String,
     warm_up_s: f64,
     least_s: f64,
@@ -86,7 +86,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What it says when it is ready.
+/// The message of a process that is ready.
 #[derive(Debug, Deserialize)]
 pub(super) struct Ready {
     pub(super) version: String,
@@ -94,19 +94,19 @@ pub(super) struct Ready {
 
 #[derive(Debug, Deserialize)]
 struct Answer {
-    /// False where the framework does not have the operation, or not as it is to run.
+    /// Whether the framework has the operation, and could run it as requested.
     #[serde(default)]
     ran: bool,
     error: Option<String>,
 }
 
-/// It is killed where this is dropped.
+/// A process that is killed when this is dropped.
 pub(super) struct Process {
     child: Child,
     requests: Option<ChildStdin>,
     answers: Receiver<Result<String, LineTooLong>>,
     last_error_line: Option<Receiver<Option<String>>>,
-    /// Of the framework.
+    /// The version of the framework.
     pub(super) version: String,
 }
 
@@ -138,7 +138,7 @@ impl Process {
         })
     }
 
-    /// Whether it ran what is asked for.
+    /// Sends a request, and returns whether the framework ran it.
     pub(super) fn ask(
         &mut self,
         request: &Request<'_>,
@@ -146,7 +146,7 @@ impl Process {
         interrupted: &AtomicBool,
     ) -> Result<bool, Failure> {
         let line = serde_json::to_string(request)?;
-        // Where it has ended, there is no answer either, which tells why.
+        // If the process has ended, waiting for the answer returns the reason.
         let _ = self
             .requests
             .as_mut()
@@ -155,7 +155,7 @@ impl Process {
         error.map_or(Ok(ran), |error| Err(Failure::Told(error)))
     }
 
-    /// The next line that it writes.
+    /// Returns the next line that the process writes.
     pub(super) fn receive<T: DeserializeOwned>(
         &mut self,
         patience: Duration,
@@ -165,7 +165,7 @@ impl Process {
         loop {
             match self.answers.recv_timeout(TICK) {
                 Ok(line) => return Ok(serde_json::from_str(&line?)?),
-                // A terminal interrupts both.
+                // Ctrl+C in a terminal interrupts both processes.
                 Err(_) if interrupted.load(Relaxed) => return Err(Failure::Interrupted),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Failure::Ended(self.last_words()));
@@ -178,7 +178,7 @@ impl Process {
         }
     }
 
-    /// The last line of its standard error, or how it ended.
+    /// Returns the last line of standard error, or how the process ended.
     fn last_words(&mut self) -> String {
         let last_line = self
             .last_error_line
@@ -196,7 +196,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended is beyond this.
+        // Killing the process fails if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! What an operation hands over to a framework: its inputs, and how a result is verified.
+//! The data of an operation for a framework: its inputs, and the verification of the result.
 
 use std::{
     fs::File,
@@ -15,39 +15,39 @@ use crate::{
     real::Real,
 };
 
-/// An operation that frameworks have.
+/// An operation that frameworks have, too.
 pub(crate) struct Shared {
     pub(crate) operation: Operation,
-    /// Makes its data, which may be gigabytes.
+    /// A function that generates the data, which can be gigabytes.
     pub(crate) data: Box<dyn FnOnce() -> Data>,
 }
 
 pub(crate) struct Data {
-    /// Elements as they lie in memory.
+    /// The elements of each input in memory order.
     pub(crate) inputs: Vec<Vec<u8>>,
-    /// Verifies a result that lies in memory in the same way.
+    /// A function that verifies a result in memory order.
     pub(crate) check: Check,
 }
 
 type Check = Box<dyn Fn(&[u8]) -> Verification>;
 
-/// Which operation, and what belongs to it.
+/// An operation with its parameters.
 #[derive(Debug, Serialize)]
 pub(crate) struct Operation {
-    /// As `frameworks.py` calls it.
+    /// The name of the operation in `frameworks.py`.
     #[serde(rename = "operation")]
     pub(crate) name: &'static str,
     pub(crate) dtype: Dtype,
-    /// Of each array.
+    /// The shape of each array.
     pub(crate) shape: Vec<u64>,
-    /// Whether inputs come from the host and the result goes back.
+    /// Whether inputs are copied from the host, and the result is copied back.
     pub(crate) copies: bool,
     pub(crate) one_thread: bool,
-    /// Whether a compiler may make one kernel of it.
+    /// Whether a compiler may combine it into one kernel.
     pub(crate) fused: bool,
 }
 
-/// Numbers as they lie in memory.
+/// Returns the bytes of numbers in memory order.
 pub(crate) fn to_bytes<T: Real>(elements: &[T]) -> Vec<u8> {
     let width = T::DTYPE.bytes() as usize;
     elements
@@ -56,8 +56,7 @@ pub(crate) fn to_bytes<T: Real>(elements: &[T]) -> Vec<u8> {
         .collect()
 }
 
-/// Numbers that lie in memory; as many as are expected, of which those that are missing are no
-/// numbers.
+/// Converts bytes in memory order to the expected number of elements. Missing elements are poison.
 pub(crate) fn from_bytes<T: Real>(bytes: &[u8], elements: u64) -> Vec<T> {
     let width = T::DTYPE.bytes() as usize;
     let mut numbers: Vec<T> = bytes.chunks_exact(width).map(T::from_le_bytes).collect();
@@ -65,7 +64,7 @@ pub(crate) fn from_bytes<T: Real>(bytes: &[u8], elements: u64) -> Vec<T> {
     numbers
 }
 
-/// An operation whose data other processes can read.
+/// An operation with data that other processes can read.
 pub(super) struct HandedOver {
     pub(super) operation: Operation,
     pub(super) inputs: Vec<Memory>,
@@ -73,8 +72,8 @@ pub(super) struct HandedOver {
 }
 
 impl Shared {
-    /// An operation on up to two arrays of random numbers, the check of whose result is given its
-    /// elements from this index on.
+    /// Returns an operation on up to two arrays of random numbers. `check` gets elements of the
+    /// result, and the index of the first one.
     pub(crate) fn of_arrays<T: Real>(
         operation: Operation,
         inputs: u64,
@@ -109,7 +108,7 @@ impl Shared {
     }
 }
 
-/// Memory that another process can open as a file; it is gone with this.
+/// Memory that another process can open as a file. It is released when this is dropped.
 pub(super) struct Memory(File);
 
 impl Memory {

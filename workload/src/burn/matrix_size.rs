@@ -1,40 +1,40 @@
-//! How large matrices are: as large as fit, and as can be multiplied before somebody who interrupts
-//! has waited long.
+//! The choice of a matrix size: as large as memory allows, but small enough that an interruption
+//! takes effect soon.
 
 use std::time::Duration;
 
 use crate::error::RunError;
 
-/// Multiples of every tile. The larger a product, the less time its comparison takes beside it: 2 %
-/// at 16384 rows on an H200. The comparison cannot run concurrently, since Hopper's kernels occupy
-/// all registers.
+/// The sides to choose from, which are multiples of every tile. The larger a product, the smaller
+/// the share of time for its comparison: 2 % with 16384 rows on an H200. The comparison cannot run
+/// concurrently, because Hopper's kernels occupy all registers.
 pub(super) const SIDES: [u64; 7] = [16384, 8192, 4096, 2048, 1024, 512, 256];
-/// The largest on a CPU: each element of the first product is computed again there, with as many
-/// bits as it takes.
+/// The largest side on a CPU, which computes each element of the first product again in higher
+/// precision.
 pub(super) const MOST_ON_CPU: u64 = 1024;
-/// A product takes no longer.
+/// The maximum duration of a product.
 const LONGEST: Duration = Duration::from_millis(50);
-/// As many products as take this long are begun without waiting for each: a GPU that waited for the
-/// host after each would cool down meanwhile.
+/// The duration of the products that are started together without waiting for each one. A GPU that
+/// waited for the host after each product would cool down meanwhile.
 const AT_ONCE: Duration = Duration::from_millis(60);
 
-/// Work of some side, and how long a product takes there.
+/// Work with matrices of some side, and the duration of one product.
 pub(super) struct Timed<W> {
     pub(super) work: W,
     pub(super) product: Duration,
 }
 
 impl<W> Timed<W> {
-    /// As many products as are begun at once.
+    /// Returns the number of products that are started together.
     pub(super) fn at_once(&self) -> u64 {
         (AT_ONCE.as_secs_f64() / self.product.as_secs_f64().max(1e-9)).max(1.0) as u64
     }
 }
 
-/// Makes work of the largest of these sides whose product is quick enough, of which the first is
-/// the largest. Each time that was taken says which larger one may be tried, so that nothing slow
-/// is ever begun; small products use little of a large GPU, so that they say no more than they can
-/// keep.
+/// Creates work with the largest side that has a fast enough product. `sides` begins with the
+/// largest. Each measured time decides which larger side is tried next, so that no slow product is
+/// ever started. Small products use only a part of a large GPU, so predictions from their times are
+/// never too short.
 pub(super) fn largest<W>(
     sides: &[u64],
     mut make: impl FnMut(u64) -> Result<Timed<W>, RunError>,
@@ -60,8 +60,8 @@ pub(super) fn largest<W>(
 mod tests {
     use super::*;
 
-    /// A device that has so many operations in a second, and takes so long to begin; and the sides
-    /// that it was given.
+    /// Returns the side that is chosen for a device with this speed and start time, and all sides
+    /// that were tried.
     fn chosen(per_second: f64, begin_us: f64, sides: &[u64]) -> (u64, Vec<u64>) {
         let mut tried = Vec::new();
         let timed = largest(sides, |side| {

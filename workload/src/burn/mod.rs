@@ -1,15 +1,16 @@
-//! Products of matrices without end, each of which is compared with the first: load that finds out
-//! whether a device computes and remembers right while it is hot.
+//! The stress test, which compares each matrix product with the first one. It finds out whether a
+//! device computes and stores data correctly while it is hot.
 //!
-//! Memory is filled with products, piece by piece, and each piece is compared and poisoned just
-//! before it is filled again. They are the products of `matmul`: the same kernels, inputs and
-//! check, which compares the first one element by element with a reference of higher precision. The
-//! others have to be equal to that in every bit. What was not compared is not right: a burn that
-//! checked nothing has failed.
+//! Memory is filled with products in pieces, and each piece is compared and poisoned just before it
+//! is filled again. The products are those of `matmul`, with the same kernels, inputs and check.
+//! The first product is compared with a reference of higher precision, element by element. All
+//! others must be equal to it in every bit. Results that were not compared do not count as correct:
+//! a stress test without any comparison fails.
 //!
-//! - [`Burnable`] is what can be burnt, [`on_cuda`] and [`on_cpu`] are the two that there are.
-//! - [`matrix_size`] is how large the matrices are, and how many are multiplied before anybody
-//!   looks up.
+//! - [`Burnable`] is the interface of a device under test, and [`on_cuda`] and [`on_cpu`] implement
+//!   it.
+//! - [`matrix_size`] chooses the size of the matrices, and the number of products that are started
+//!   together.
 
 mod matrix_size;
 mod on_cpu;
@@ -39,26 +40,26 @@ use crate::{
 };
 
 pub(crate) const ID: &str = "burn";
-/// So many products fit at least, beside the factors and the first one.
+/// The minimum number of products in memory, in addition to the factors and the first product.
 const FEWEST: u64 = 8;
-/// A host's memory is not what is tested on a CPU, and a container may have less of it than the
-/// system tells.
+/// The maximum memory on a CPU. The host's memory is not under test, and a container may have less
+/// of it than the system reports.
 const MOST_ON_CPU: u64 = 1 << 30;
-/// Who looks on is told so often.
+/// The time between two progress reports.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BurnRequest {
-    /// For how long, from when the first product has been checked.
+    /// The duration, from when the first product has been checked.
     pub time: Duration,
-    /// The share of the free memory that is filled, from 0 to 1.
+    /// The share of the free memory to fill, from 0 to 1.
     pub memory: f64,
-    /// The type of numbers; the usual one where nobody says.
+    /// The type of numbers; the usual one if this is `None`.
     pub dtype: Option<Dtype>,
 }
 
-/// The type of numbers with which a GPU, or without one the CPU, burns: the one that was asked for,
-/// or else bf16 where there are tensor cores for that, which load it most, and fp32 elsewhere.
+/// Returns the type of numbers for a GPU, or for the CPU without `device`. By default, this is bf16
+/// if there are tensor cores for it, because it causes the highest load, and fp32 otherwise.
 pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, RunError> {
     let has = device.map(|device| device.capability);
     let usual = if has >= Some(needs(Dtype::Bf16)) {
@@ -67,7 +68,7 @@ pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<
         Dtype::Fp32
     };
     let dtype = asked.unwrap_or(usual);
-    // What a CPU makes wide first loads it no more.
+    // A CPU converts narrower types before it multiplies them, so they cause no higher load.
     let valid = if has.is_some() {
         matmul::DTYPES
     } else {
@@ -92,43 +93,44 @@ pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Burning {
     Phase(Phase),
-    /// How it goes, once a second.
+    /// The progress, sent once a second.
     Progress {
-        /// So much of the time is over, from 0 to 1.
+        /// The elapsed share of the time, from 0 to 1.
         share: f64,
         operations_per_second: f64,
-        /// Words of products that were wrong, since it began.
+        /// The number of wrong words so far.
         wrong: u64,
     },
 }
 
 trait Burnable {
-    /// Rows of each matrix.
+    /// Returns the number of rows of each matrix.
     fn side(&self) -> u64;
-    /// Memory that it holds, in bytes.
+    /// Returns the memory in use, in bytes.
     fn bytes(&self) -> u64;
-    /// What of a product is compared one by one.
+    /// Returns the number of words of a product, which are the unit of comparison.
     fn words(&self) -> u64;
-    /// The kernel that multiplies, where there are several to choose from.
+    /// Returns the kernel in use if there are several to choose from.
     fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
         Ok(None)
     }
-    /// Into how many pieces memory is divided.
+    /// Returns the number of pieces that memory is divided into.
     fn pieces(&self) -> usize;
-    /// How many products a piece has room for: no more than somebody who interrupts waits for.
+    /// Returns the number of products in a piece, which is limited so that an interruption takes
+    /// effect soon.
     fn products(&self, piece: usize) -> u64;
-    /// Makes the product with which the others are compared, and checks it against the reference.
+    /// Computes the product that all others are compared with, and checks it against the reference.
     fn first(&mut self) -> Result<Verification, RunError>;
     /// Fills a piece with products, after comparing its previous ones.
     fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError>;
     /// Compares a piece with the first product, and poisons it.
     fn compare(&mut self, piece: usize) -> Result<(), RunError>;
-    /// Mismatching words among all that were compared.
+    /// Returns the number of wrong words among all compared ones.
     fn wrong(&mut self) -> Result<u64, RunError>;
 }
 
-/// Burns for as long as it is asked to, or until somebody sets `interrupted`; all memory is given
-/// back when this returns.
+/// Runs a stress test for the requested time, or until `interrupted` is set. All memory is released
+/// before this returns.
 pub(crate) fn run(
     place: &Place<'_>,
     cpu: &Cpu,
@@ -153,7 +155,7 @@ pub(crate) fn run(
     };
     let (stopped, elapsed) = burnt.burn(work.as_mut(), request.time, interrupted, tell)?;
     let to_ms = now_ms();
-    // Without the time that the first product took to be checked.
+    // The time for the check of the first product does not count.
     let from_ms = to_ms - elapsed.as_millis() as u64;
     tell(Burning::Phase(Phase::GivingBack));
     drop(work);
@@ -226,7 +228,7 @@ fn prepare<'a>(
     })
 }
 
-/// The sides, of which the first is the largest, that take no more memory than this.
+/// Returns the sides that need no more than `bytes` of memory. `sides` begins with the largest.
 fn fitting(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
     let too_large = sides
         .iter()
@@ -237,12 +239,12 @@ fn fitting(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
 
 #[derive(Debug, Default)]
 struct Burnt {
-    /// Of one product.
+    /// The number of operations of one product.
     operations: u64,
-    /// Of one product.
+    /// The number of words of one product.
     words: u64,
     products: u64,
-    /// Of the first product.
+    /// The verification of the first product.
     first: Option<Verification>,
     compared: u64,
     wrong: u64,
@@ -269,10 +271,9 @@ impl Burnt {
             products: 0,
         };
         let is_over = || is_stopped() || begun.elapsed() >= time;
-        // A piece is compared just before it is multiplied again: so its products have lain in
-        // memory for as long as can be, and the GPU does nothing for long but multiply. Where it
-        // compared all pieces at once, its power went up and down for a second after, at 0.95 of
-        // the mean.
+        // A piece is compared just before it is filled again, so that its products stay in memory
+        // as long as possible, and the GPU does little but multiply. A comparison of all pieces at
+        // once made the power vary for a second afterward, at 0.95 of its mean.
         let mut filled = 0;
         for piece in (0..work.pieces()).cycle() {
             let was_filled = piece < filled;
@@ -316,7 +317,7 @@ impl Burnt {
         });
     }
 
-    /// Of the first product, and of all that were compared with it.
+    /// Returns the combined result for the first product and all comparisons with it.
     fn verify(&self) -> Verification {
         let first = self.first.unwrap_or_else(Verification::nothing);
         let others = Verification::for_words(self.compared, self.wrong);

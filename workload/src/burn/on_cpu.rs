@@ -1,4 +1,4 @@
-//! Products on all threads of the CPU, as the catalogue has them.
+//! Products on all threads of the CPU, with the code of the catalogue.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::{
     protocol::Verification,
 };
 
-/// The two factors, and the product that is known to be right.
+/// The number of matrices in addition to the compared products: two factors and the first product.
 const BESIDE: u64 = 3;
 
 pub(super) struct OnCpu<T> {
@@ -25,7 +25,7 @@ pub(super) struct OnCpu<T> {
     wrong: u64,
 }
 
-/// What this side takes at least, of elements of so many bytes.
+/// Returns the minimum memory for matrices with this side and elements of `width` bytes.
 pub(super) fn needed_bytes(side: u64, width: u64) -> u64 {
     (FEWEST + BESIDE) * side * side * width
 }
@@ -33,8 +33,8 @@ pub(super) fn needed_bytes(side: u64, width: u64) -> u64 {
 impl<T: CpuProduct> OnCpu<T> {
     const WIDTH: u64 = size_of::<T>() as u64;
 
-    /// Matrices as large as do, that take no more memory than this together; none where that is too
-    /// little for any.
+    /// Prepares matrices that are as large as useful and fit into this memory; returns `None` if
+    /// even the smallest do not fit.
     pub(super) fn new(bytes: u64) -> Result<Option<Self>, RunError> {
         let larger = SIDES.iter().take_while(|side| **side > MOST_ON_CPU).count();
         let sides = fitting(&SIDES[larger..], bytes, |side| {
@@ -48,7 +48,7 @@ impl<T: CpuProduct> OnCpu<T> {
         }))
     }
 
-    /// Without any product, and how long one takes.
+    /// Prepares work without products in memory, and measures the duration of one product.
     fn with_side(side: u64) -> Timed<Self> {
         let factors = Factors::new(side);
         let mut work = Self {
@@ -58,7 +58,7 @@ impl<T: CpuProduct> OnCpu<T> {
             products: Vec::new(),
             wrong: 0,
         };
-        // The first time memory and threads are only just being had.
+        // The first product takes longer, because memory and threads are not ready yet.
         work.factors.multiply(&mut work.first);
         let begun = Instant::now();
         work.factors.multiply(&mut work.first);
@@ -102,8 +102,8 @@ impl<T: CpuProduct> Burnable for OnCpu<T> {
         Ok(())
     }
 
-    /// To the bit: however many threads there are, each element is added up by one of them, in one
-    /// order.
+    /// Compares every bit. For any number of threads, each element is summed by a single thread in
+    /// the same order.
     fn compare(&mut self, piece: usize) -> Result<(), RunError> {
         let words = self.products[piece]
             .chunks_mut(CHUNK)

@@ -1,4 +1,4 @@
-//! Products on a GPU, by the catalogue's kernels.
+//! Products on a GPU, with the kernels of the catalogue.
 
 use std::time::Duration;
 
@@ -17,13 +17,14 @@ use crate::{
 };
 
 const KERNELS: Code = ptx!("burn");
-/// What is compared at a time.
+/// The size of a word, which is the unit of comparison.
 const WORD_BYTES: u64 = size_of::<u32>() as u64;
-/// What a thread has of a product.
+/// The number of bytes of a product that a thread compares.
 const PACK_BYTES: u64 = 4 * WORD_BYTES;
-/// Products that a thread of `burn.cu` compares at a time; the grid is sized by it.
+/// The number of products that a thread of `burn.cu` compares at a time. The size of the grid
+/// depends on it.
 const TOGETHER: u64 = 4;
-/// Blocks of `burn_poison`, enough for the largest GPU.
+/// The number of blocks of `burn_poison`, which is enough for the largest GPU.
 const POISONING: u32 = 4096;
 
 pub(super) struct OnCuda<'gpu> {
@@ -33,13 +34,14 @@ pub(super) struct OnCuda<'gpu> {
     poison: Kernel,
     compare: Kernel,
     first: DeviceMemory,
-    /// As many products in each as are begun at once, and in the last the rest.
+    /// Memory for products. Each piece has room for the products that are started together, and the
+    /// last piece for the remaining ones.
     pieces: Vec<DeviceMemory>,
-    /// How many words were wrong since it began, as the GPU counts.
+    /// The number of wrong words so far, counted by the GPU.
     wrong: DeviceMemory,
 }
 
-/// What this side takes at least.
+/// Returns the minimum memory for matrices of this size.
 pub(super) fn needed_bytes(size: Size) -> u64 {
     memory_bytes(Shape::square(size.n), size.dtype, FEWEST + 1) + WRONG_BYTES
 }
@@ -47,8 +49,8 @@ pub(super) fn needed_bytes(size: Size) -> u64 {
 const WRONG_BYTES: u64 = size_of::<u64>() as u64;
 
 impl<'gpu> OnCuda<'gpu> {
-    /// Matrices of this type, as large as do, that take no more memory than this together; none
-    /// where that is too little for any.
+    /// Prepares matrices that are as large as useful and fit into this memory; returns `None` if
+    /// even the smallest do not fit.
     pub(super) fn new(gpu: &'gpu Gpu, dtype: Dtype, bytes: u64) -> Result<Option<Self>, RunError> {
         let sides = fitting(&SIDES, bytes, |n| needed_bytes(Size { n, dtype }));
         let timed = largest(sides, |n| Self::with_size(gpu, Size { n, dtype }))?;
@@ -59,7 +61,7 @@ impl<'gpu> OnCuda<'gpu> {
         Ok(Some(work))
     }
 
-    /// Without a piece, and how long its product takes.
+    /// Prepares work without pieces, and measures the duration of one product.
     fn with_size(gpu: &'gpu Gpu, size: Size) -> Result<Timed<Self>, RunError> {
         let code = gpu.context.load(KERNELS)?;
         let work = Self {
@@ -75,7 +77,7 @@ impl<'gpu> OnCuda<'gpu> {
             wrong: gpu.zeroed(WRONG_BYTES)?,
         };
         let ready = work.product.ready()?;
-        // The first time a driver may have to bring the code.
+        // The driver may have to load the code for the first launch.
         gpu.stream
             .run(|queue| ready.launch(queue, &work.first, 0))?;
         let elapsed = gpu
@@ -88,11 +90,11 @@ impl<'gpu> OnCuda<'gpu> {
         })
     }
 
-    /// Takes memory for products, as much as it may have of this altogether.
+    /// Allocates memory for products, so that the total is no more than `bytes`.
     fn take(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
         let one = self.result_bytes();
-        // Memory for split sums is not in `needed_bytes`: it is taken from that for products, of
-        // which one remains.
+        // Memory for partial sums is not part of `needed_bytes`. It reduces the memory for
+        // products, but at least one product remains.
         let mut left = (bytes.saturating_sub(self.bytes()) / one).max(1);
         while left > 0 {
             let count = left.min(at_once);
@@ -101,7 +103,8 @@ impl<'gpu> OnCuda<'gpu> {
                     self.poison(&piece)?;
                     self.pieces.push(piece);
                 }
-                // Somebody else was faster, and what there is does.
+                // Another process has allocated memory in the meantime, and the existing pieces are
+                // enough.
                 Err(error) if error.is_out_of_memory() && !self.pieces.is_empty() => break,
                 Err(error) => return Err(error.into()),
             }
@@ -129,8 +132,8 @@ impl<'gpu> OnCuda<'gpu> {
         Ok(())
     }
 
-    /// A product that has the first one's bits is as right as that, since one kernel gives the same
-    /// inputs the same bits.
+    /// Queues the comparison of a piece with the first product. A product with the same bits is
+    /// just as correct, because a kernel computes the same bits from the same inputs.
     fn put_comparison<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,

@@ -11,7 +11,7 @@ fn burn(request: BurnRequest, interrupted: bool) -> Result<(Outcome, Vec<Burning
     .map(|outcome| (outcome, told))
 }
 
-/// So little memory that the matrices are small.
+/// Returns a request with so little memory that the matrices are small.
 fn little(time_ms: u64) -> BurnRequest {
     let share = f64::from(3 << 20) / MemoryBudget::for_host(0).free_bytes as f64;
     BurnRequest {
@@ -48,7 +48,7 @@ fn a_burn_ends_on_time_and_has_compared_what_it_made() {
         .iter()
         .filter(|burning| matches!(burning, Burning::Progress { .. }))
         .collect();
-    // One a second, of which the last may fall on the end.
+    // There is one report per second, and the last one can be at the end.
     let most = begun.elapsed().as_secs() as usize + 1;
     assert!((1..=most).contains(&progress.len()), "{told:?}");
     assert!(
@@ -103,7 +103,7 @@ fn what_has_checked_nothing_has_failed() {
     );
 }
 
-/// Says of each piece what it is told.
+/// A device that reports given numbers of wrong words for its pieces.
 struct Told {
     wrong: Vec<u64>,
     filled: Vec<bool>,

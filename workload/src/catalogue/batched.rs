@@ -10,11 +10,12 @@ use crate::{
 };
 
 const PRODUCTS: u64 = 1000;
-/// Elements that a thread of the CPU checks at a time.
+/// The number of elements that a CPU thread checks at a time.
 const CHECKED: usize = 1 << 10;
-/// The largest product that a block of `matmul_batched.cu` computes.
+/// The largest side of a product that a single block of `matmul_batched.cu` computes.
 const WHOLE: u64 = 104;
-/// Tiles of `matmul_any.cu`, the smallest first; larger products take several.
+/// The sides of tiles in `matmul_any.cu`, smallest first. A larger product consists of several
+/// tiles.
 const TILES: [u64; 2] = [32, 64];
 
 pub(super) struct MatmulBatched;
@@ -45,14 +46,14 @@ fn elements(n: u64) -> u64 {
     n.saturating_mul(n).saturating_mul(PRODUCTS)
 }
 
-/// Which kernel multiplies.
+/// The kernel that multiplies, with its launch parameters.
 #[derive(Debug)]
 struct KernelChoice {
     code: Code,
-    /// Rows and columns of a block.
+    /// The number of rows and columns that a block computes.
     tile: u64,
     threads: u32,
-    /// Dynamic shared memory.
+    /// The dynamic shared memory of a block.
     shared_bytes: u32,
 }
 
@@ -76,9 +77,9 @@ impl KernelChoice {
             kernels::MATMUL_BATCHED
         };
         let (threads, shared_bytes) = match dtype {
-            // Three stages of 104 rows with 20 elements and 16 with 108.
+            // Three stages, each of 104 rows with 20 elements and 16 rows with 108 elements.
             Dtype::Fp64 => (224, 3 * (104 * 20 + 16 * 108) * 8),
-            // Both matrices, as 104 rows with 108 elements.
+            // Both matrices, each of 104 rows with 108 elements.
             _ => (192, 2 * 104 * 108 * 4),
         };
         Self {
@@ -90,7 +91,7 @@ impl KernelChoice {
     }
 }
 
-/// All matrices on a GPU, one behind the other and row by row.
+/// Prepares products on a GPU. The matrices are stored one after another, each row by row.
 fn on_cuda<T: CpuProduct>(gpu: &Gpu, size: Size) -> Ready<'_> {
     let Size { n, dtype } = size;
     let KernelChoice {
@@ -123,7 +124,7 @@ fn on_cuda<T: CpuProduct>(gpu: &Gpu, size: Size) -> Ready<'_> {
     )
 }
 
-/// Inputs in the host's memory, row by row.
+/// Inputs in host memory, row by row.
 struct Inputs<T> {
     a: Vec<T>,
     b: Vec<T>,
@@ -139,7 +140,7 @@ impl<T: CpuProduct> Inputs<T> {
         }
     }
 
-    /// Elements of the result, of which the first has this index.
+    /// Checks elements of the result. `first` is the index of the first element.
     fn check(&self, got: &[T], first: u64) -> Verification {
         let Self { a, b, n } = self;
         let bound = Tolerance::new(T::DTYPE, *n as u64);
@@ -172,7 +173,7 @@ fn on_cpu<T: CpuProduct>(n: u64) -> Ready<'static> {
         (inputs, out),
         |(Inputs { a, b, n }, out)| {
             let area = *n * *n;
-            // Of small ones, a thread takes several at a time.
+            // A thread computes several products at a time if they are small.
             let piece = (CHUNK / area).max(1) * area;
             let pieces = out
                 .chunks_mut(piece)

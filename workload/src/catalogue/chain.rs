@@ -1,21 +1,21 @@
-//! Kernels that follow each other, each begun by itself or all of them as one graph.
+//! Sequences of kernels, launched one by one or together as a graph.
 
 use super::prelude::*;
 use crate::cuda::{Graph, Plain};
 
-/// How work that takes several operations is brought to a GPU.
+/// The way in which the operations of a workload are launched on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// A kernel for each operation, begun one after the other, as frameworks do it.
+    /// One kernel for each operation, launched one after another as in frameworks.
     PerOp,
-    /// The same kernels, begun by a single call.
+    /// One kernel for each operation, all launched by a single call.
     Graph,
-    /// One kernel that does everything, in a graph of its own where the driver has graphs: that is
-    /// begun 2 us sooner.
+    /// One kernel for all operations. If the driver supports graphs, the kernel is launched as a
+    /// graph, which takes 2 us less.
     Fused,
 }
 
-/// Puts kernels, with the memory that they work on, into a queue.
+/// A function that adds kernels to a queue, together with the memory that they use.
 pub(super) type Links = Box<
     dyn for<'held> Fn(
         &Queue<'_, 'held>,
@@ -68,7 +68,7 @@ impl Chain {
         }
     }
 
-    /// The memory that it was made with, in that order.
+    /// Returns the memory that the chain was created with, in the same order.
     pub(super) fn memory(&self) -> &[DeviceMemory] {
         match self {
             Self::Links { memory, .. } => memory,
@@ -77,8 +77,8 @@ impl Chain {
     }
 }
 
-/// A chain that is run as a whole, and whose first memory has the result: so many elements, with
-/// the check of some.
+/// Prepares a chain that is launched as a whole. Its first memory contains the result of `elements`
+/// elements, which `check` verifies piece by piece.
 pub(super) fn prepare_chain<T: Plain + Default>(
     gpu: &Gpu,
     chain: Chain,

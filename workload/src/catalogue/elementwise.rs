@@ -1,4 +1,4 @@
-//! Workloads whose result has an element for each of the input's.
+//! Workloads with one result for each element of their inputs.
 
 use super::{
     chain::{self, Chain, Links, prepare_chain},
@@ -6,16 +6,19 @@ use super::{
     transfer::HostMemory,
 };
 
-/// The factor of the STREAM benchmark. It has no exact binary form, so that rounding errors show.
+/// The factor of the STREAM benchmark. It has no exact binary representation, so rounding errors
+/// become visible.
 const SCALAR: f64 = 0.42;
-/// Elements that a CPU thread takes at a time: enough to make the cost of taking them negligible.
+/// The number of elements that a CPU thread takes at a time, large enough to make the cost of a
+/// task negligible.
 const CHUNK: usize = 1 << 15;
-/// The bytes of a pack in `stream.cu`.
+/// The size of a pack in `stream.cu`, in bytes.
 const PACK_BYTES: u64 = 16;
-/// The packs that each thread of `stream.cu` moves, except in plain copies, where it moves one.
+/// The number of packs that each thread of `stream.cu` moves. Plain copies are an exception with
+/// one pack.
 pub(super) const SEVERAL: u64 = 4;
 
-/// An operation on the elements of up to two arrays. An operand without an input array is 0.
+/// An operation on the elements of up to two arrays. An operand without an array is 0.
 pub(super) trait Operation: Sync + 'static {
     const TRAITS: Traits;
 
@@ -25,28 +28,29 @@ pub(super) trait Operation: Sync + 'static {
 
 /// The properties of an operation that kernels, costs and checks need.
 pub(super) struct Traits {
-    /// Its kernel, without the type at the end.
+    /// The name of the kernel without the type at its end.
     kernel: &'static str,
     form: Form,
     inputs: u64,
-    /// Floating point operations for each element.
+    /// The number of floating-point operations per element.
     operations: u64,
-    /// The largest error, in units of the type's precision at the size of what was computed with.
+    /// The largest error, in units of the type's precision relative to the size of the inputs.
     tolerance: f64,
-    /// The name that frameworks give it; `None` if they have no such operation.
+    /// The name in frameworks; `None` if they have no such operation.
     framework: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// One of `stream.cu`: several packs for each thread.
+    /// A kernel of `stream.cu` with several packs per thread.
     Stream,
-    /// One of `elementwise.cu`: an element for each thread.
+    /// A kernel of `elementwise.cu` with one element per thread.
     Thread,
 }
 
-/// Defines operations: kernel, form, inputs, operations for each element, tolerance, and the name
-/// that frameworks have; then the result for elements of both inputs, and the exact result.
+/// Defines operations by their kernel, form, number of inputs, number of operations per element,
+/// tolerance, and name in frameworks. The first closure computes a result, and the second one the
+/// exact result.
 macro_rules! operations {
     ($(
         $(#[$note:meta])*
@@ -94,7 +98,8 @@ operations! {
     Add("stream_add", Stream, 2, 1, 0.5, Some("add")):
         |a, b| a + b,
         |a, b| round_once(a + b);
-    /// Rounded twice, or once where the hardware fuses both operations.
+    /// A sum with a scaled operand. It is rounded twice, or once if the hardware fuses both
+    /// operations.
     Triad("stream_triad", Stream, 2, 2, 1.0, Some("triad")):
         |a, b| a + rounded_scalar::<T>() * b,
         |a, b| {
@@ -107,8 +112,9 @@ operations! {
     VectorAdd("vector_add", Thread, 2, 1, 0.5, Some("add")):
         |a, b| a + b,
         |a, b| round_once(a + b);
-    /// Two units for each function, by CUDA's manual, are four of the squares; rounding those and
-    /// the sum is less than two more. The exact result is 1: no precision is higher.
+    /// The sum of the squares of sine and cosine. By CUDA's manual, each function has an error of
+    /// up to two units, which are four units in the squares. Rounding the squares and the sum adds
+    /// less than two more. The exact result is 1, so no higher precision is needed.
     Trig("trig", Thread, 1, 5, 6.0, Some("trig")):
         |a, _| {
             let (cosine, sine) = a.cos_sin();
@@ -136,18 +142,18 @@ fn round_once(value: DoubleDouble) -> Expected {
     }
 }
 
-/// An operation, and where its arrays are.
+/// An operation, with the location of its arrays.
 pub(super) struct Elementwise<Op>(pub(super) Op, pub(super) Arrays);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrays {
-    /// In a GPU's memory, or worked on by all threads of the CPU.
+    /// In GPU memory, or in host memory used by all threads of the CPU.
     OnDevice,
-    /// In the host's pinned memory, from which a GPU gets them and gives back the result.
+    /// In pinned host memory: a GPU copies the inputs from there, and the result back.
     Pinned,
-    /// The same in memory as any program has it.
+    /// In pageable host memory: a GPU copies the inputs from there, and the result back.
     Pageable,
-    /// Worked on by one thread of the CPU.
+    /// In host memory used by a single thread of the CPU.
     OneThread,
 }
 
@@ -207,7 +213,7 @@ fn check<Op: Operation, T: Real>(out: &[T], first: u64) -> Verification {
     })
 }
 
-/// An operation on arrays of so many elements. Those that it does not read have one element.
+/// Prepares an operation on a GPU. Arrays that the operation does not read have one element.
 fn on_cuda<Op: Operation, T: Real>(gpu: &Gpu, elements: u64) -> Ready<'_> {
     let Traits {
         kernel,
@@ -252,7 +258,7 @@ pub(super) fn stream_grid(elements: u64, width: u64, packs_a_thread: u64) -> Gri
     Grid::of_blocks(packs.div_ceil(u64::from(THREADS) * packs_a_thread).max(1))
 }
 
-/// Prepares an operation that is timed with its copies: the input to the GPU, the result back.
+/// Prepares an operation that is timed with its copies: the input to the GPU, and the result back.
 fn prepare_copied<Op: Operation, T: Real>(gpu: &Gpu, elements: u64, is_pinned: bool) -> Ready<'_> {
     let name = Op::TRAITS.kernel;
     assert!(
@@ -280,9 +286,9 @@ fn prepare_copied<Op: Operation, T: Real>(gpu: &Gpu, elements: u64, is_pinned: b
     )
 }
 
-/// On all threads of the CPU, or on one. Each array is first written by the threads that work on
-/// it, so that it lies where they are: in their memory, and in their caches. Those that an
-/// operation does not read are empty.
+/// Prepares an operation on all threads of the CPU, or on a single one. Each array is first written
+/// by the threads that use it, so that it is in their memory and caches. Arrays that the operation
+/// does not read are empty.
 fn on_cpu<Op: Operation, T: Real>(elements: u64, is_alone: bool) -> Ready<'static> {
     let array = |elements: u64, element: &(dyn Fn(u64) -> T + Sync)| {
         if is_alone {
@@ -313,13 +319,15 @@ fn on_cpu<Op: Operation, T: Real>(elements: u64, is_alone: bool) -> Ready<'stati
     )
 }
 
-/// Returns the input of a chunk of the result; nothing of an array that is not read.
+/// Returns the part of an input for a chunk of the result. The part is empty if the operation does
+/// not read the array.
 fn part_of<T>(array: &[T], chunk: usize) -> &[T] {
     let begin = (chunk * CHUNK).min(array.len());
     &array[begin..(begin + CHUNK).min(array.len())]
 }
 
-/// One loop for each number of inputs, which the compiler makes work on several elements at once.
+/// Applies an operation to slices. There is one loop for each number of inputs, so that the
+/// compiler can vectorize them.
 fn apply<Op: Operation, T: Real>(out: &mut [T], a: &[T], b: &[T]) {
     match Op::TRAITS.inputs {
         0 => out.fill(Op::apply(T::default(), T::default())),
@@ -334,8 +342,8 @@ fn apply<Op: Operation, T: Real>(out: &mut [T], a: &[T], b: &[T]) {
     }
 }
 
-/// `vector-add-32x128`: a vector of the size of its grid, once with numbers whose sum anybody
-/// knows.
+/// The workload `vector-add-32x128`, which adds one element per thread of its grid. The check also
+/// adds numbers with obvious sums.
 pub(super) struct VectorAddGrid;
 
 const GRID: Grid = Grid {
@@ -367,7 +375,7 @@ impl Program for VectorAddGrid {
             move |chain| {
                 let random =
                     gpu.check(&chain.memory()[0], GRID_ELEMENTS, check::<VectorAdd, f32>)?;
-                // 0, 1, 2, ... plus 1 is 1, 2, 3, ..., to the bit.
+                // The sums of 0, 1, 2, ... and 1 must be exactly 1, 2, 3, ...
                 let counting: Vec<f32> = (0..GRID_ELEMENTS).map(|index| index as f32).collect();
                 let ones = vec![1.0_f32; GRID_ELEMENTS as usize];
                 let (a, b) = (gpu.upload(&counting)?, gpu.upload(&ones)?);
@@ -387,7 +395,7 @@ impl Program for VectorAddGrid {
     }
 }
 
-/// The memory is the sum, and what is added up.
+/// Queues an addition. `memory` contains the sum and its two operands.
 fn add_on_grid<'held>(
     queue: &Queue<'_, 'held>,
     kernel: &'held Kernel,
@@ -412,7 +420,7 @@ mod tests {
             [1000, 4096, 1, 257].map(|n| thread_each(n).blocks),
             [4, 16, 1, 2]
         );
-        // 4096 elements of 4 bytes for each block, and of a copy a quarter of that.
+        // A block processes 4096 elements of 4 bytes, or a quarter of that in a copy.
         assert_eq!(
             [3, 4096, 4100, 1 << 28].map(|n| stream_grid(n, 4, SEVERAL).blocks),
             [1, 1, 2, 1 << 16]

@@ -1,22 +1,23 @@
-//! Small matrices times their transposes, and the trace of each product: the log of a loop.
+//! Products of small matrices and their transposes, with the trace of each product as the log of a
+//! loop.
 
 use super::prelude::*;
 
 const SIDE: usize = 100;
 const AREA: usize = SIDE * SIDE;
 const MATRIX_BYTES: u64 = (AREA * 4) as u64;
-/// As in `gram.cu`.
+/// The number of threads per block in `gram.cu`.
 const BATCH_THREADS: u32 = 400;
 const WARP: u32 = 32;
 const TILE_GRID: Grid = Grid {
     blocks: 100,
     threads: 100,
 };
-/// How many have arrived, and behind that the parts of a trace.
+/// The offset of the parts of a trace in the scratch memory, after the counter of finished blocks.
 const PARTS_AT: u64 = 64;
 const SCRATCH_BYTES: u64 = 128;
-/// A hundred products and sums, each rounded to half a unit of all of them, and as much again for
-/// the trace.
+/// The tolerance: a hundred products and sums, each rounded to half a unit of the total, and the
+/// same again for the trace.
 const TOLERANCE: f64 = 2.0 * SIDE as f64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,8 @@ pub(super) enum Gram {
 }
 
 impl Gram {
-    /// The number of products in memory: all where they are made together, and else the last.
+    /// Returns the number of products in memory: all if they are computed together, and otherwise
+    /// only the last one.
     fn count_products(self, matrices: u64) -> u64 {
         if self == Self::Batched { matrices } else { 1 }
     }
@@ -41,7 +43,7 @@ impl Program for Gram {
                 .n
                 .saturating_add(products)
                 .saturating_mul(MATRIX_BYTES + 4),
-            // What is checked.
+            // The check copies the products to the host.
             host_bytes: products.saturating_mul(MATRIX_BYTES),
             operations: size.n.saturating_mul(2 * (AREA * SIDE) as u64),
             moved_bytes: 0,
@@ -50,10 +52,10 @@ impl Program for Gram {
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
         let form = *self;
-        // One trace, where the GPU writes it.
+        // The GPU writes a single trace into pinned memory.
         let mut arrived = gpu.context.pin(4)?;
         arrived.slice_mut().fill(f32::POISON);
-        // The first makes one product and its trace, the other two make many.
+        // The first kernel computes one product with its trace, and the other two compute many.
         let kernels = gpu.load_kernels(ptx!("gram"), &["gram_tiles", "gram", "trace"])?;
         let matrices = gpu.random_array::<f32>(size.n * AREA as u64, SEED_A)?;
         let products = gpu.poisoned(self.count_products(size.n) * MATRIX_BYTES)?;
@@ -64,8 +66,9 @@ impl Program for Gram {
             move |(products, traces)| {
                 let [tiles, product, trace] = [&kernels[0], &kernels[1], &kernels[2]];
                 match form {
-                    // The host has each trace before the next product begins. Events stand around
-                    // all of it, since two around each would take as long as it does.
+                    // The host receives each trace before the next product begins. A single pair of
+                    // events surrounds the loop, because a pair for each product would take as long
+                    // as the product.
                     Self::OneByOne => gpu.time(|_| {
                         for (at, place) in traces.iter_mut().enumerate() {
                             gpu.stream.run(|queue| {
@@ -122,7 +125,8 @@ impl Program for Gram {
     }
 }
 
-/// What the tiles of one product are given, with the place for its trace.
+/// Returns the arguments of the kernel that computes one product in tiles, with the location of the
+/// trace.
 fn of_one<'scope>(
     products: &'scope DeviceMemory,
     trace: Argument<'scope>,
@@ -139,8 +143,8 @@ fn of_one<'scope>(
     ]
 }
 
-/// Makes the product of a matrix and its transpose, and returns the trace. Rows are added up whole,
-/// so that the compiler works on several elements at once.
+/// Multiplies a matrix by its transpose, and returns the trace. Whole rows are added, so that the
+/// compiler can vectorize the loop.
 fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
     let mut upright = vec![0.0; AREA];
     for (row, elements) in matrix.chunks(SIDE).enumerate() {
@@ -160,8 +164,8 @@ fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
     product.iter().step_by(SIDE + 1).sum()
 }
 
-/// Every trace, and every element of the products that there are: those of all matrices, or of the
-/// last.
+/// Checks every trace, and every element of the products in memory: those of all matrices, or only
+/// of the last.
 fn check(products: &[f32], traces: &[f32]) -> Verification {
     let log = compare(traces, 0, TOLERANCE, |index| {
         Expected::of_products(matrix(index).iter().map(|element| element * element))
@@ -179,7 +183,7 @@ fn check(products: &[f32], traces: &[f32]) -> Verification {
     log.and(checked.into_iter().collect())
 }
 
-/// A matrix, made anew from the seed.
+/// Generates a matrix from the seed.
 fn matrix(at: u64) -> Vec<f64> {
     (0..AREA as u64)
         .map(|index| f32::random(SEED_A, at * AREA as u64 + index).to_f64())

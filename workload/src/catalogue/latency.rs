@@ -1,24 +1,26 @@
-//! Latencies: `launch-latency` starts kernels, and a pointer chase is loads with the address of the
-//! next one.
+//! Latencies: `launch-latency` launches kernels, and a pointer chase loads the address of the next
+//! load.
 
 use super::prelude::*;
 use crate::{memory_budget::MemoryBudget, workload::larger_than_caches};
 
-/// Loads of one run: as many as hide what starting it takes.
+/// The number of loads in a run, large enough to hide the time of the launch.
 const STEPS: u64 = 1 << 14;
-/// The bytes that a GPU moves at a time; each pointer has one of its own.
+/// The number of bytes that a GPU moves at a time. Each pointer is in a separate line of this size.
 const LINE_BYTES: u64 = 128;
 const LINE_WORDS: u64 = LINE_BYTES / 8;
-/// Such a part of a cache is all in it, even where one half of the chip has only half of it near.
+/// The divisor of the cache size for an array that is completely in the cache, even if each half of
+/// the chip has only half of the cache nearby.
 const PART_OF_CACHE: u64 = 8;
-/// The size that is assumed for a cache of unknown size.
+/// The minimum size of an array in the cache, in case the size of the cache is unknown.
 const LEAST_BYTES: u64 = 1 << 20;
-/// Somewhere other than any place.
+/// A value that is no position in the array.
 const NOWHERE: u64 = u64::MAX;
 
 pub(super) struct Chase;
 
-/// The size is that for the CPU: a gigabyte of pointers takes longer to lay out than to follow.
+/// Returns the size of an array in memory. GPUs also use the size for the CPU, because a gigabyte
+/// of pointers takes longer to generate than to follow.
 pub(super) fn bytes_in_memory(_: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
     larger_than_caches(Backend::Cpu, dtype, budget)
 }
@@ -30,7 +32,7 @@ pub(super) fn bytes_in_cache(_: Backend, _: Dtype, budget: &MemoryBudget) -> u64
 impl Program for Chase {
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = lines(size).saturating_mul(LINE_BYTES);
-        // The host also keeps the path through the array.
+        // The host also stores the path through the array.
         Cost {
             memory_bytes: bytes,
             host_bytes: bytes.saturating_add(lines(size) * 4),
@@ -71,14 +73,15 @@ impl Program for Chase {
     }
 }
 
-/// A way through all lines that ends where it began, and where one is on it.
+/// A cyclic path through all lines, with the current position.
 struct Way {
     next: Vec<u32>,
     at: u64,
 }
 
 impl Way {
-    /// By Sattolo's exchanges: each line changes places with an earlier one, never with itself.
+    /// Creates a random path with Sattolo's algorithm: each line is swapped with an earlier one,
+    /// never with itself.
     fn random(lines: u64) -> Self {
         let mut next: Vec<u32> = (0..lines as u32).collect();
         for line in (1..next.len()).rev() {
@@ -90,7 +93,7 @@ impl Way {
         Self { next, at: 0 }
     }
 
-    /// The array with a pointer in the first word of each line.
+    /// Returns the array, with a pointer in the first word of each line.
     fn pointers(&self) -> Vec<u64> {
         let mut words = vec![NOWHERE; self.next.len() * LINE_WORDS as usize];
         words
@@ -102,7 +105,7 @@ impl Way {
         words
     }
 
-    /// Follows the path as far as a run does, and returns its start.
+    /// Follows the path for the length of a run, and returns its start.
     fn advance(&mut self) -> u64 {
         let start = self.at;
         self.at = (0..STEPS).fold(start, |at, _| u64::from(self.next[at as usize]));
@@ -115,12 +118,13 @@ impl Way {
     }
 }
 
-/// At least one.
+/// Returns the number of lines, which is at least one.
 fn lines(size: Size) -> u64 {
     size.bytes().div_ceil(LINE_BYTES).min(u64::from(u32::MAX))
 }
 
-/// So many kernels that what comes before and after them does not show.
+/// The number of kernels in a chain, large enough to make the time before and after the chain
+/// negligible.
 const CHAIN: u64 = 1000;
 
 pub(super) struct LaunchLatency;
@@ -134,7 +138,7 @@ impl Program for LaunchLatency {
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> Ready<'gpu> {
-        // How many runs the device has seen to their end, and how many there were.
+        // The state is the number of runs counted by the device, and the actual number.
         let state = (gpu.zeroed(8)?, 0);
         let kernels = gpu.load_kernels(ptx!("launch"), &["empty", "count"])?;
         prepare_work(

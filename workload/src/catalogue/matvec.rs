@@ -1,5 +1,5 @@
-//! A small matrix times some vectors: one vector after the other, as a graph of those, and all in
-//! one kernel.
+//! Products of a small matrix and several vectors: one vector after another, as a graph of these
+//! products, and all in one kernel.
 
 use super::{
     chain::{Chain, Form, Links, prepare_chain},
@@ -9,7 +9,7 @@ use super::{
 const ROWS: u64 = 150;
 const COLUMNS: u64 = 100;
 const WIDTH: u64 = 4;
-/// Each product and each sum is rounded, to half a unit of less than all of them together.
+/// The tolerance. Each product and each sum is smaller than the total, and rounded to half a unit.
 const TOLERANCE: f64 = COLUMNS as f64;
 
 pub(super) struct Matvec(pub(super) Form);
@@ -39,8 +39,8 @@ impl Program for Matvec {
         prepare_chain(gpu, chain, size.n * ROWS, check)
     }
 
-    /// On one thread, since waking others takes longer. In one kernel, each row meets all vectors
-    /// before the next one.
+    /// Prepares a run on one thread, because waking others takes longer. If it is batched, each row
+    /// is multiplied by all vectors before the next row.
     fn on_cpu(&self, size: Size) -> Ready<'static> {
         let matrix = f32::random_array(ROWS * COLUMNS, SEED_A);
         let vectors = f32::random_array(size.n * COLUMNS, SEED_B);
@@ -68,8 +68,8 @@ impl Program for Matvec {
     }
 }
 
-/// The kernels of one run. The memory is the results, the matrix and the vectors, one behind the
-/// other.
+/// Returns a function that queues the kernels of one run. The memory contains the results, the
+/// matrix and the vectors, in this order.
 fn products(vectors: u64, is_batched: bool) -> Links {
     Box::new(move |queue, memory, kernels| {
         let launch = |first: u64, count: u64| {
@@ -93,7 +93,8 @@ fn products(vectors: u64, is_batched: bool) -> Links {
     })
 }
 
-/// By several sums, so that the processor need not wait for one.
+/// Returns the dot product from several sums, so that the processor does not wait for each
+/// addition.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0; 4];
     for (a, b) in a.chunks(4).zip(b.chunks(4)) {

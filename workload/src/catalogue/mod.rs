@@ -1,14 +1,14 @@
-//! Everything that can be run.
+//! All workloads.
 //!
-//! - [`elementwise`] are workloads whose result has an element for each of the input's, by a table
-//!   of operations, and [`reduce`] those that take in an array and have a sum.
+//! - [`elementwise`] has workloads with one result for each element of their inputs, defined by a
+//!   table of operations, and [`reduce`] has those that sum an array.
 //! - [`matmul`] multiplies matrices, and [`batched`] many small ones.
-//! - [`transfer`] moves arrays between host and device, one way or both ways at once, and between
-//!   GPUs.
-//! - [`latency`] starts kernels and waits for loads, [`transcendental`] computes.
+//! - [`transfer`] moves arrays between host and device, in one direction or both at once, and
+//!   between GPUs.
+//! - [`latency`] measures kernel launches and loads, and [`transcendental`] expensive functions.
 //! - [`selu`], [`matvec`], [`train`] and [`gram`] are small programs in several forms: operation by
-//!   operation, as graphs, and in one kernel, out of [`chain`].
-//! - [`prelude`] is what all of them are written with.
+//!   operation, as graphs, and in one kernel. They are built with [`chain`].
+//! - [`prelude`] has the imports that all of them share.
 
 mod batched;
 mod chain;
@@ -61,8 +61,9 @@ const CUDA: &[Backend] = &[Backend::Cuda];
 const CPU: &[Backend] = &[Backend::Cpu];
 const MILLION: u64 = 1_000_000;
 
-/// All workloads, in the order in which they are listed and run: name, what it does and teaches,
-/// types, places, what it is as fast as and what its size counts, the usual size, and the program.
+/// All workloads, in the order in which they are listed and run. A row contains the name, the
+/// description and lesson, the types, the backends, the limiting resource and the quantity that the
+/// size counts, the usual size, and the program.
 pub(crate) static ALL: &[Workload] = &[
     row(
         "copy",
@@ -667,7 +668,7 @@ const fn row(
     }
 }
 
-/// What all workloads are, in the order in which they are listed and run.
+/// Returns the descriptions of all workloads, in the order in which they are listed and run.
 pub fn all() -> impl Iterator<Item = &'static About> {
     ALL.iter().map(|workload| &workload.about)
 }
@@ -705,7 +706,7 @@ mod tests {
         assert!(find("frobnicate").is_none());
     }
 
-    /// Odd sizes leave something over behind packs, chunks and blocks.
+    /// Uses odd sizes, so that some elements remain after the last full pack, chunk and block.
     #[test]
     fn everything_that_runs_on_the_cpu_is_right_there_and_says_so_only_after_it_ran() {
         let on_cpu = ALL

@@ -1,4 +1,4 @@
-//! What the files of the catalogue are written with.
+//! The imports that all files of the catalogue share.
 
 pub(super) use crate::{
     beside::{self, Data, Shared, to_bytes},
@@ -18,7 +18,7 @@ pub(super) use crate::{
     workload::{Prepared, Program, Ready, Sample, Size, WORD_BYTES, prepare_on_cpu, prepare_work},
 };
 
-/// Evaluates an expression with the floating point type of a [`Dtype`].
+/// Evaluates an expression with the floating-point type of a [`Dtype`].
 macro_rules! of_float {
     ($dtype:expr, |$float:ident| $made:expr) => {
         if $dtype == Dtype::Fp64 {

@@ -1,4 +1,4 @@
-//! Workloads that read an array, and whose result is a sum.
+//! Workloads that read an array and compute a sum.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -8,18 +8,18 @@ use super::{
 };
 use crate::cuda::Attribute;
 
-/// Numbers of both signs: sums of them grow as the root of how many there are, and so do the errors
-/// of rounding them.
+/// The tolerance. Sums of numbers with both signs grow with the square root of their count, and so
+/// do their rounding errors.
 const TOLERANCE: f64 = 64.0;
-/// Enough blocks of a multiprocessor to fill it with threads.
+/// The number of blocks that fill a multiprocessor with threads.
 const BLOCKS_EACH: u64 = 8;
-/// Elements that a thread of the CPU takes at a time.
+/// The number of elements that a CPU thread takes at a time.
 const CHUNK: usize = 1 << 15;
-/// Sums that the CPU keeps apart, so that it need not wait for one.
+/// The number of separate sums on the CPU, so that it does not wait for each addition.
 const LANES: usize = 16;
 
-/// `read`: the words are added as whole numbers: each bit counts, and no order of adding changes
-/// the sum.
+/// The workload `read`, which adds words as integers. Thus each bit counts, and the order of
+/// additions does not change the sum.
 pub(super) struct Read;
 
 impl Program for Read {
@@ -41,8 +41,8 @@ impl Program for Read {
     }
 }
 
-/// Takes so much of a GPU's memory, fills it with zeros, reads all of it and gives it back. Whether
-/// all were zero.
+/// Allocates GPU memory, fills it with zeros, reads all of it and releases it. Returns `true` if
+/// all of it was zero.
 pub(crate) fn read_zeros(gpu: &Gpu, bytes: u64) -> Result<bool, RunError> {
     let words = bytes / 8;
     let memory = gpu.context.allocate(bytes)?;
@@ -53,11 +53,11 @@ pub(crate) fn read_zeros(gpu: &Gpu, bytes: u64) -> Result<bool, RunError> {
         queue.fill(&memory, 0)?;
         queue.launch(&kernel, grid, &[Out(&sums), In(&memory), U64(words)])
     })?;
-    // A sum of words is 0 by chance where they are not: once in 2^64.
+    // If the words were not zero, their sum would be 0 by chance only once in 2^64.
     Ok(gpu.download::<u64>(&sums)?.iter().all(|sum| *sum == 0))
 }
 
-/// With a sum for each block.
+/// Prepares a run on a GPU, with one sum per block.
 fn read_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> Ready<'_> {
     let grid = stream_grid(elements, T::DTYPE.bytes(), SEVERAL);
     let kernel = gpu.kernel(kernels::STREAM, &format!("stream_read_{}", T::DTYPE))?;
@@ -85,7 +85,7 @@ fn read_on_cpu<T: Real>(elements: u64) -> Ready<'static> {
     let a = T::random_array(elements, SEED_A);
     let expected = sum_of_random::<T>(elements);
     prepare_on_cpu(
-        // Before the first run.
+        // There is no sum before the first run.
         None,
         move |total| {
             let sums = parallel::map(a.chunks(CHUNK), &|chunk| {
@@ -101,7 +101,7 @@ fn sum_words(words: impl Iterator<Item = u64>) -> u64 {
     words.fold(0, u64::wrapping_add)
 }
 
-/// Returns the expected sum, from the seed.
+/// Returns the expected sum, computed from the seed.
 fn sum_of_random<T: Real>(elements: u64) -> u64 {
     let sums = parallel::map((0..elements).step_by(CHUNK), &|first| {
         let words = (first..elements)
@@ -112,13 +112,13 @@ fn sum_of_random<T: Real>(elements: u64) -> u64 {
     sum_words(sums.into_iter())
 }
 
-/// `reduce`: the sum of an array of numbers.
+/// The workload `reduce`, which computes the sum of an array of numbers.
 pub(super) struct Reduce;
 
 impl Program for Reduce {
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.bytes();
-        // No chip has so many multiprocessors that the sums of their blocks would be more.
+        // No chip has so many multiprocessors that the sums of their blocks need more memory.
         Cost {
             memory_bytes: bytes.saturating_add(1 << 20),
             moved_bytes: bytes,
@@ -136,7 +136,7 @@ impl Program for Reduce {
     }
 }
 
-/// With a sum for each block, and their sum.
+/// Prepares a run on a GPU, with one sum per block, and then the sum of these.
 fn sum_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> Ready<'_> {
     let width = T::DTYPE.bytes();
     let processors = gpu.device().attribute(Attribute::Multiprocessors)?.max(1) as u64;
@@ -167,7 +167,8 @@ fn sum_on_cpu<T: Real>(elements: u64) -> Ready<'static> {
     let expected = expected_sum::<T>(elements);
     prepare_on_cpu(
         T::POISON,
-        // By chunk, so that the order of adding does not depend on the threads.
+        // Each chunk is added separately, so that the order of additions does not depend on the
+        // threads.
         move |total| *total = sum(&parallel::map(a.chunks(CHUNK), &sum)),
         move |total| check_sum(&[*total], elements, expected),
     )
@@ -185,7 +186,7 @@ fn sum<T: Real>(numbers: &[T]) -> T {
     sums.iter().fold(rest, |total, sum| total + *sum)
 }
 
-/// The one number counts for all that it was made of.
+/// Checks a sum, which counts as a check of all of its elements.
 fn check_sum<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verification {
     let found = compare(total, 0, TOLERANCE, |_| expected);
     Verification {
@@ -195,7 +196,7 @@ fn check_sum<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verific
     }
 }
 
-/// The sum in twice the precision, and how large a sum of such numbers is as a rule.
+/// Returns the sum in twice the precision, and the typical size of a sum of such numbers.
 fn expected_sum<T: Real>(elements: u64) -> Expected {
     let term = |index| {
         let number = T::random(SEED_A, index).to_f64();

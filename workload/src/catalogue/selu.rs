@@ -1,4 +1,4 @@
-//! SELU over an array: operation by operation, as a graph of those, and in one pass.
+//! SELU of an array: operation by operation, as a graph of these operations, and in one pass.
 
 use super::{
     chain::{Chain, Form, Links, prepare_chain},
@@ -6,21 +6,22 @@ use super::{
 };
 use crate::functions::exp_f32;
 
-/// What SELU's authors found.
+/// The constants published by the authors of SELU.
 const ALPHA: f32 = 1.673_263_2;
 const SCALE: f32 = 1.050_701;
-/// Two units for the exponential, as CUDA's manual has it, and a half for each of the four
-/// operations around it.
+/// The tolerance: two units for the exponential by CUDA's manual, and half a unit for each of the
+/// four operations around it.
 const TOLERANCE: f64 = 4.0;
-/// Elements of a thread of the kernel that does everything.
+/// The number of elements per thread of the fused kernel.
 const FUSED_ELEMENTS: u64 = 4;
-/// Elements that a thread of the CPU takes at a time.
+/// The number of elements that a CPU thread takes at a time.
 const CHUNK: usize = 1 << 13;
 
 pub(super) struct Selu(pub(super) Form);
 
 impl Program for Selu {
-    /// Six passes move eleven arrays and two of a byte for each element.
+    /// Returns the cost: without fusion, six passes move eleven arrays, and two arrays with one
+    /// byte per element.
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.bytes();
         let (arrays, moved_bytes) = match self.0 {
@@ -107,8 +108,8 @@ impl Program for Selu {
     }
 }
 
-/// The kernels of one run. The memory is the result, the input, what is between them, and where the
-/// input is positive.
+/// Returns a function that queues the kernels of one run. The memory contains the result, the
+/// input, intermediate values, and flags of positive inputs, in this order.
 fn passes(elements: u64, is_fused: bool) -> Links {
     Box::new(move |queue, memory, kernels| {
         let (grid, n) = (thread_each(elements), || U64(elements));
@@ -159,7 +160,7 @@ fn check(out: &[f32], first: u64) -> Verification {
         if x > 0.0 {
             Expected::new(x * scale, x * scale)
         } else {
-            // Computed as a difference of what is as large as that.
+            // The result is computed as a difference of numbers of this size.
             Expected::new(x.exp_m1() * alpha * scale, alpha * scale)
         }
     })

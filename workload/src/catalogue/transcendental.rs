@@ -1,4 +1,4 @@
-//! `transcendental`: many costly functions for each element.
+//! `transcendental`: many expensive functions per element.
 
 use super::{
     chain::{Chain, Links, prepare_chain},
@@ -7,9 +7,9 @@ use super::{
 use crate::functions::exp_f32;
 
 const ROUNDS: u64 = 32;
-/// Of each round: three functions, and what is around them.
+/// The number of operations per round: three functions, and the operations around them.
 const OPERATIONS: u64 = 8;
-/// Two units for each function, and a half for each of the sums.
+/// The tolerance: two units for each function, and half a unit for each sum.
 const TOLERANCE: f64 = 2.0 + 1.5 * ROUNDS as f64;
 const CHUNK: usize = 1 << 10;
 
@@ -66,7 +66,7 @@ impl Program for Transcendental {
     }
 }
 
-/// Where the functions are computed: rounded like this, everywhere.
+/// Returns the argument of the functions in a round, which is rounded in the same way everywhere.
 fn place(a: f32, round: u64) -> f32 {
     a + round as f32
 }

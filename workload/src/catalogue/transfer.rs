@@ -1,10 +1,10 @@
-//! Copies between the host's memory and a device's, one way or both ways at once, and from one
-//! GPU's memory to another's.
+//! Copies between host memory and device memory, in one direction or both at once, and between the
+//! memory of two GPUs.
 
 use super::prelude::*;
 use crate::cuda::{PinnedMemory, Plain, Staging};
 
-/// Copies of one run where the time of one is asked.
+/// The number of copies in a run that measures the latency of a copy.
 const CHAIN: u64 = 100;
 
 pub(super) enum HostMemory<T> {
@@ -38,7 +38,7 @@ impl<T: Plain + Default> HostMemory<T> {
         }
     }
 
-    /// Copies all of it to the device.
+    /// Copies all elements to the device.
     pub(super) fn copy_in<'scope>(
         &'scope mut self,
         queue: &Queue<'_, 'scope>,
@@ -50,7 +50,7 @@ impl<T: Plain + Default> HostMemory<T> {
         }
     }
 
-    /// Copies all of it from the device.
+    /// Copies all elements from the device.
     pub(super) fn copy_out<'scope>(
         &'scope mut self,
         queue: &Queue<'_, 'scope>,
@@ -63,8 +63,8 @@ impl<T: Plain + Default> HostMemory<T> {
     }
 }
 
-/// Words on the host: those of a seed, or their complements, which no word is that comes from the
-/// device.
+/// Returns words in host memory: those of a seed, or their complements, which differ from every
+/// word that the device sends.
 fn host_words(
     gpu: &Gpu,
     words: u64,
@@ -130,7 +130,7 @@ impl Program for Transfer {
     }
 }
 
-/// `both-pinned`: the size is that of each direction.
+/// The workload `both-pinned`. Its size is that of each direction.
 pub(super) struct BidirectionalCopy;
 
 impl Program for BidirectionalCopy {
@@ -162,12 +162,12 @@ impl Program for BidirectionalCopy {
     }
 }
 
-/// Copies from one GPU's memory to another's.
+/// Copies between the memory of two GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
     OneWay,
     BothWays,
-    /// How long the smallest takes.
+    /// The time of the smallest copy.
     Latency,
 }
 
@@ -182,7 +182,7 @@ impl Peer {
 }
 
 impl Program for Peer {
-    /// The memory is that of each of the two.
+    /// Returns the cost, with the memory of each of the two GPUs.
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.words().saturating_mul(WORD_BYTES);
         let (memory_bytes, moved_bytes) = match self {

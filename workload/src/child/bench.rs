@@ -1,4 +1,4 @@
-//! Workloads, one after the other, on each place that was asked for.
+//! The execution of workloads, one after another, on each requested backend.
 
 use super::{
     Context, JobFailure, Reporter,
@@ -20,7 +20,7 @@ use crate::{
     workload::Workload,
 };
 
-/// Runs all of it. What fails does not keep the rest from running, but for a driver that fails.
+/// Runs all workloads. An error only stops the others if the driver fails.
 pub(super) fn run(
     job: &BenchJob,
     context: &Context<'_>,
@@ -87,7 +87,7 @@ pub(super) fn run(
     Ok(bench.worst)
 }
 
-/// Runs all of it from each GPU to each other one. All of them stay ready for work meanwhile.
+/// Runs all workloads from each GPU to each other one. All GPUs stay open meanwhile.
 fn run_pairs(
     job: &BenchJob,
     plan: &BenchPlan,
@@ -142,7 +142,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs these in one place, and says whether that was the end of it.
+    /// Runs steps on one backend, and returns `true` if no further steps can run.
     fn all(&mut self, steps: impl Iterator<Item = Step>, place: &Place<'_>) -> bool {
         for step in steps {
             let Step {
@@ -182,7 +182,8 @@ impl Bench<'_> {
         false
     }
 
-    /// A size that was asked of everything is asked of what has one.
+    /// Runs one step. If a size is requested for all workloads, it only applies to those that have
+    /// a size.
     fn one(
         &mut self,
         workload: &Workload,
@@ -222,7 +223,7 @@ impl Bench<'_> {
     }
 
     fn outcome(&mut self, outcome: Outcome, place: &Place<'_>) {
-        // What was interrupted before anything was checked is not wrong.
+        // A workload that was interrupted before anything was checked is not wrong.
         if outcome.verify.wrong > 0 || !outcome.verify.ok && !outcome.partial {
             self.count(FAILED);
         }
@@ -235,7 +236,7 @@ impl Bench<'_> {
         });
     }
 
-    /// What frameworks take for the same, where they were asked for.
+    /// Returns the results of frameworks for the same operation, if they were requested.
     fn beside(&mut self, outcome: &Outcome, place: &Place<'_>) -> Vec<FrameworkRun> {
         let limits = Limits::new(self.job.quick);
         let Self {
@@ -272,7 +273,7 @@ impl Bench<'_> {
     }
 }
 
-/// What the driver read of an outcome's GPU while it was timed.
+/// Returns the driver's readings of the outcome's GPU while it was timed.
 pub(super) fn load(placement: &Placement, outcome: &Outcome) -> Option<Load> {
     let (from_ms, to_ms) = (outcome.environment.from_ms, outcome.environment.to_ms);
     let load = placement

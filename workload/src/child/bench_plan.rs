@@ -1,4 +1,5 @@
-//! What is asked of a bench: which workloads, and whether they can be such as they are asked to be.
+//! The plan of a benchmark: the requested workloads, after checking that they support the requested
+//! parameters.
 
 use super::{JobFailure, named_once};
 use crate::{
@@ -8,12 +9,12 @@ use crate::{
     workload::Workload,
 };
 
-/// What was named, or everything.
+/// The workloads that were named, or all of them.
 pub(super) struct BenchPlan {
-    /// Of each GPU by its UUID, where exactly that was asked for.
+    /// The exact steps that were requested, each with the UUID of its GPU.
     works: Vec<(String, Step)>,
     pub(super) workloads: Vec<&'static Workload>,
-    /// Whether something was named that runs on a GPU alone.
+    /// Whether a named workload runs only on a GPU.
     pub(super) needs_gpu: bool,
     dtype: Option<Dtype>,
     size: Option<Amount>,
@@ -24,15 +25,16 @@ pub(super) struct BenchPlan {
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     pub(super) workload: &'static Workload,
-    /// Its usual one where there is none.
+    /// The type; the usual one if this is `None`.
     pub(super) dtype: Option<Dtype>,
-    /// The same of its size.
+    /// The size; the usual one if this is `None`.
     pub(super) amount: Option<Amount>,
-    /// Whether it is one of all types that the workload has, of which some GPUs lack some.
+    /// Whether this is one of all types of the workload. A GPU may not support each of them.
     pub(super) is_one_of_all: bool,
 }
 
-/// A type that was asked of everything is asked of what has it.
+/// Returns the steps of a workload. If a type is requested for all workloads, it only applies to
+/// those that have it.
 fn steps(
     workload: &'static Workload,
     backend: Backend,
@@ -150,8 +152,8 @@ impl BenchPlan {
         })
     }
 
-    /// What of it runs on the CPU, or on the GPU of this UUID, on a machine with so many. What
-    /// needs more of them is left out, unless it was named.
+    /// Returns the steps for the CPU, or for the GPU with this UUID on a machine with `gpus` GPUs.
+    /// Workloads that need more GPUs are left out, unless they were named.
     pub(super) fn on(&self, gpu: Option<&str>, gpus: usize) -> impl Iterator<Item = Step> {
         let backend = if gpu.is_some() {
             Backend::Cuda
@@ -171,7 +173,7 @@ impl BenchPlan {
         works.chain(there.flat_map(move |workload| steps(workload, backend, self.dtype, self.size)))
     }
 
-    /// As many GPUs as what needs the most of them.
+    /// Returns the largest number of GPUs that any workload needs.
     pub(super) fn gpus(&self) -> usize {
         self.workloads
             .iter()
@@ -180,7 +182,6 @@ impl BenchPlan {
             .unwrap_or(1)
     }
 
-    /// In a few words.
     pub(super) fn title(&self, job: &BenchJob) -> String {
         if !self.is_named {
             return "every workload".to_owned();
@@ -199,7 +200,7 @@ impl BenchPlan {
     }
 }
 
-/// Everything where nothing is named.
+/// Returns the named workloads, or all workloads if none is named.
 fn find_named(ids: &[String]) -> Result<Vec<&'static Workload>, JobFailure> {
     let id = |workload: &Workload| workload.about.id;
     named_once(
@@ -211,7 +212,7 @@ fn find_named(ids: &[String]) -> Result<Vec<&'static Workload>, JobFailure> {
     )
 }
 
-/// Type and size that were asked for have to be such as what was named can have.
+/// Checks that the named workloads support the requested type and size.
 fn check_size(job: &BenchJob, workloads: &[&'static Workload]) -> Result<(), JobFailure> {
     let abouts = || {
         workloads
@@ -239,7 +240,7 @@ fn check_size(job: &BenchJob, workloads: &[&'static Workload]) -> Result<(), Job
     }
 }
 
-/// The one workload that has a shape.
+/// Returns the only workload that can have a shape.
 fn of_shape(
     job: &BenchJob,
     shape: Shape,

@@ -1,4 +1,4 @@
-//! A burn: all places at once, each on a thread of its own.
+//! The stress test on all requested GPUs and the CPU at the same time, each on its own thread.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,11 +27,11 @@ use crate::{
     },
 };
 
-/// As many seconds as a burn may last: a week.
+/// The maximum duration of a stress test: one week.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// How long those behind a place wait for it where none tells anything: each does once a second
-/// while it burns. Who cancels kills this process after ten seconds.
+/// The time without any progress after which results no longer wait for those of earlier devices.
+/// Each device reports progress once a second. A canceled process is killed after ten seconds.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 enum Progress {
@@ -145,7 +145,7 @@ fn all(
                             operations_per_second,
                             wrong,
                         };
-                        // Of several places, one tells for all of them.
+                        // Only one of several devices triggers the report for all of them.
                         if *last.get_or_insert(step) == step {
                             report(Report::Progress {
                                 share,
@@ -166,8 +166,8 @@ fn all(
                     }
                 }
             }
-            // In the order of the places, whichever ends first; one that is stuck in its driver is
-            // not waited for.
+            // Results are reported in the order of the devices, whichever ends first. A device that
+            // is stuck in its driver is not waited for.
             while let Some(first) = ended.first_entry()
                 && (is_stuck || open.first().is_none_or(|open| open > first.key()))
             {
@@ -178,7 +178,7 @@ fn all(
     worst
 }
 
-/// Reports the result of a place, and returns the exit code that it comes to.
+/// Reports the result of one device, and returns its exit code.
 fn tell(outcome: Outcome, placement: &Placement, report: &mut Reporter<'_>) -> u8 {
     let (code, load) = (code(&outcome), load(placement, &outcome));
     report(Report::Result {
@@ -189,7 +189,7 @@ fn tell(outcome: Outcome, placement: &Placement, report: &mut Reporter<'_>) -> u
     code
 }
 
-/// The same of one that failed.
+/// Reports the failure of one device, and returns its exit code.
 fn fail(
     error: &RunError,
     backend: Backend,
@@ -220,7 +220,8 @@ fn code(outcome: &Outcome) -> u8 {
     }
 }
 
-/// `41.2 TFLOP/s, 0 errors, 640 W, 61 °C`: of all places together, and of the hottest.
+/// Returns a text such as `41.2 TFLOP/s, 0 errors, 640 W, 61 °C`, with the totals of all devices
+/// and the highest temperature.
 fn text(placement: &Placement, dtype: Option<Dtype>, gauges: &[Gauge]) -> String {
     let rate: f64 = gauges.iter().map(|gauge| gauge.operations_per_second).sum();
     let wrong: u64 = gauges.iter().map(|gauge| gauge.wrong).sum();

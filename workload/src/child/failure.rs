@@ -1,4 +1,4 @@
-//! Why a job is not done.
+//! Failures of a job as a whole.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use crate::{
     protocol::exit_code::{FAILED, NO_GPU, REFUSED, USAGE},
 };
 
-/// Why a job is not done, before anything of it has begun.
+/// The reason why a job was not started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JobFailure {
-    /// Subject, cause and fix.
+    /// The subject, the cause and the remedy.
     pub message: String,
-    /// The exit code that says the same to a script.
+    /// The exit code for this reason.
     pub code: u8,
 }
 
@@ -26,7 +26,7 @@ impl JobFailure {
         }
     }
 
-    /// It asks for what cannot be.
+    /// Returns the failure of a job that requests something impossible.
     pub(crate) fn usage(error: impl fmt::Display) -> Self {
         Self::new(error, USAGE)
     }
@@ -39,7 +39,7 @@ impl JobFailure {
         Self::new(error, REFUSED)
     }
 
-    /// There is no GPU for it, or none that works.
+    /// Returns the failure of a job without a working GPU.
     pub(crate) fn no_gpu(error: impl Into<RunError>) -> Self {
         Self::new(error.into(), NO_GPU)
     }

@@ -1,4 +1,4 @@
-//! What the readings of a stretch of time say together.
+//! A summary of the readings over a time.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,12 @@ use gpumon_probe::{
 use super::other_processes::other_than_this_process;
 use crate::protocol::Load;
 
-/// The energy counter moves ten times a second: less than three of its steps say nothing.
+/// The minimum time for a measurement of energy. The counter changes ten times a second, and three
+/// changes are needed.
 const SHORTEST_MS: u64 = 300;
 
-/// Of the samples from when to when, in ms since 1970; `None` where there is none. `before` are the
-/// PIDs of before the work.
+/// Summarizes the samples of a time range, in milliseconds since 1970; returns `None` if there are
+/// none. `before` are the PIDs from before the work.
 pub(super) fn load_of(
     samples: &[GpuSample],
     from_ms: u64,
@@ -55,12 +56,12 @@ pub(super) fn load_of(
     })
 }
 
-/// The board's draw at this very moment.
+/// Returns the power draw of the board, if it was read for this sample.
 pub(super) fn watts(sample: &GpuSample) -> Option<f64> {
     fresh(&sample.power.instant_watts).or_else(|| fresh(&sample.power.draw_watts))
 }
 
-/// Returns the energy of all of the time, if the counter has counted half of it.
+/// Returns the energy of the whole time, if the counter covers at least half of it.
 fn joules<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     from_ms: u64,
@@ -74,7 +75,7 @@ fn joules<'a>(
         .then(|| joules / read_ms as f64 * all_ms as f64)
 }
 
-/// A value of this very moment.
+/// Returns a value if it was read for this sample.
 pub(super) fn fresh<T: Copy>(reading: &Reading<T>) -> Option<T> {
     match reading {
         Reading::Now(value) => Some(*value),

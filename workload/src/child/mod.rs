@@ -1,14 +1,15 @@
-//! The process that works: it takes one [`Job`], writes how it goes to standard output, a [`Line`]
-//! for each [`Report`], and ends with the exit code that the last of them carries.
+//! The worker process, which takes one [`Job`], writes a [`Line`] for each [`Report`] to standard
+//! output, and exits with the code of the last report.
 //!
-//! CUDA is entered here and nowhere else: a driver that crashes or hangs takes this process along
-//! and nothing else, and the kernel gives back what it held. It ends with its parent.
+//! CUDA is used only in this process. A driver that crashes or hangs therefore affects no other
+//! process, and the operating system releases its memory. The process ends with its parent.
 //!
-//! - [`placement`] is where a job runs, with its locks and refusals; [`bench_plan`] which workloads
-//!   a bench runs.
-//! - [`readings`] collects the driver's readings of the GPUs meanwhile. Who reads them is handed in
-//!   ([`ReadDriver`]). [`load`] is what they come to, [`other_processes`] who else is on a GPU.
-//! - [`bench`], [`burn`], [`oom`], [`selftest`] and [`tutorials`] each do one kind of job.
+//! - [`placement`] reserves the GPUs of a job, or refuses the job; [`bench_plan`] selects the
+//!   workloads of a benchmark.
+//! - [`readings`] collects the driver's readings of the GPUs during the work. The caller provides
+//!   the code that reads them ([`ReadDriver`]). [`load`] summarizes the readings, and
+//!   [`other_processes`] finds the other processes on a GPU.
+//! - [`bench`], [`burn`], [`oom`], [`selftest`] and [`tutorials`] perform one kind of job each.
 
 mod bench;
 mod bench_plan;
@@ -50,7 +51,7 @@ type Reporter<'a> = dyn FnMut(Report) + 'a;
 pub(crate) struct Context<'a> {
     driver: &'a Arc<dyn ReadDriver>,
     interrupted: &'a AtomicBool,
-    /// The interpreter whose frameworks run beside workloads.
+    /// The interpreter with frameworks for comparison.
     python: Option<&'a Path>,
 }
 
@@ -59,7 +60,7 @@ impl Context<'_> {
         self.interrupted.load(Relaxed)
     }
 
-    /// The frameworks that run beside workloads.
+    /// Returns the frameworks for comparison, if any were requested.
     fn frameworks(&self) -> Result<Option<Frameworks<'_>>, JobFailure> {
         let find = |python: &Path| {
             Frameworks::find(python, self.interrupted).map_err(|error| match error {
@@ -74,12 +75,12 @@ impl Context<'_> {
     }
 }
 
-/// Does the job that `argument` is as JSON (`-` for standard input), and returns the exit code that
-/// was reported. Where `parent` is not the parent any more, nothing is done. `python` is the
-/// interpreter whose frameworks run beside workloads.
+/// Performs the job in `argument`, which is JSON, or `-` for standard input. Returns the exit code
+/// that was reported. Nothing is done if `parent` is no longer the parent process. `python` is the
+/// interpreter with frameworks for comparison.
 ///
 /// # Errors
-/// Where there is no job to do; nothing was reported then.
+/// Returns an error if there is no job to perform. In this case, nothing was reported.
 pub fn run(
     argument: &str,
     parent: Option<u32>,
@@ -101,7 +102,7 @@ pub fn run(
         })
         .is_err()
         {
-            // Nobody reads any more.
+            // Nobody reads the reports anymore.
             interrupted.store(true, Relaxed);
         }
     };
@@ -123,7 +124,7 @@ pub fn run(
     Ok(code)
 }
 
-/// Does a job. An error is one of the job itself, before anything of it has begun.
+/// Performs a job. An error means that no part of the job was started.
 fn perform(job: &Job, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
     match job {
         Job::Bench(job) => bench::run(job, context, report),
@@ -156,7 +157,8 @@ fn read_job(argument: &str) -> Result<Job, JobFailure> {
         .map_err(|error| JobFailure::usage(format!("invalid job: {error}; {example}")))
 }
 
-/// The kernel ends this process when its parent ends, and gives back what it held.
+/// Makes the operating system kill this process when its parent ends, which also releases its
+/// memory.
 fn end_with_parent(parent: Option<u32>) -> Result<(), JobFailure> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| JobFailure::failed(format!("cannot follow the parent: {error}")))?;
@@ -171,7 +173,8 @@ fn end_with_parent(parent: Option<u32>) -> Result<(), JobFailure> {
     }
 }
 
-/// However often somebody asks to stop: the parent decides when it has been long enough.
+/// Makes each signal set a flag and do nothing else, however often it is sent. The parent decides
+/// when to kill this process.
 fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
@@ -180,7 +183,7 @@ fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     Ok(asked)
 }
 
-/// A line is written whole, so that a reader never waits for the rest of one.
+/// Writes a line as a whole, so that a reader never waits for the rest of it.
 fn write_line(line: &Line) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
@@ -189,7 +192,7 @@ fn write_line(line: &Line) -> io::Result<()> {
     out.flush()
 }
 
-/// The worse of two exit codes: a wrong result counts more than one that could not be had.
+/// Returns the worse of two exit codes: a wrong result is worse than a missing one.
 fn worse(so_far: u8, code: u8) -> u8 {
     if so_far == exit_code::FAILED || code == 0 {
         so_far
@@ -198,7 +201,7 @@ fn worse(so_far: u8, code: u8) -> u8 {
     }
 }
 
-/// Each of what is named once, in the order in which it is named; all where nothing is.
+/// Returns each named item once, in the order of the names, or all items if there are no names.
 fn named_once<T>(
     ids: &[String],
     all: &'static [T],

@@ -1,4 +1,4 @@
-//! A demonstration of memory that runs out.
+//! The job that demonstrates running out of memory.
 
 use std::env;
 
@@ -13,7 +13,7 @@ use crate::{
     suggest::did_you_mean,
 };
 
-/// Beside others it holds no more than this part of what is free.
+/// The divisor of the free memory that limits a demonstration on a GPU that others use, too.
 const SHARED_PART: u64 = 4;
 
 pub(super) fn run(

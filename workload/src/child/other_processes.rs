@@ -1,4 +1,4 @@
-//! Who else is on a GPU.
+//! Other processes on a GPU.
 
 use gpumon_probe::{
     bounded,
@@ -8,8 +8,8 @@ use rustix::process::geteuid;
 
 use crate::protocol::{OtherProcesses, load::OtherProcess};
 
-/// Those of other users that compute there. One of whom the system knows nothing is in another
-/// container.
+/// Returns the processes of other users that compute on a GPU. A process that the operating system
+/// does not know is in another container.
 pub(super) fn of_other_users(sample: &GpuSample) -> OtherProcesses {
     let listed = computing(sample)
         .filter(|process| !is_own_user(process.pid))
@@ -21,9 +21,9 @@ pub(super) fn of_other_users(sample: &GpuSample) -> OtherProcesses {
     }
 }
 
-/// Everybody who computed there, in any of these samples, but this process and those that it
-/// started. `before` are the PIDs of before it worked: where the driver counts PIDs differently
-/// than this process, it is the first that came after that.
+/// Returns all processes that computed in any of these samples, except this process and its
+/// children. `before` are the PIDs from before the work. If the driver uses other PIDs than this
+/// process does, this process is the first one that is not in `before`.
 pub(super) fn other_than_this_process<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     before: &[u32],
@@ -58,13 +58,15 @@ pub(super) fn pids(sample: &GpuSample) -> Vec<u32> {
     computing(sample).map(|process| process.pid).collect()
 }
 
-/// What only draws, as a display server, takes nothing from anybody.
+/// Returns the processes that compute. Those that only draw, such as a display server, take nothing
+/// from others.
 fn computing(sample: &GpuSample) -> impl Iterator<Item = &Process> {
     let processes = sample.processes.value().into_iter().flatten();
     processes.filter(|process| process.kind != ProcessKind::Graphics)
 }
 
-/// By its effective user. Of a process that cannot be seen, nobody knows.
+/// Returns `true` if the process has the same effective user. Processes that cannot be seen count
+/// as those of others.
 fn is_own_user(pid: u32) -> bool {
     numbers(pid, "Uid:").nth(1) == Some(geteuid().as_raw())
 }
@@ -73,7 +75,7 @@ fn is_child(pid: u32) -> bool {
     numbers(pid, "PPid:").next() == Some(std::process::id())
 }
 
-/// What a line of a process's status tells; nothing where the process cannot be seen.
+/// Returns the numbers in a line of `/proc/PID/status`; none if the process cannot be seen.
 fn numbers(pid: u32, line: &str) -> impl Iterator<Item = u32> {
     let status = bounded::text(format!("/proc/{pid}/status"), bounded::STAT).unwrap_or_default();
     let found = status

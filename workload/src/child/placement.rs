@@ -1,5 +1,5 @@
-//! Where a job runs: GPUs that no other run has, and on which nobody of another user computes; or
-//! the CPU.
+//! The placement of a job: GPUs that no other run uses and that no other user computes on, or the
+//! CPU.
 
 use std::{
     env,
@@ -22,8 +22,8 @@ use crate::{
     protocol::{BackendChoice, DeviceName, Report, Topic, Where, exit_code::NO_GPU},
 };
 
-/// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a
-/// run.
+/// The name of these locks. `gpumon wait` uses another name, because the command that it starts may
+/// be a run.
 const LOCK: &str = "gpumon-run";
 
 pub(super) struct Placement {
@@ -33,18 +33,18 @@ pub(super) struct Placement {
     pub(super) cpu: Cpu,
     pub(super) readings: Readings,
     pub(super) note: Option<String>,
-    /// Locks of GPUs that work beside these.
+    /// The locks of additional GPUs that work together with these.
     beside: Vec<File>,
 }
 
-/// A GPU that no other run has.
+/// A GPU that is reserved for this run.
 pub(super) struct ReservedGpu {
     pub(super) device: Device,
-    /// Whether somebody of another user computes there.
+    /// Whether another user computes on the GPU.
     pub(super) is_shared: bool,
-    /// Whether somebody of another user computes on a GPU beside it.
+    /// Whether another user computes on a GPU that works together with this one.
     has_shared_neighbors: bool,
-    /// Open for as long as it is held.
+    /// The lock, which is released when the file is closed.
     _lock: File,
 }
 
@@ -58,8 +58,8 @@ impl ReservedGpu {
 }
 
 impl Placement {
-    /// Returns the placement that a job requests. `needs_gpu` is whether it cannot run on a CPU. A
-    /// job that names a GPU runs there or fails.
+    /// Reserves the GPUs that a job requests. `needs_gpu` is whether it cannot run on a CPU. A job
+    /// that names a GPU runs there or fails.
     pub(super) fn take(
         place: &Where,
         needs_gpu: bool,
@@ -102,7 +102,7 @@ impl Placement {
             .iter()
             .map(|device| lock(&folder, device))
             .collect::<Result<Vec<_>, _>>()?;
-        // Before this process shows up there itself.
+        // Reading starts before this process itself appears on the GPUs.
         placement.readings = readings_of(driver, &devices);
         for (device, lock) in devices.into_iter().zip(locks) {
             let is_shared = check_others(&placement.readings, &device, place.share)?;
@@ -116,8 +116,9 @@ impl Placement {
         Ok(placement)
     }
 
-    /// Takes the GPUs that follow the first, for what needs several at once: as many as there are,
-    /// up to so many in all, and the first after the last. Returns how many it then has.
+    /// Reserves additional GPUs for workloads that need several: those that follow the first one,
+    /// where GPU 0 follows the last. The total is at most `gpus`. Returns the number of GPUs after
+    /// that.
     pub(super) fn add_neighbors(
         &mut self,
         gpus: usize,
@@ -162,7 +163,7 @@ impl Placement {
             .collect()
     }
 
-    /// Reports that work begins here, and why here.
+    /// Reports that the work begins, and why it runs on these devices.
     pub(super) fn begin(&self, title: String, steps: usize, report: &mut Reporter<'_>) {
         report(Report::Begun {
             title,
@@ -186,7 +187,8 @@ fn readings_of(driver: &Arc<dyn ReadDriver>, devices: &[Device]) -> Readings {
     )
 }
 
-/// Returns whether another user computes on a device, which may only be shared.
+/// Returns whether another user computes on a device. This is an error unless the device may be
+/// shared.
 fn check_others(readings: &Readings, device: &Device, may_share: bool) -> Result<bool, JobFailure> {
     let others = readings.foreign_processes(&device.uuid);
     if others.is_empty() || may_share {
@@ -219,7 +221,7 @@ fn lock_folder() -> Result<PathBuf, JobFailure> {
         .ok_or_else(|| JobFailure::failed(why()))
 }
 
-/// So that no two runs measure each other.
+/// Locks a device, so that two runs do not affect each other's measurements.
 fn lock(folder: &Path, device: &Device) -> Result<File, JobFailure> {
     let path = lock_file::path(folder, LOCK, &device.uuid);
     let cannot = |error: std::io::Error| {
@@ -283,14 +285,15 @@ fn choose_devices(
     }
 }
 
-/// Finds a device by what CUDA knows: its index, UUID or a beginning of it, or PCI bus ID.
+/// Finds a device by a name that CUDA knows: its index, the beginning of its UUID, or its PCI bus
+/// ID.
 fn find_device<'a>(name: &str, devices: &'a [Device]) -> Option<&'a Device> {
     let bus_id = |device: &Device| normal_bus_id(&device.pci_bus_id);
     let has_name = |device: &&Device| match name.parse() {
         Ok(GpuName::Index(index)) => device.index == index,
         Ok(GpuName::BusId(id)) => bus_id(device) == Some(id),
         Ok(GpuName::OfVendor(..)) => false,
-        // A MIG device has a UUID of another kind.
+        // A MIG device has another kind of UUID.
         Ok(GpuName::Uuid(_)) | Err(_) => device
             .uuid
             .get(..name.len())
@@ -300,10 +303,10 @@ fn find_device<'a>(name: &str, devices: &'a [Device]) -> Option<&'a Device> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Finds a GPU by a name that CUDA does not know; `None` if there is none.
+/// Finds a GPU by a name that CUDA does not know; returns `None` if there is none.
 ///
 /// # Errors
-/// It is no GPU of NVIDIA.
+/// Returns an error if the GPU is not one of NVIDIA.
 fn find_gpu(name: &str, driver: &Arc<dyn ReadDriver>) -> Result<Option<ListedGpu>, JobFailure> {
     let refuse = |what: String| {
         let why = "workloads run on NVIDIA's GPUs and on the CPU (--backend cpu)";
@@ -313,7 +316,7 @@ fn find_gpu(name: &str, driver: &Arc<dyn ReadDriver>) -> Result<Option<ListedGpu
         Ok(GpuName::OfVendor(vendor, _)) if vendor != Vendor::Nvidia => {
             return Err(refuse(format!("a GPU of {}", vendor.name())));
         }
-        // CUDA counts in an order of its own.
+        // CUDA has its own order of indices.
         Ok(GpuName::Index(_)) | Err(_) => None,
         Ok(name) => driver
             .list_gpus()

@@ -1,5 +1,5 @@
-//! The driver's readings of GPUs while they work, on a thread that may hang without holding
-//! anything up.
+//! The driver's readings of GPUs while they work. They are read on a thread that may hang without
+//! delaying the work.
 
 use std::{
     collections::BTreeMap,
@@ -20,21 +20,21 @@ use super::{
 };
 use crate::protocol::{Load, OtherProcesses};
 
-/// As many samples of each as are of use: of ten minutes.
+/// The maximum number of samples of a GPU, which cover ten minutes.
 const KEPT: usize = 6000;
-/// How long the driver may take to begin. Without it, work goes on: `gpumon doctor` says why there
-/// is nothing to read.
+/// The time limit for the first reading. After that, the work starts without readings; `gpumon
+/// doctor` shows why there are none.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A process that has just ended is listed for a moment.
+/// The time for which a process may still be listed after its end.
 const LINGERING: Duration = Duration::from_millis(400);
 
-/// Reads GPUs by the driver's management library.
+/// A reader of GPUs that uses the management library of the driver.
 pub trait ReadDriver: Send + Sync {
-    /// Returns the GPUs of all vendors. It may take as long as the drivers do.
+    /// Returns the GPUs of all vendors, which may take as long as the drivers do.
     fn list_gpus(&self) -> Vec<Gpu>;
 
-    /// Reads all GPUs at this interval, and hands each sample on until that breaks off. Returns
-    /// where nothing can be read.
+    /// Reads all GPUs at this interval, and passes each sample to `on_sample` until that breaks.
+    /// Returns early if nothing can be read.
     fn read(
         &self,
         depth: ReadDepth,
@@ -43,19 +43,19 @@ pub trait ReadDriver: Send + Sync {
     );
 }
 
-/// As often as a GPU is read for anybody, which does not show in the times; of all of its counters,
-/// as often as the driver has something new to say.
+/// Returns the time between two readings. All counters are read as often as the driver updates
+/// them. Other readings are taken more often, which does not affect the measured times.
 fn interval(depth: ReadDepth) -> Duration {
     Duration::from_millis(if depth == ReadDepth::Full { 200 } else { 100 })
 }
 
-/// By UUID.
+/// The samples of each GPU by its UUID.
 type Samples = BTreeMap<String, Vec<GpuSample>>;
 
-/// The driver's readings of some GPUs, for as long as this is there.
+/// The driver's readings of some GPUs, which continue until this is dropped.
 pub(super) struct Readings {
     samples: Arc<Mutex<Samples>>,
-    /// Who was there before anything began, by UUID.
+    /// The PIDs on each GPU before the work began, by UUID.
     before: BTreeMap<String, Vec<u32>>,
 }
 
@@ -67,8 +67,8 @@ impl Readings {
         }
     }
 
-    /// Begins to read the GPUs with these UUIDs, and waits for the first readings. Of those that
-    /// the driver does not know, and where it is not there, nothing is ever read.
+    /// Starts to read the GPUs with these UUIDs, and waits for the first readings. There are never
+    /// any readings of GPUs that the driver does not know, or without a driver.
     pub(super) fn start(
         driver: &Arc<dyn ReadDriver>,
         uuids: Vec<String>,
@@ -87,9 +87,9 @@ impl Readings {
                         keep(lock(&kept).entry(uuid.clone()).or_default(), gpu);
                     }
                 }
-                // Nobody waits for it but at the start.
+                // The receiver only waits for the first sample.
                 let _ = sender.send(());
-                // It ends with the readings that somebody wants.
+                // Reading ends when nobody uses the readings anymore.
                 if Arc::strong_count(&kept) == 1 {
                     ControlFlow::Break(())
                 } else {
@@ -97,7 +97,7 @@ impl Readings {
                 }
             });
         });
-        // Where the thread has ended there is nothing to wait for.
+        // If the thread has ended, there is nothing to wait for.
         let _ = first.recv_timeout(PATIENCE);
         let samples = lock(&readings.samples);
         let pids = |samples: &Vec<GpuSample>| samples.last().map(pids).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Readings {
         readings
     }
 
-    /// Who of other users computes on this GPU, and still does a moment later.
+    /// Returns the processes of other users that compute on a GPU, and still do a moment later.
     pub(super) fn foreign_processes(&self, uuid: &str) -> OtherProcesses {
         let now = || {
             lock(&self.samples)
@@ -126,7 +126,8 @@ impl Readings {
         now().unwrap_or_default()
     }
 
-    /// What was read of this GPU from when to when, in ms since 1970; `None` where nothing was.
+    /// Returns a summary of a GPU's readings in a time range, in milliseconds since 1970; `None` if
+    /// there are none.
     pub(super) fn between(&self, uuid: &str, from_ms: u64, to_ms: u64) -> Option<Load> {
         let before = self.before.get(uuid).map_or(&[][..], Vec::as_slice);
         load_of(lock(&self.samples).get(uuid)?, from_ms, to_ms, before)
@@ -136,7 +137,7 @@ impl Readings {
         lock(&self.samples).get(uuid).cloned().unwrap_or_default()
     }
 
-    /// Watts and degrees Celsius of this GPU, as they were read last.
+    /// Returns the last readings of a GPU in watts and in degrees Celsius.
     pub(super) fn last(&self, uuid: &str) -> (Option<f64>, Option<f64>) {
         let samples = lock(&self.samples);
         let last = samples.get(uuid).and_then(|samples| samples.last());
@@ -163,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads one GPU, warmer each time, until nobody wants more.
+    /// A reader of one GPU that is warmer in each sample.
     struct Warming;
 
     impl ReadDriver for Warming {

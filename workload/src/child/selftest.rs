@@ -1,5 +1,5 @@
-//! Known loads, and what the probe reported of them: the same probe that a server has, in this
-//! process.
+//! Known loads, with the readings of the probe for comparison. The probe is the same as in a
+//! server, but runs in this process.
 
 use std::{thread, time::Duration};
 
@@ -22,15 +22,15 @@ use crate::{
     },
 };
 
-/// As many GPUs as the loads with several of them have.
+/// The number of GPUs for the loads that use several.
 const GPUS: usize = 2;
-/// Between two loads, so that what was before a load is read, too.
+/// The pause between two loads, in which the readings before a load are taken.
 const PAUSE: Duration = Duration::from_millis(700);
 
 #[derive(Clone, Copy)]
 struct Times {
     load: Duration,
-    /// Until readings have come to what the load makes: the driver averages over up to a second.
+    /// The time until readings show the load, because the driver averages over up to a second.
     settling: Duration,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn run(
         let gpu = held.open()?;
         let verified = run.gpu(&gpu)?;
         if context.is_interrupted() {
-            // What is wrong counts more.
+            // A wrong reading is worse than an interruption.
             return Ok(if run.worst == FAILED {
                 FAILED
             } else {
@@ -128,7 +128,7 @@ fn all(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
     first.device.driver().devices().map_err(JobFailure::no_gpu)
 }
 
-/// The same error with a fix that a load has: nobody chooses its size.
+/// Replaces the remedy of an error, because users do not choose the size of a load.
 fn without_size(mut error: RunError) -> RunError {
     if let RunError::TooLarge { fix, .. } = &mut error {
         *fix = "end what holds it (`gpumon` shows who)";
@@ -140,7 +140,7 @@ struct Test<'a> {
     placement: &'a Placement,
     readings: Readings,
     devices: Vec<Device>,
-    /// How many GPUs a load may take.
+    /// The number of GPUs that a load can use.
     gpus: usize,
     times: Times,
     context: &'a Context<'a>,
@@ -150,7 +150,7 @@ struct Test<'a> {
 }
 
 impl Test<'_> {
-    /// Puts all loads on a GPU, and says how many readings verified.
+    /// Puts all loads on a GPU, and returns the number of verified readings.
     fn gpu(&mut self, gpu: &Gpu) -> Result<usize, JobFailure> {
         let mut verified = 0;
         for load in &ALL {
@@ -172,7 +172,7 @@ impl Test<'_> {
 
     fn load(&mut self, load: &KnownLoad, gpu: &Gpu) -> Result<Vec<Check>, RunError> {
         if load.gpus() > self.gpus {
-            // Where there is a second one, it was said why that is left alone.
+            // If there is a second GPU, the reason why it is not used has been reported.
             if self.devices.len() < 2 {
                 self.leave_out(load, "it needs a second GPU");
             }
@@ -210,7 +210,7 @@ impl Test<'_> {
             self.leave_out(load, "this GPU does not have it");
             return Ok(Vec::new());
         };
-        // The last of the readings may still be under way; what was cut short is not compared.
+        // The pause lets the last readings arrive. A load that was interrupted is not compared.
         thread::sleep(PAUSE);
         if self.context.is_interrupted() {
             return Ok(Vec::new());
@@ -248,7 +248,7 @@ impl Test<'_> {
         made.expectations.iter().map(check).collect()
     }
 
-    /// Says how many verified.
+    /// Reports checks, and returns the number of verified ones.
     fn report(&mut self, checks: Vec<Check>) -> usize {
         let verified = checks
             .iter()

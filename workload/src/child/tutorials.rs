@@ -1,4 +1,4 @@
-//! Tutorial benchmarks, one after the other.
+//! The execution of tutorial benchmarks, one after another.
 
 use super::{
     Context, JobFailure, Reporter, named_once,
@@ -15,9 +15,9 @@ use crate::{
     tutorials::{self, CASES, Case, How, Places},
 };
 
-/// As many GPUs as the cases with several of them have.
+/// The number of GPUs for the cases that use several.
 const GPUS: usize = 2;
-/// Those cases.
+/// The cases that use several GPUs.
 const ON_SEVERAL: [&str; 2] = ["k2", "k5"];
 
 pub(super) fn run(
@@ -78,7 +78,7 @@ pub(super) fn run(
         context.interrupted,
     ) {
         _ if context.is_interrupted() => Ok(INTERRUPTED),
-        // It was reported with the variant that it ended.
+        // The error was reported for the variant that it ended.
         Err(RunError::Cuda(_)) => Ok(FAILED),
         Err(error) => Err(JobFailure::failed(error)),
         Ok(()) => Ok(worst),

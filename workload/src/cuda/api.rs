@@ -1,5 +1,4 @@
-//! The functions of the driver that gpumon calls, with the names and types that `cuda.h` gives
-//! them.
+//! The functions of the driver that gpumon calls, with their names and types from `cuda.h`.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
@@ -7,22 +6,23 @@ use libloading::Library;
 
 use super::queue::LaunchConfig;
 
-/// A `CUresult`: 0 where all went well.
+/// A `CUresult`, which is 0 for success.
 pub(super) type Code = c_int;
-/// A `CUdevice`: a number that the driver counts from 0.
+/// A `CUdevice`: the number of a device, starting at 0.
 pub(super) type DeviceHandle = c_int;
-/// A `CUdeviceptr`: an address in a device's memory.
+/// A `CUdeviceptr`: an address in device memory.
 pub(super) type Address = u64;
 /// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`: an address that only the
-/// driver looks behind.
+/// driver dereferences.
 pub(super) type Handle = *mut c_void;
 
-/// A `CUtensorMap`.
+/// The memory of a `CUtensorMap`.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 pub(super) struct TensorMapBytes(pub(super) [u64; 16]);
 
-/// Defines functions that a library has all together, by their C types, and those that it may lack.
+/// Defines a group of functions by their C types. A library has either all of the group or none,
+/// but may lack any of the newer ones.
 macro_rules! functions {
     ($(#[$meta:meta])* $group:ident {
         $($name:ident($($type:ty),*) $(-> $result:ty)?;)*
@@ -38,7 +38,8 @@ macro_rules! functions {
         }
 
         impl $group {
-            /// Looks all of them up. The error is the first name that the library lacks.
+            /// Looks up all functions. The error is the name of the first one that the library
+            /// lacks.
             pub(super) fn load(library: &libloading::Library) -> Result<Self, &'static str> {
                 use $crate::cuda::api::find;
                 // SAFETY: the names and types are those of the library's header.
@@ -108,35 +109,35 @@ Api {
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
     );
     => newer {
-    /// Tells MIG devices apart; from CUDA 11.4 on.
+    /// Returns UUIDs that differ between MIG devices; available since CUDA 11.4.
     cuDeviceGetUuid_v2(*mut [u8; 16], DeviceHandle);
-    /// Makes a graph one that can be started; from CUDA 11.4 on in this form.
+    /// Makes a graph executable; available in this form since CUDA 11.4.
     cuGraphInstantiateWithFlags(*mut Handle, Handle, u64);
-    /// Describes a matrix to the copy engine; from CUDA 12.0 on.
+    /// Describes a matrix to the copy engine; available since CUDA 12.0.
     cuTensorMapEncodeTiled(
         *mut TensorMapBytes, c_int, c_uint, Address, *const u64, *const u64, *const c_uint, *const c_uint, c_int,
         c_int, c_int, c_int
     );
-    /// Launches a kernel with attributes; from CUDA 11.8 on.
+    /// Launches a kernel with attributes; available since CUDA 11.8.
     cuLaunchKernelEx(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void);
     }
 }
 }
 
-/// Looks a function up by its name, which ends in a NUL.
+/// Looks up a function by its name, which ends with a NUL.
 ///
 /// # Safety
-/// The driver's function of this name has the type `F`.
+/// `F` must be the type of the driver's function with this name.
 pub(super) unsafe fn find<F: Copy>(library: &Library, name: &str) -> Option<F> {
-    // SAFETY: by the condition above.
+    // SAFETY: the caller guarantees the type.
     unsafe { library.get::<F>(name.as_bytes()) }
         .ok()
         .map(|symbol| *symbol)
 }
 
-/// The text behind a pointer that the driver filled in; `None` where it filled in nothing.
+/// Returns the text at a pointer from the driver; `None` if it is null.
 pub(super) fn text(pointer: *const c_char) -> Option<String> {
-    // SAFETY: what the driver gives are constants that end in a NUL.
+    // SAFETY: the driver returns constants that end with a NUL.
     (!pointer.is_null()).then(|| {
         unsafe { CStr::from_ptr(pointer) }
             .to_string_lossy()
@@ -144,7 +145,7 @@ pub(super) fn text(pointer: *const c_char) -> Option<String> {
     })
 }
 
-/// The text in an array: up to its first NUL.
+/// Returns the text in an array, up to its first NUL.
 pub(super) fn text_in(budget: &[c_char]) -> String {
     let bytes: Vec<u8> = budget
         .iter()
@@ -155,7 +156,7 @@ pub(super) fn text_in(budget: &[c_char]) -> String {
 }
 
 functions! {
-    /// Memory that is handed out in the order of a stream.
+    /// Functions for memory that is allocated in the order of a stream.
     Pools {
         cuMemPoolCreate(*mut Handle, *const PoolProperties);
         cuMemPoolDestroy(Handle);
@@ -168,7 +169,7 @@ functions! {
 }
 
 functions! {
-    /// Addresses and the memory behind them, each on its own.
+    /// Functions that manage addresses separately from the memory at these addresses.
     VirtualMemory {
         cuMemGetAllocationGranularity(*mut usize, *const AllocationProperties, c_int);
         cuMemAddressReserve(*mut Address, usize, usize, Address, c_ulonglong);
@@ -181,7 +182,7 @@ functions! {
     }
 }
 
-/// A `CUmemLocation`.
+/// The location of memory (`CUmemLocation`).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Location {
@@ -189,7 +190,7 @@ struct Location {
     id: c_int,
 }
 
-/// The properties of memory: the start of a `CUmemPoolProps` and a `CUmemAllocationProp` begin.
+/// The properties of memory that both `CUmemPoolProps` and `CUmemAllocationProp` begin with.
 #[repr(C)]
 struct Properties {
     kind: c_int,
@@ -198,34 +199,34 @@ struct Properties {
     security: *mut c_void,
 }
 
-/// A `CUmemPoolProps`.
+/// The properties of a pool (`CUmemPoolProps`).
 #[repr(C)]
 pub(super) struct PoolProperties {
     memory: Properties,
     most_bytes: usize,
-    /// And its use, which is none.
+    /// The usage and the reserved bytes, which are all 0.
     reserved: [u8; 56],
 }
 
-/// A `CUmemAllocationProp`.
+/// The properties of an allocation (`CUmemAllocationProp`).
 #[repr(C)]
 pub(super) struct AllocationProperties {
     memory: Properties,
     flags: [u8; 8],
 }
 
-/// A `CUmemAccessDesc`.
+/// The access to a range of addresses (`CUmemAccessDesc`).
 #[repr(C)]
 pub(super) struct Access {
     location: Location,
     flags: c_int,
 }
 
-/// `CU_MEM_ALLOCATION_TYPE_PINNED`: memory that stays where it is.
+/// The value of `CU_MEM_ALLOCATION_TYPE_PINNED`: memory that is not moved.
 const PINNED: c_int = 1;
-/// `CU_MEM_LOCATION_TYPE_DEVICE`.
+/// The value of `CU_MEM_LOCATION_TYPE_DEVICE`.
 const DEVICE: c_int = 1;
-/// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
+/// The value of `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
 const READ_AND_WRITE: c_int = 3;
 
 impl Location {
@@ -250,7 +251,7 @@ impl Properties {
 }
 
 impl PoolProperties {
-    /// For memory of a device, as much as it has.
+    /// Returns the properties of a pool without a limit for the memory of a device.
     pub(super) fn for_device(device: c_int) -> Self {
         Self {
             memory: Properties::for_device(device),
@@ -270,7 +271,7 @@ impl AllocationProperties {
 }
 
 impl Access {
-    /// All of it, from a device.
+    /// Returns the right of a device to read and write.
     pub(super) fn for_device(device: c_int) -> Self {
         Self {
             location: Location::for_device(device),

@@ -1,4 +1,4 @@
-//! What makes a GPU work for this process.
+//! The context through which this process uses a GPU.
 
 use std::{cell::Cell, ptr, rc::Rc};
 
@@ -14,16 +14,17 @@ use super::{
     stream::Stream,
 };
 
-/// The primary context of a GPU. It stays on the thread that made it, on which several can take
-/// turns: each is made current before it is used. The last who drops it gives the GPU back.
+/// The primary context of a GPU. It stays on the thread that created it. Several contexts can take
+/// turns on a thread: each becomes current before it is used. The GPU is released when the last
+/// reference is dropped.
 pub(crate) struct Context {
     pub device: Device,
-    /// A raw pointer, with which nothing leaves its thread.
+    /// A raw pointer, which also prevents the context from being sent to another thread.
     pub(super) handle: Handle,
 }
 
 thread_local! {
-    /// The context that is current on this thread, as far as it was made so here.
+    /// The context that is current on this thread, if this module made it current.
     static CURRENT: Cell<Handle> = const { Cell::new(ptr::null_mut()) };
 }
 
@@ -71,12 +72,12 @@ impl Context {
         DeviceMemory::new(self, bytes)
     }
 
-    /// So much of the host's memory that stays where it is, so that the device copies by itself.
+    /// Allocates pinned host memory, from which the device copies by itself.
     pub(crate) fn pin(self: &Rc<Self>, bytes: u64) -> Result<PinnedMemory, CudaError> {
         PinnedMemory::new(self, bytes)
     }
 
-    /// Pinned buffers through which pageable memory is copied.
+    /// Returns pinned buffers for copies of pageable memory.
     pub(crate) fn staging(self: &Rc<Self>) -> Result<Staging, CudaError> {
         Staging::new(self)
     }
@@ -89,10 +90,10 @@ impl Context {
         Stream::new(self)
     }
 
-    /// The driver, for which this context is the current one: every call that means it goes this
-    /// way.
+    /// Returns the driver, after making this context current. All calls that depend on the context
+    /// use this method.
     pub(super) fn driver(&self) -> &'static Driver {
-        // Where that fails, the call that follows says so.
+        // If this fails, the next call of the driver returns the error.
         self.make_current();
         self.device.driver
     }
@@ -101,7 +102,7 @@ impl Context {
         if CURRENT.get() == self.handle {
             return 0;
         }
-        // SAFETY: the context is retained until this is dropped.
+        // SAFETY: the context is retained until `self` is dropped.
         let code = unsafe { (self.device.driver.api.cuCtxSetCurrent)(self.handle) };
         CURRENT.set(if code == 0 {
             self.handle
@@ -114,22 +115,23 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: it was retained once, and whatever is in it holds the context and so is gone.
-        // What the driver answers changes nothing any more.
+        // SAFETY: the context was retained once. Everything in it has a reference to it, and has
+        // therefore been dropped. An error of the driver would change nothing.
         unsafe { (self.device.driver.api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
-        // It may be gone, and who retained it again has to make it current again.
+        // The driver may have destroyed the context, so it must become current again if it is
+        // retained again.
         if CURRENT.get() == self.handle {
             CURRENT.set(ptr::null_mut());
         }
     }
 }
 
-/// `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`.
+/// The value of `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`.
 const ALREADY_ENABLED: i32 = 704;
 
 impl Context {
-    /// Lets this device reach the other's memory without the host between them, where the hardware
-    /// has a way; else copies go over the host.
+    /// Lets this device access the other's memory directly if the hardware supports that.
+    /// Otherwise, copies pass through the host.
     pub(crate) fn enable_access(&self, other: &Self) -> Result<(), CudaError> {
         let driver = self.driver();
         let (own, its) = (self.device.index, other.device.index);
@@ -146,8 +148,8 @@ impl Context {
         if can == 0 {
             return Ok(());
         }
-        // SAFETY: this context is current, and the other is retained while it is borrowed. That may
-        // end before this one does, and takes the way to it along.
+        // SAFETY: this context is current, and the other is retained while it is borrowed. If the
+        // other context ends first, the access to its memory ends with it.
         match unsafe { (driver.api.cuCtxEnablePeerAccess)(other.handle, 0) } {
             ALREADY_ENABLED => Ok(()),
             code => driver.done(code, format!("let GPU {own} reach GPU {its}")),

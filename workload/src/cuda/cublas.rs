@@ -1,5 +1,5 @@
-//! NVIDIA's own products of matrices, by its library cublasLt, where the user has it: a yardstick,
-//! which nothing else here needs.
+//! NVIDIA's own matrix products by its library cublasLt, if the user has it. They are only a
+//! comparison, and nothing else needs the library.
 
 use std::{
     env,
@@ -16,27 +16,30 @@ use super::{
 };
 use crate::protocol::{Dtype, Shape};
 
-/// Names the library, or libcublas.so, which brings it, where it is not found by itself.
+/// The environment variable that names the library if it is not found otherwise. The variable can
+/// also name libcublas.so, which loads the library.
 const VARIABLE: &str = "GPUMON_LIBCUBLAS";
-/// The newest first.
+/// The names of the library, newest first.
 const NAMES: [&str; 2] = ["libcublasLt.so.13", "libcublasLt.so.12"];
-/// Where Python's packages have it, below `site-packages`.
+/// The folders with the library in Python's packages, below `site-packages`.
 const IN_PACKAGES: [&str; 3] = ["nvidia/cu13/lib", "nvidia/cublas/lib", "nvidia/cu12/lib"];
-/// The last is what CUDA calls this architecture: `sbsa` is a server with an ARM processor.
+/// The folders with the library in CUDA toolkits. The last one contains CUDA's name of this
+/// architecture, where `sbsa` is a server with an ARM processor.
 const IN_TOOLKITS: [&str; 3] = if cfg!(target_arch = "aarch64") {
     ["lib64", "lib", "targets/sbsa-linux/lib"]
 } else {
     ["lib64", "lib", "targets/x86_64-linux/lib"]
 };
 
-/// What NVIDIA recommends for Hopper, and has by default.
+/// The size that NVIDIA recommends for Hopper and uses by default.
 const WORKSPACE_BYTES: u64 = 32 << 20;
-/// `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE` alone. Others round parts of a sum to the result's type
-/// before they are added up, where it is cut into parts: then one of 65 elements of an fp16 product
-/// of 4095 rows is beyond what rounding once explains, and one of 5 of a bf16 product of 2500 rows.
+/// `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE` alone. Other schemes round the parts of a divided sum
+/// to the result's type before they are added. With them, one of 65 elements of an fp16 product of
+/// 4095 rows has a larger error than a single rounding explains, and one of 5 elements of a bf16
+/// product of 2500 rows.
 const SUM_AS_COMPUTED: u32 = 2;
 
-// Names of `cublasLt.h`, without their beginnings.
+// The following constants have their names from `cublasLt.h`, without the prefixes.
 const DESC_TRANSA: c_int = 3;
 const DESC_TRANSB: c_int = 4;
 const DESC_FAST_ACCUM: c_int = 25;
@@ -45,13 +48,13 @@ const PREF_REDUCTION_SCHEME_MASK: c_int = 3;
 const NOT_SUPPORTED: Status = 15;
 
 type Status = c_int;
-/// What the library made and takes back.
+/// An object that the library creates and destroys.
 type Opaque = *mut c_void;
-/// An attribute of something, which lies there with so many bytes.
+/// A function that sets an attribute of an object to a value with this size in bytes.
 type SetAttribute = unsafe extern "C" fn(Opaque, c_int, *const c_void, usize) -> Status;
 type Destroy = unsafe extern "C" fn(Opaque) -> Status;
 
-/// `cublasLtMatmulHeuristicResult_t`.
+/// An algorithm that the library recommends (`cublasLtMatmulHeuristicResult_t`).
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Algorithm {
@@ -104,9 +107,9 @@ pub(crate) enum CublasError {
     Failed(#[from] CudaError),
 }
 
-/// Returns the types of a product: `cudaDataType_t` of the inputs, of the result and of the factor
-/// at the places 0, 1 and 3, and the `cublasComputeType_t` at 2. Narrow types are summed in 32
-/// bits, and e4m3 in what tensor cores have for that.
+/// Returns the types of a product: the `cudaDataType_t` of the inputs, the result and the factor at
+/// the indices 0, 1 and 3, and the `cublasComputeType_t` at the index 2. Narrow types are summed in
+/// 32 bits, and e4m3 in the precision of the tensor cores.
 fn type_codes(dtype: Dtype) -> [c_int; 4] {
     match dtype {
         Dtype::Fp64 => [1, 1, 70, 1],
@@ -128,32 +131,33 @@ fn factor_one(dtype: Dtype) -> u64 {
     }
 }
 
-/// One product by cublasLt, with the algorithm that it takes for the fastest.
+/// A product by cublasLt, with the algorithm that the library considers the fastest.
 pub(crate) struct Cublas {
     library: Handles,
     dtype: Dtype,
     algorithm: Algorithm,
     workspace: DeviceMemory,
-    /// What it needs of each matrix, in bytes: the result, and both factors.
+    /// The minimum size of each matrix in bytes: the result, and both factors.
     needed_bytes: [u64; 3],
 }
 
-/// What the library made for a product.
+/// The objects that the library created for a product.
 struct Handles {
     functions: Functions,
-    /// Each with what gives it back, in the order in which they were made.
+    /// The objects with the functions that destroy them, in the order of their creation.
     made: Vec<(Opaque, Destroy)>,
 }
 
-/// Places in `Handles::made`.
+/// The indices of the objects in `Handles::made`.
 const LIBRARY: usize = 0;
 const PRODUCT: usize = 1;
 const LAYOUTS: [usize; 3] = [2, 3, 4];
 const PREFERENCE: usize = 5;
 
 impl Cublas {
-    /// What the own kernels compute. The rows of the result lie the first of the pitches apart, and
-    /// those of both factors the second, or their steps where that is said.
+    /// Prepares the same product that gpumon's own kernels compute. `pitch` is the distance between
+    /// rows of the result, and `lead` the distance between rows of both factors, or between their
+    /// steps if `is_step_by_step` is set.
     pub(crate) fn new(
         context: &std::rc::Rc<Context>,
         dtype: Dtype,
@@ -173,8 +177,8 @@ impl Cublas {
             functions,
             made: Vec::new(),
         };
-        // SAFETY of all: the pointer outlives the call, and a context is current on its thread,
-        // which is this one.
+        // SAFETY of all calls: the pointer outlives the call, and a context is current on this
+        // thread.
         library.make("start", functions.cublasLtDestroy, |made| unsafe {
             (functions.cublasLtCreate)(made)
         })?;
@@ -183,8 +187,8 @@ impl Cublas {
             functions.cublasLtMatmulDescDestroy,
             |made| unsafe { (functions.cublasLtMatmulDescCreate)(made, computation, factor) },
         )?;
-        // It counts by columns: what lies there row by row is the other way round for it, and so is
-        // the result.
+        // The library stores matrices by columns. A matrix that is stored by rows is therefore
+        // transposed, and so is the result.
         let across = |lines| {
             if is_step_by_step {
                 (lines, depth)
@@ -264,7 +268,6 @@ impl Cublas {
         })
     }
 
-    /// Puts the product into the stream.
     pub(crate) fn multiply<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,
@@ -286,9 +289,9 @@ impl Cublas {
         let [library, product] = [LIBRARY, PRODUCT].map(|place| made[place].0);
         let [of_b, of_a, of_out] = LAYOUTS.map(|place| made[place].0);
         let (one, zero) = (factor_one(self.dtype), 0_u64);
-        // SAFETY: all was made by the library and is alive, as the stream is; the matrices are as
-        // large as was asserted. The numbers are of the computation's type and outlive the call.
-        // The memory is borrowed until the stream has waited.
+        // SAFETY: the library created all objects, which are alive, like the stream. The matrices
+        // are as large as asserted. The numbers have the type of the computation and outlive the
+        // call. The memory is borrowed until the stream has been waited for.
         let status = unsafe {
             (functions.cublasLtMatmul)(
                 library,
@@ -333,8 +336,8 @@ impl Handles {
         attribute: c_int,
         value: &[u8],
     ) -> Result<(), CudaError> {
-        // SAFETY: what was made is alive, and the value outlives the call, with as many bytes as
-        // the attribute has.
+        // SAFETY: the object is alive, and the value outlives the call and has the size of the
+        // attribute.
         let status = unsafe {
             set(
                 self.made[place].0,
@@ -346,14 +349,15 @@ impl Handles {
         self.functions.done(status, "say how it multiplies")
     }
 
-    /// What the library takes for the fastest; none where it has no such product.
+    /// Returns the algorithm that the library considers the fastest; `None` if it has no such
+    /// product.
     fn fastest(&self) -> Result<Option<Algorithm>, CudaError> {
         let (mut found, mut count) = (Algorithm::default(), 0);
         let [of_b, of_a, of_out] = LAYOUTS.map(|place| self.made[place].0);
         let [library, product, preference] =
             [LIBRARY, PRODUCT, PREFERENCE].map(|place| self.made[place].0);
-        // SAFETY: all was made by the library and is alive; there is room for the one that is asked
-        // for.
+        // SAFETY: the library created all objects, which are alive, and there is room for the one
+        // requested algorithm.
         let status = unsafe {
             (self.functions.cublasLtMatmulAlgoGetHeuristic)(
                 library,
@@ -380,7 +384,8 @@ impl Handles {
 impl Drop for Handles {
     fn drop(&mut self) {
         for (made, destroy) in mem::take(&mut self.made).into_iter().rev() {
-            // SAFETY: each is its own, and given back once, the library last.
+            // SAFETY: each object is destroyed once by its own function, and the library itself
+            // last.
             unsafe { destroy(made) };
         }
     }
@@ -391,13 +396,13 @@ impl Functions {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: the library has a text for every number, which stays where it is.
+        // SAFETY: the library has a constant text for every number.
         let text = |text: *const c_char| {
             unsafe { CStr::from_ptr(text) }
                 .to_string_lossy()
                 .into_owned()
         };
-        // SAFETY: neither takes anything but a number.
+        // SAFETY: both functions take only a number.
         let (name, words) = unsafe {
             (
                 (self.cublasLtGetStatusName)(code),
@@ -413,7 +418,7 @@ impl Functions {
     }
 }
 
-/// Of an element, by its `cudaDataType_t`.
+/// Returns the size of an element from its `cudaDataType_t`.
 fn bytes_of(code: c_int) -> u64 {
     match code {
         1 => 8,
@@ -423,7 +428,8 @@ fn bytes_of(code: c_int) -> u64 {
     }
 }
 
-/// The library, which is never closed: CUDA's libraries do not come back from that.
+/// Loads the library, which is never closed, because closing CUDA's libraries can leave them
+/// unusable.
 fn load() -> Option<&'static Library> {
     if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return open(&path).map(|library| &*Box::leak(Box::new(library)));
@@ -441,11 +447,12 @@ fn load() -> Option<&'static Library> {
 }
 
 fn open(path: &OsStr) -> Option<Library> {
-    // SAFETY: it is NVIDIA's library, whose initializers disturb nothing here.
+    // SAFETY: this is NVIDIA's library, and its initializers do not affect this process.
     unsafe { Library::new(path) }.ok()
 }
 
-/// Where it may be: in the packages of the Python in use, in Conda's environment, in a toolkit.
+/// Returns the folders that may contain the library: in the packages of the Python in use, in
+/// Conda's environment, and in CUDA toolkits.
 fn folders() -> Vec<PathBuf> {
     let root = |variable| env::var_os(variable).map(PathBuf::from);
     let beside_python = env::var_os("PATH").into_iter().flat_map(|path| {

@@ -8,7 +8,7 @@ use super::{
     error::CudaError,
 };
 
-/// As long as any text of a device.
+/// The maximum length of a text that describes a device.
 const TEXT: i32 = 256;
 
 /// A GPU, or a MIG device, that this process may use.
@@ -16,11 +16,11 @@ const TEXT: i32 = 256;
 pub struct Device {
     pub(super) driver: &'static Driver,
     pub(super) handle: DeviceHandle,
-    /// In CUDA's order, which is not NVML's: `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` change
-    /// it.
+    /// The index in CUDA's order, which differs from NVML's: `CUDA_VISIBLE_DEVICES` and
+    /// `CUDA_DEVICE_ORDER` change it.
     pub index: u32,
     pub name: String,
-    /// As NVML says it: `GPU-…` or `MIG-…`.
+    /// The UUID that NVML reports: `GPU-…` or `MIG-…`.
     pub uuid: String,
     pub pci_bus_id: String,
     pub capability: (u32, u32),
@@ -37,11 +37,11 @@ impl Device {
             format!("open GPU {index}"),
         )?;
         let mut budget = [0 as c_char; TEXT as usize];
-        // SAFETY: the room is as large as is told.
+        // SAFETY: the buffer is as large as stated.
         let code = unsafe { (api.cuDeviceGetName)(budget.as_mut_ptr(), TEXT, handle) };
         driver.done(code, format!("read the name of GPU {index}"))?;
         let name = text_in(&budget);
-        // SAFETY: the room is as large as is told.
+        // SAFETY: the buffer is as large as stated.
         let code = unsafe { (api.cuDeviceGetPCIBusId)(budget.as_mut_ptr(), TEXT, handle) };
         driver.done(code, format!("read the PCI bus id of GPU {index}"))?;
         let pci_bus_id = text_in(&budget);
@@ -68,10 +68,10 @@ impl Device {
         Ok(device)
     }
 
-    /// One of its numbers.
+    /// Returns an attribute of the device.
     ///
     /// # Errors
-    /// Where this driver or device does not have it.
+    /// Returns an error if this driver or device does not have the attribute.
     pub fn attribute(&self, attribute: Attribute) -> Result<i32, CudaError> {
         let mut value = 0;
         // SAFETY: the number outlives the call.
@@ -98,7 +98,8 @@ impl Device {
         let code = unsafe { call(&raw mut bytes, self.handle) };
         self.driver
             .done(code, format!("read the UUID of GPU {}", self.index))?;
-        // The driver gives a MIG device no name of another kind; its UUID is not that of any GPU.
+        // Only its name shows that a device is a MIG device. Its UUID differs from that of every
+        // GPU.
         let prefix = if self.name.contains(" MIG ") {
             "MIG"
         } else {
@@ -108,7 +109,7 @@ impl Device {
     }
 }
 
-/// `GPU-` and 32 digits in five groups.
+/// Formats a UUID as a prefix such as `GPU`, and 32 digits in five groups.
 fn uuid_text(prefix: &str, bytes: [u8; 16]) -> String {
     let digits = format!("{:032x}", u128::from_be_bytes(bytes));
     let groups = [
@@ -121,7 +122,7 @@ fn uuid_text(prefix: &str, bytes: [u8; 16]) -> String {
     format!("{prefix}-{}", groups.join("-"))
 }
 
-/// A `CUdevice_attribute`.
+/// A numeric property of a device (`CUdevice_attribute`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Attribute {

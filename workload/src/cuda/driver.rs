@@ -1,4 +1,4 @@
-//! The driver's library, found, checked and started.
+//! The driver's library: finding, checking and initializing it.
 
 use std::{
     borrow::Cow,
@@ -18,29 +18,29 @@ use super::{
     error::Unavailable,
 };
 
-/// Names the library where the loader does not find it by itself.
+/// The environment variable that names the library if the loader does not find it.
 const VARIABLE: &str = "GPUMON_LIBCUDA";
-/// Never without the 1: that name is a toolkit's stub.
+/// The name of the library. Without the 1, it is the name of a toolkit's stub.
 const NAME: &str = "libcuda.so.1";
-/// Is there while the driver's module is in the kernel, in containers too.
+/// A file that exists while the driver's module is in the kernel, also in containers.
 const DRIVER_RUNS: &str = "/proc/driver/nvidia/version";
-/// What gpumon's calls and kernels need.
+/// The oldest version of CUDA that gpumon's calls and kernels support.
 const OLDEST: Version = Version(11_000);
 
 type VersionOf = unsafe extern "C" fn(*mut c_int) -> Code;
 
-/// The driver of this process. It is never closed, since closing can hang.
+/// The driver of this process. It is never closed, because closing it can hang.
 pub struct Driver {
     pub(super) api: Api,
-    /// Memory in the order of a stream; from CUDA 11.2 on.
+    /// The functions for memory pools; available since CUDA 11.2.
     pub(super) pools: Option<Pools>,
-    /// Addresses and memory, each on its own.
+    /// The functions for virtual memory; `None` if the driver lacks them.
     pub(super) virtual_memory: Option<VirtualMemory>,
-    /// The newest version of CUDA that it knows.
+    /// The newest version of CUDA that the driver supports.
     pub version: Version,
 }
 
-/// A version of CUDA: 1000 times the first number and 10 times the second.
+/// A version of CUDA: 1000 times the major number plus 10 times the minor one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub i32);
 
@@ -51,10 +51,10 @@ impl fmt::Display for Version {
 }
 
 impl Driver {
-    /// Loads and starts the driver that `GPUMON_LIBCUDA` names, or the loader finds.
+    /// Loads and initializes the driver that `GPUMON_LIBCUDA` names, or that the loader finds.
     ///
     /// # Errors
-    /// Where there is none, or it cannot be used.
+    /// Returns an error if there is no driver or if it cannot be used.
     pub fn load() -> Result<&'static Self, Unavailable> {
         let named = env::var_os(VARIABLE).filter(|path| !path.is_empty());
         Self::load_from(&named.unwrap_or_else(|| NAME.into()))
@@ -66,7 +66,7 @@ impl Driver {
             path: shown.clone(),
             missing,
         };
-        // SAFETY: the driver's library has no initializers that anything here could disturb.
+        // SAFETY: the driver's library has no initializers that affect this process.
         let library = unsafe { Library::new(path) }.map_err(|error| {
             no_library(
                 &shown,
@@ -75,8 +75,8 @@ impl Driver {
             )
         })?;
         let library: &'static Library = Box::leak(Box::new(library));
-        // A driver of long ago lacks functions too, and is told by its version first.
-        // SAFETY: that is its type in `cuda.h`.
+        // A very old driver lacks functions too, and its version is the more useful error. SAFETY:
+        // the type is the one in `cuda.h`.
         let version_of = unsafe { api::find::<VersionOf>(library, "cuDriverGetVersion\0") };
         let version_of = version_of.ok_or_else(|| wrong("cuDriverGetVersion"))?;
         let mut version = 0;
@@ -88,7 +88,7 @@ impl Driver {
                 });
             }
             CudaError::STUB_LIBRARY => return Err(Unavailable::Stub { path: shown }),
-            // Whatever else is the matter, starting it tells.
+            // Initializing the driver reports any other problem.
             _ => {}
         }
         let driver = Self {
@@ -97,7 +97,7 @@ impl Driver {
             virtual_memory: VirtualMemory::load(library).ok(),
             version: Version(version),
         };
-        // SAFETY: it takes a number that has to be 0.
+        // SAFETY: the function only takes a number, which must be 0.
         match unsafe { (driver.api.cuInit)(0) } {
             0 => Ok(Box::leak(Box::new(driver))),
             CudaError::STUB_LIBRARY => Err(Unavailable::Stub { path: shown }),
@@ -110,10 +110,10 @@ impl Driver {
         }
     }
 
-    /// Every GPU that this process may use, in CUDA's order.
+    /// Returns all GPUs that this process may use, in CUDA's order.
     ///
     /// # Errors
-    /// Where there is none, or the driver fails.
+    /// Returns an error if there is no GPU or if the driver fails.
     pub fn devices(&'static self) -> Result<Vec<Device>, Unavailable> {
         let failed = |error: CudaError| Unavailable::NotStarted {
             name: error.name,
@@ -146,11 +146,11 @@ impl Driver {
         }
     }
 
-    /// The driver's words for a code.
+    /// Returns an error with the driver's name and description of the code.
     pub(super) fn error(&self, code: Code, doing: impl Into<Cow<'static, str>>) -> CudaError {
         let (mut name, mut text) = (ptr::null(), ptr::null());
-        // SAFETY: the pointers outlive the calls, which leave them as they are where they do not
-        // know the code.
+        // SAFETY: the pointers outlive the calls, which leave them unchanged if the code is
+        // unknown.
         unsafe {
             (self.api.cuGetErrorName)(code, &raw mut name);
             (self.api.cuGetErrorString)(code, &raw mut text);
@@ -181,8 +181,8 @@ fn no_library(path: &str, reason: String, driver_runs: bool) -> Unavailable {
     }
 }
 
-/// What the loader says, without the words of the crate around it and without the library's name
-/// once more.
+/// Returns the loader's message, without the text that the crate adds and without the name of the
+/// library.
 fn reason(error: &libloading::Error, path: &str) -> String {
     let said =
         std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);

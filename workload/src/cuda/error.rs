@@ -1,17 +1,17 @@
-//! What the driver answers when it fails.
+//! Errors of the CUDA driver.
 
 use std::{borrow::Cow, fmt};
 
-/// A call that failed: what was being done, and CUDA's name for the failure.
+/// A failed call: the attempted action, and CUDA's name of the failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CudaError {
-    /// As `allocate 8.00 GiB on GPU 0`.
+    /// The attempted action, such as `allocate 8.00 GiB on GPU 0`.
     pub doing: Cow<'static, str>,
-    /// The `CUresult`.
+    /// The `CUresult` of the call.
     pub code: i32,
     pub name: String,
-    /// The driver's own words, as `out of memory`; for code that does not compile, what its
-    /// compiler says.
+    /// The driver's description, such as `out of memory`, or the compiler's message if code does
+    /// not compile.
     pub text: String,
 }
 
@@ -22,7 +22,7 @@ impl CudaError {
     pub(super) const NOT_SUPPORTED: i32 = 801;
     pub(super) const SYSTEM_DRIVER_MISMATCH: i32 = 803;
 
-    /// What a driver would answer that had functions which this one does not have.
+    /// Returns the error for a function that this driver is too old to have.
     pub(super) fn too_old(doing: &'static str, needs: &str) -> Self {
         let text = format!(
             "the driver is older than CUDA {needs}, which brought this: update NVIDIA's driver"
@@ -54,42 +54,37 @@ impl fmt::Display for CudaError {
 
 impl std::error::Error for CudaError {}
 
-/// A reason why the driver cannot be used. Every message names its fix.
+/// The reason why the driver cannot be used. Every message contains the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// The loader does not find it, or finds what is no library.
+    /// The loader does not find the file, or it is not a library.
     #[error("cannot load the CUDA driver {path}: {reason}; {fix}")]
     NoLibrary {
         /// The path that was tried.
         path: String,
         /// The message of the loader.
         reason: String,
-        /// The remedy.
         fix: &'static str,
     },
-    /// A toolkit's placeholder, to link against.
+    /// The library is the stub of a toolkit, which only serves for linking.
     #[error(
         "{path} is the stub that CUDA's toolkit has to link against, not the driver: take the \
              folder `stubs` out of \
          LD_LIBRARY_PATH, or name the driver's libcuda.so.1 in GPUMON_LIBCUDA"
     )]
-    Stub {
-        /// The library.
-        path: String,
-    },
-    /// A library without the driver's functions.
+    Stub { path: String },
+    /// The library lacks the driver's functions.
     #[error(
         "{path} is not the CUDA driver: it has no function {missing}; name the driver's \
              libcuda.so.1 in GPUMON_LIBCUDA, \
          or unset that"
     )]
     WrongLibrary {
-        /// The library.
         path: String,
         /// The first function that it lacks.
         missing: &'static str,
     },
-    /// A driver of before CUDA 11.
+    /// The driver is older than CUDA 11.
     #[error(
         "the driver knows CUDA {version}, and gpumon's work needs 11.0: update NVIDIA's driver to \
              450 or newer"
@@ -98,14 +93,14 @@ pub enum Unavailable {
         /// The version, such as `10.2`.
         version: String,
     },
-    /// Nothing to compute on.
+    /// The driver reports no GPU.
     #[error(
         "the CUDA driver sees no GPU: run `gpumon doctor`, and check whether CUDA_VISIBLE_DEVICES \
              hides them or the \
          container has none"
     )]
     NoDevice,
-    /// The library is of another version than the kernel's module.
+    /// The library and the kernel's module have different versions.
     #[error(
         "the CUDA library and the driver in the kernel do not match: restart the machine, or load \
              the driver's module \
@@ -115,9 +110,9 @@ pub enum Unavailable {
     /// Any other failure to start.
     #[error("the CUDA driver does not start: {name} ({text}); see `gpumon doctor`")]
     NotStarted {
-        /// The name, such as `CUDA_ERROR_SYSTEM_NOT_READY`.
+        /// The name of the error, such as `CUDA_ERROR_SYSTEM_NOT_READY`.
         name: String,
-        /// The driver's own words.
+        /// The driver's description of the error.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Memory of a device, given back when it is dropped.
+//! Device memory and pinned host memory, which are released when they are dropped.
 
 use std::{ffi::c_void, ptr, rc::Rc, slice};
 
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::parallel;
 
-/// Memory of a device. It is plain `cuMemAlloc`: a pool would keep what was given back, and tell
-/// less than the truth about what is free.
+/// Device memory, allocated by plain `cuMemAlloc`. A pool would keep released memory, so that less
+/// memory would seem to be free.
 pub(crate) struct DeviceMemory {
     pub(super) context: Rc<Context>,
     pub(super) address: Address,
@@ -53,13 +53,13 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // SAFETY: the address came from the driver and is given back once. A device that is lost
-        // has nothing to give back, so that the answer changes nothing.
+        // SAFETY: the address came from the driver and is released once. An error changes nothing,
+        // because a lost device has nothing to release.
         unsafe { (self.context.driver().api.cuMemFree_v2)(self.address) };
     }
 }
 
-/// Pinned memory of the host, given back when it is dropped.
+/// Pinned host memory, which is released when it is dropped.
 pub(crate) struct PinnedMemory {
     context: Rc<Context>,
     place: *mut c_void,
@@ -75,7 +75,8 @@ impl PinnedMemory {
         context
             .driver()
             .done(code, format!("pin {bytes} bytes of the host's memory"))?;
-        // SAFETY: the driver gave so many bytes. They are written before anybody reads them.
+        // SAFETY: the driver allocated this number of bytes. They are written here before anything
+        // reads them.
         unsafe { ptr::write_bytes(place.cast::<u8>(), 0, bytes as usize) };
         Ok(Self {
             context: Rc::clone(context),
@@ -96,25 +97,25 @@ impl PinnedMemory {
     }
 
     pub(crate) fn slice_mut<T: Plain>(&mut self) -> &mut [T] {
-        // SAFETY: as in `slice`; the mutable borrow excludes other accesses.
+        // SAFETY: the same as in `slice`; the mutable borrow excludes other accesses.
         unsafe { slice::from_raw_parts_mut(self.place.cast(), self.bytes / size_of::<T>()) }
     }
 }
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
-        // SAFETY: the place came from the driver and is given back once; nothing copies any more,
-        // since a stream waits for what it was given.
+        // SAFETY: the address came from the driver and is released once. No copy is running,
+        // because a stream waits for its operations.
         unsafe { (self.context.driver().api.cuMemFreeHost)(self.place) };
     }
 }
 
-/// Copies a piece as long as where it goes.
+/// Copies a slice to another one of the same length, bypassing the caches.
 #[cfg(target_arch = "x86_64")]
 fn copy_past_caches<T: Plain>(to: &mut [T], from: &[T]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
-    // SAFETY: every pattern of bits is a value of both types.
+    // SAFETY: every bit pattern is a value of both types.
     let (start, packs, end) = unsafe { to.align_to_mut::<__m128i>() };
     let of_pack = size_of::<__m128i>() / size_of::<T>();
     let (from_start, rest) = from.split_at(start.len());
@@ -122,27 +123,27 @@ fn copy_past_caches<T: Plain>(to: &mut [T], from: &[T]) {
     start.copy_from_slice(from_start);
     end.copy_from_slice(from_end);
     for (pack, from) in packs.iter_mut().zip(from_packs.chunks_exact(of_pack)) {
-        // SAFETY: a pack is aligned, and so much is there to be read.
+        // SAFETY: the pack is aligned, and there are as many bytes to read.
         unsafe { _mm_stream_si128(pack, _mm_loadu_si128(from.as_ptr().cast())) };
     }
-    // These stores are in no order with others until a fence.
-    // SAFETY: every processor of 64 bits has it.
+    // These stores are not ordered with others before a fence. SAFETY: every 64-bit processor of
+    // this architecture has the instruction.
     unsafe { _mm_sfence() };
 }
 
-/// Copies a piece as long as where it goes.
+/// Copies a slice to another one of the same length.
 #[cfg(not(target_arch = "x86_64"))]
 fn copy_past_caches<T: Plain>(to: &mut [T], from: &[T]) {
     to.copy_from_slice(from);
 }
 
-/// Enough that neither the device nor the threads wait for the other where one is late.
+/// The number of buffers, so that neither the device nor the threads wait if the other is late.
 const BUFFERS: usize = 4;
-/// The size of a buffer. A device copies it in 80 us, and starting that and waking the threads
-/// takes little of it. It is a small part of a usual copy, since nothing is copied while the first
-/// buffer is filled.
+/// The size of a buffer. A device copies it in 80 us, in which starting the copy and waking the
+/// threads take little. It is a small part of a usual copy, because nothing is copied while the
+/// first buffer is filled.
 const BUFFER_BYTES: usize = 4 << 20;
-/// The piece that a thread copies at a time.
+/// The number of bytes that a thread copies at a time.
 const PIECE_BYTES: usize = 128 << 10;
 
 pub(crate) struct Staging {
@@ -151,7 +152,7 @@ pub(crate) struct Staging {
 
 struct Buffer {
     memory: PinnedMemory,
-    /// When the device has copied it.
+    /// An event that happens when the device has copied the buffer.
     done: Event,
 }
 
@@ -170,7 +171,7 @@ impl Staging {
 }
 
 impl<'scope> Queue<'_, 'scope> {
-    /// Copies pageable memory to the beginning of the device's.
+    /// Copies pageable memory to the beginning of device memory.
     pub(crate) fn copy_in_staged<T: Plain>(
         &self,
         to: &'scope DeviceMemory,
@@ -185,15 +186,15 @@ impl<'scope> Queue<'_, 'scope> {
             }
             let buffer = &mut memory.slice_mut()[..piece.len()];
             copy(buffer, piece, copy_past_caches);
-            // SAFETY: nobody writes to the buffer before the event that it was copied, and it
-            // is borrowed until the stream has waited.
+            // SAFETY: nothing writes to the buffer before the event of its copy, and it is borrowed
+            // until the stream has been waited for.
             unsafe { self.start_copy_in(to, (at * BUFFER_BYTES) as u64, buffer)? };
             self.stream.record(done)?;
         }
         Ok(())
     }
 
-    /// Copies the beginning of the device's memory to pageable memory, which has it when this
+    /// Copies the beginning of device memory to pageable memory. The copy is complete when this
     /// returns.
     pub(crate) fn copy_out_staged<T: Plain>(
         &self,
@@ -205,8 +206,8 @@ impl<'scope> Queue<'_, 'scope> {
         let lengths: Vec<_> = pieces.iter().map(|piece| piece.len()).collect();
         let start = |at: usize, Buffer { memory, done }: &mut Buffer| {
             let buffer = &mut memory.slice_mut::<T>()[..lengths[at]];
-            // SAFETY: nobody reads the buffer before the event that it was copied, and it is
-            // borrowed until the stream has waited.
+            // SAFETY: nothing reads the buffer before the event of its copy, and it is borrowed
+            // until the stream has been waited for.
             unsafe { self.start_copy_out(buffer, from, (at * BUFFER_BYTES) as u64)? };
             self.stream.record(done)
         };

@@ -1,19 +1,18 @@
-//! The CUDA driver: `libcuda.so.1` and nothing else of CUDA, loaded while the program runs.
+//! The CUDA driver: `libcuda.so.1`, loaded at run time, and no other part of CUDA.
 //!
-//! - [`Driver`] is the library; what keeps it from being used is an [`Unavailable`], each with its
-//!   fix.
-//! - [`Device`] is a GPU as the driver describes it, [`Context`] what makes it work for this
-//!   process.
-//! - [`DeviceMemory`] and [`PinnedMemory`] give themselves back, and a [`Staging`] is how pageable
-//!   memory is copied; [`Module`] and [`Kernel`] are code on a device.
-//! - [`Stream`] does things in their order, and times them; a [`Graph`] is many of them, started at
-//!   once.
-//! - [`Pool`] hands memory out in the order of a stream; [`AddressRange`] is addresses alone,
-//!   behind which [`PhysicalMemory`] can be put.
+//! - [`Driver`] is the library. If it cannot be used, [`Unavailable`] has the reason and the
+//!   remedy.
+//! - [`Device`] describes a GPU, and [`Context`] lets this process use it.
+//! - [`DeviceMemory`] and [`PinnedMemory`] are released when they are dropped, and [`Staging`]
+//!   copies pageable memory. [`Module`] and [`Kernel`] are code on a device.
+//! - [`Stream`] executes operations in order, and times them. A [`Graph`] contains many operations
+//!   that are launched together.
+//! - [`Pool`] allocates memory in the order of a stream. [`AddressRange`] reserves addresses, to
+//!   which [`PhysicalMemory`] can be mapped.
 //!
-//! It has `unsafe` code, as the CPU's products alone have beside it: a C interface is raw pointers,
-//! and each block says why it may touch them. Handles are of one thread, on which contexts of
-//! several devices take turns.
+//! This module has `unsafe` code, like the matrix products on the CPU and nothing else in the
+//! crate, because a C interface uses raw pointers. Each block states why it is sound. Handles
+//! belong to one thread, on which contexts of several devices take turns.
 
 #![allow(unsafe_code)]
 

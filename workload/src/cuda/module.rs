@@ -1,4 +1,4 @@
-//! Code on a device.
+//! Modules and kernels: code on a device.
 
 use std::{
     borrow::Cow,
@@ -16,62 +16,62 @@ use super::{
 };
 use crate::protocol::KernelUse;
 
-/// `CUjit_option`: the buffer for what the compiler complains of, and its size.
+/// The `CUjit_option` for the buffer of the compiler's errors, and the one for its size.
 const JIT_ERROR_LOG: i32 = 5;
 const JIT_ERROR_LOG_BYTES: i32 = 6;
-/// As much of that as is worth reading.
+/// The size of the buffer for the compiler's errors.
 const LOG_BYTES: usize = 8192;
 
-/// `CUfunction_attribute`: what a block names of shared memory, what a thread has beside its
-/// registers, these, and ten times the architecture that the code was made or compiled for.
+/// The `CUfunction_attribute` of a block's declared shared memory, of a thread's memory in addition
+/// to its registers, of its registers, and of the architecture of the machine code times ten.
 const SHARED_SIZE_BYTES: i32 = 1;
 const LOCAL_SIZE_BYTES: i32 = 3;
 const NUM_REGS: i32 = 4;
 const BINARY_VERSION: i32 = 6;
-/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
+/// The value of `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
 
-/// For so many `tools/kernels.py` counts registers.
+/// The number of architectures that `tools/kernels.py` counts registers for.
 const LISTED_ARCHITECTURES: usize = 5;
 
 pub(crate) struct Module {
     context: Rc<Context>,
     handle: Handle,
-    /// What says which parameters each kernel takes: PTX of its own, or the listing of machine
-    /// code.
+    /// The text that states which parameters each kernel takes: the PTX itself, or the listing of
+    /// machine code.
     listing: Cow<'static, str>,
 }
 
-/// Code, compressed as `build.rs` does it: it is a seventh of its size.
+/// Code, which `build.rs` compresses to a seventh of its size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Code {
     /// PTX, which the driver compiles.
     Ptx(&'static [u8]),
-    /// Machine code for one architecture, with a listing that says what each kernel takes.
+    /// Machine code for one architecture, with a listing of the parameters of each kernel.
     Cubin(&'static [u8], &'static str),
 }
 
 pub(crate) struct Kernel {
     pub(super) handle: Handle,
     pub(super) name: String,
-    /// Shared memory beyond what its code names.
+    /// The shared memory in addition to that declared in the code.
     pub(super) shared_bytes: u32,
     /// Whether it is launched with programmatic dependent launch.
     pub(super) is_programmatic: bool,
     /// The types of its parameters, as PTX names them.
     parameters: Vec<String>,
-    /// The code lives as long as its kernels.
+    /// The module, which keeps the code alive.
     module: Rc<Module>,
 }
 
 pub(crate) enum Argument<'scope> {
     In(&'scope DeviceMemory),
     Out(&'scope DeviceMemory),
-    /// Memory that the copy engine reads for it, tile by tile.
+    /// Memory that the copy engine reads for the kernel, tile by tile.
     Tiles(&'scope TensorMap<'scope>),
-    /// Memory from this byte on.
+    /// Memory from this offset in bytes.
     At(&'scope DeviceMemory, u64),
-    /// Memory of the host that it writes: pinned memory has the same address there.
+    /// Host memory that the kernel writes: pinned memory has the same address on the device.
     Pinned(&'scope mut PinnedMemory),
     U64(u64),
     F32(f32),
@@ -84,14 +84,14 @@ impl Module {
         let image = code.image();
         let mut log = vec![0_u8; LOG_BYTES];
         let mut options = [JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
-        // A number stands where the pointer would.
+        // This option takes a number in place of a pointer.
         let mut values = [
             log.as_mut_ptr().cast::<c_void>(),
             ptr::without_provenance_mut(LOG_BYTES),
         ];
         let mut handle = ptr::null_mut();
-        // SAFETY: PTX ends in a NUL, machine code knows its own length, there are two options with
-        // two values, and the log is as large as is told.
+        // SAFETY: PTX ends with a NUL, machine code contains its own length, there are two options
+        // with two values, and the log is as large as stated.
         let result = unsafe {
             (driver.api.cuModuleLoadDataEx)(
                 &raw mut handle,
@@ -121,7 +121,7 @@ impl Module {
         let driver = self.context.driver();
         let symbol = CString::new(name).unwrap_or_default();
         let mut handle = ptr::null_mut();
-        // SAFETY: the pointer outlives the call, and the name ends in a NUL.
+        // SAFETY: the pointer outlives the call, and the name ends with a NUL.
         let code = unsafe {
             (driver.api.cuModuleGetFunction)(&raw mut handle, self.handle, symbol.as_ptr())
         };
@@ -142,7 +142,7 @@ impl Module {
 }
 
 impl Code {
-    /// The code itself, with the NUL that ends PTX.
+    /// Returns the uncompressed code, with the NUL that PTX needs at its end.
     pub(crate) fn image(self) -> Vec<u8> {
         let (Self::Ptx(packed) | Self::Cubin(packed, _)) = self;
         let mut image = Vec::new();
@@ -163,7 +163,7 @@ impl Drop for Module {
 }
 
 impl Kernel {
-    /// The kernel with so much shared memory for each block, beyond what its code names.
+    /// Gives each block additional shared memory beyond that declared in the code.
     pub(crate) fn with_shared_memory(mut self, bytes: u32) -> Result<Self, CudaError> {
         let driver = self.module.context.driver();
         // SAFETY: the handle is the driver's.
@@ -185,8 +185,8 @@ impl Kernel {
         Ok(self)
     }
 
-    /// The kernel with programmatic dependent launch, where the driver supports it. Its code has to
-    /// execute `griddepcontrol.wait` before it accesses memory.
+    /// Enables programmatic dependent launch if the driver supports it. The code must execute
+    /// `griddepcontrol.wait` before it accesses memory.
     pub(crate) fn with_programmatic_launch(self) -> Self {
         let driver = self.module.context.driver();
         let is_programmatic =
@@ -197,7 +197,8 @@ impl Kernel {
         }
     }
 
-    /// What it takes of a multiprocessor with blocks of so many threads, by the driver.
+    /// Returns the driver's numbers about the use of a multiprocessor by blocks with this many
+    /// threads.
     pub(crate) fn use_of_gpu(&self, threads: u32) -> Result<KernelUse, CudaError> {
         let driver = self.module.context.driver();
         let number = |attribute| {
@@ -242,7 +243,7 @@ impl Kernel {
         })
     }
 
-    /// What the driver would only find out by running wild.
+    /// Checks the types of the arguments, because the driver does not.
     pub(super) fn check(&self, arguments: &[Argument<'_>]) {
         let given: Vec<_> = arguments.iter().map(Argument::ptx_type).collect();
         assert_eq!(given, self.parameters, "the arguments of {}", self.name);
@@ -259,8 +260,8 @@ impl Argument<'_> {
         }
     }
 
-    /// Its bits, of which the driver takes as many as the kernel wants, from the lowest on; none of
-    /// what is longer.
+    /// Returns the bits of the argument. The driver reads as many of the lowest bits as the kernel
+    /// takes. Arguments with more than 64 bits are passed by address, and have no bits here.
     pub(super) fn bits(&self) -> u64 {
         match self {
             Self::In(memory) | Self::Out(memory) => memory.address,
@@ -274,7 +275,8 @@ impl Argument<'_> {
     }
 }
 
-/// The types of a kernel's parameters: `.param .u64 name_param_0` stands for each, before the body.
+/// Returns the types of a kernel's parameters from PTX, which has a line such as `.param .u64
+/// name_param_0` for each before the body.
 fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
     let head = ptx
         .split_once(&format!(".entry {kernel}("))
@@ -287,8 +289,8 @@ fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
     types.map(str::to_owned).collect()
 }
 
-/// The types of a kernel's parameters, by the listing: they stand behind its name, its shared
-/// memory and its registers.
+/// Returns the types of a kernel's parameters from the listing, where they follow the name, the
+/// shared memory and the registers.
 fn listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
     let mut rows = listing.lines().map(|line| line.split_whitespace());
     let row = rows.find_map(|mut words| (words.next() == Some(kernel)).then_some(words));
@@ -298,7 +300,7 @@ fn listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
         .collect()
 }
 
-/// The error with what the compiler said, in one line.
+/// Adds the compiler's messages to the error, in one line.
 fn with_log(mut error: CudaError, log: &[u8]) -> CudaError {
     let said = String::from_utf8_lossy(log.split(|byte| *byte == 0).next().unwrap_or_default())
         .into_owned();

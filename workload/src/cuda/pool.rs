@@ -1,4 +1,4 @@
-//! Pools: memory of a device that is handed out, and taken back, in the order of a stream.
+//! Pools of device memory, which is allocated and freed in the order of a stream.
 
 use std::{
     cell::RefCell,
@@ -17,17 +17,17 @@ use super::{
     stream::Stream,
 };
 
-/// The first CUDA that has them.
+/// The first version of CUDA with memory pools.
 const SINCE: Version = Version(11_020);
-/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
+/// The value of `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: c_int = 4;
-/// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
+/// The value of `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
 const RESERVED: c_int = 5;
-/// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
+/// The value of `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
 const USED: c_int = 7;
 
-/// A pool with a stream of its own, in whose order memory is handed out. It ends, with all of it
-/// given back, when the last of its memory is dropped.
+/// A pool that allocates memory in the order of its own stream. It releases all memory when the
+/// last allocation is dropped.
 pub(crate) struct Pool {
     stream: Stream,
     api: &'static Pools,
@@ -36,8 +36,8 @@ pub(crate) struct Pool {
     started: RefCell<Vec<Kernel>>,
 }
 
-/// Memory of a pool. When it is dropped it is freed in the order of the stream: not before all that
-/// was begun there.
+/// Memory of a pool. After it is dropped, it is freed in the order of the stream, and not before
+/// everything that was started earlier.
 pub(crate) struct PoolMemory {
     pool: Rc<Pool>,
     address: Address,
@@ -46,12 +46,12 @@ pub(crate) struct PoolMemory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PoolSize {
     pub reserved_bytes: u64,
-    /// Handed out, and not freed yet.
+    /// The memory that is allocated and not freed yet.
     pub used_bytes: u64,
 }
 
 impl Pool {
-    /// A pool that keeps up to so many bytes whenever its stream has come to its end.
+    /// Creates a pool that keeps up to this many bytes each time its stream has finished.
     pub(crate) fn new(context: &Rc<Context>, keep_bytes: u64) -> Result<Rc<Self>, CudaError> {
         let driver = context.driver();
         let api = driver.pools.as_ref();
@@ -60,7 +60,8 @@ impl Pool {
         let stream = context.stream()?;
         let properties = PoolProperties::for_device(context.device.handle);
         let mut handle = ptr::null_mut();
-        // SAFETY: the pointer and the structure, which is the driver's, outlive the call.
+        // SAFETY: the pointer and the structure outlive the call, and the structure has the
+        // driver's layout.
         let code = unsafe { (api.cuMemPoolCreate)(&raw mut handle, &raw const properties) };
         driver.done(
             code,
@@ -73,7 +74,7 @@ impl Pool {
             started: RefCell::default(),
         };
         let mut keep_bytes = keep_bytes;
-        // SAFETY: that attribute is a number of 64 bits, and it outlives the call.
+        // SAFETY: the attribute is a 64-bit number, which outlives the call.
         let code = unsafe {
             (api.cuMemPoolSetAttribute)(handle, RELEASE_THRESHOLD, (&raw mut keep_bytes).cast())
         };
@@ -81,7 +82,7 @@ impl Pool {
         Ok(Rc::new(pool))
     }
 
-    /// So much memory of it, there as soon as the stream is.
+    /// Allocates memory that is available as soon as the stream gets to the allocation.
     pub(crate) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<PoolMemory, CudaError> {
         let mut address = 0;
         // SAFETY: the number outlives the call, and both handles are the driver's.
@@ -110,8 +111,7 @@ impl Pool {
     pub(crate) fn size(&self) -> Result<PoolSize, CudaError> {
         let number = |attribute| {
             let mut value = 0_u64;
-            // SAFETY: both attributes are numbers of 64 bits, and the place for it outlives the
-            // call.
+            // SAFETY: both attributes are 64-bit numbers, and the variable outlives the call.
             let code = unsafe {
                 (self.api.cuMemPoolGetAttribute)(self.handle, attribute, (&raw mut value).cast())
             };
@@ -136,14 +136,14 @@ impl Pool {
             .done(code, "trim a memory pool")
     }
 
-    /// Starts a kernel in the stream and does not wait for it. It takes one number.
+    /// Launches a kernel with one number as its argument, without waiting for it.
     pub(crate) fn start(&self, kernel: Kernel, argument: u64) -> Result<(), CudaError> {
         kernel.check(&[super::Argument::U64(argument)]);
         let mut value = argument;
         let mut places: [*mut c_void; 1] = [(&raw mut value).cast()];
         let driver = self.stream.context.driver();
-        // SAFETY: the kernel takes a number of 64 bits and no memory, and the driver copies it
-        // before it returns. The code lives until the stream has waited.
+        // SAFETY: the kernel takes a 64-bit number and no memory, and the driver copies the number
+        // before it returns. The code lives until the stream has been waited for.
         let code = unsafe {
             let (kernel, stream) = (kernel.handle, self.stream.handle);
             (driver.api.cuLaunchKernel)(
@@ -174,8 +174,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Nothing more can be done about an error here; a device that is lost has nothing to give
-        // back.
+        // An error cannot be handled here, and a lost device has nothing to release.
         let _ = self.finish();
         // SAFETY: the driver created the handle, and it is released only here, when no memory of
         // the pool is in use.
@@ -185,8 +184,8 @@ impl Drop for Pool {
 
 impl Drop for PoolMemory {
     fn drop(&mut self) {
-        // SAFETY: the address came from the driver and is given back once; whatever uses it was
-        // begun before, in the same stream.
+        // SAFETY: the address came from the driver and is released once. Everything that uses it
+        // was started earlier in the same stream.
         unsafe { (self.pool.api.cuMemFreeAsync)(self.address, self.pool.stream.handle) };
     }
 }

@@ -1,4 +1,4 @@
-//! What can be put into a stream.
+//! The operations that can be added to a stream.
 
 use std::{
     ffi::{c_int, c_uint},
@@ -16,12 +16,12 @@ use super::{
     stream::Stream,
 };
 
-/// A stream that is being filled. What it is given lives as long as `'scope`, which is longer than
-/// the work takes: the stream waits for that before it hands anything back. All of it is done in
-/// its order, so that one thing may write what the next one reads.
+/// A stream to which operations are added. Their arguments live for `'scope`, which is longer than
+/// the operations take, because the stream waits for them before it returns. All operations are
+/// executed in order, so that one can write what the next one reads.
 pub(crate) struct Queue<'stream, 'scope> {
     pub(super) stream: &'stream Stream,
-    /// Neither longer nor shorter, as for threads in a scope.
+    /// The lifetime must be neither longer nor shorter, as for scoped threads.
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
@@ -32,26 +32,26 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// A single thread.
+    /// A grid of a single thread.
     pub(crate) const ONE: Self = Self {
         blocks: 1,
         threads: 1,
     };
 }
 
-/// What can be copied from and to a device.
+/// A type that can be copied to and from a device.
 ///
 /// # Safety
-/// Every pattern of bits is a value, and none of the bits is padding.
+/// Every bit pattern must be a value, and the type must not have padding.
 pub(crate) unsafe trait Plain: Copy + Send + Sync + 'static {}
 
-// SAFETY: a number has no padding, and every pattern is one.
+// SAFETY: a number has no padding, and every bit pattern is a number.
 unsafe impl Plain for u8 {}
-// SAFETY: as above.
+// SAFETY: a number has no padding, and every bit pattern is a number.
 unsafe impl Plain for u64 {}
-// SAFETY: as above.
+// SAFETY: a number has no padding, and every bit pattern is a number.
 unsafe impl Plain for f32 {}
-// SAFETY: as above.
+// SAFETY: a number has no padding, and every bit pattern is a number.
 unsafe impl Plain for f64 {}
 
 impl<'stream, 'scope> Queue<'stream, 'scope> {
@@ -77,9 +77,9 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         let mut places: Vec<_> = values.iter_mut().zip(arguments).map(place).collect();
         let driver = self.stream.context.driver();
         let (stream, places) = (self.stream.handle, places.as_mut_ptr());
-        // SAFETY: the driver copies the arguments before it returns, each from as many bytes as the
-        // kernel takes of it. It runs on the device and writes there, into memory that is borrowed
-        // until the stream has waited.
+        // SAFETY: the driver copies the arguments before it returns, each with as many bytes as the
+        // kernel takes. The kernel runs on the device, and writes to memory there that is borrowed
+        // until the stream has been waited for.
         let code = unsafe {
             match driver.api.cuLaunchKernelEx {
                 Some(launch) if kernel.is_programmatic => {
@@ -115,20 +115,20 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         )
     }
 
-    /// Copies to the beginning of the device's memory.
+    /// Copies a slice to the beginning of device memory.
     pub(crate) fn copy_in<T: Plain>(
         &self,
         to: &'scope DeviceMemory,
         from: &'scope [T],
     ) -> Result<(), CudaError> {
-        // SAFETY: both are borrowed until the stream has waited.
+        // SAFETY: both are borrowed until the stream has been waited for.
         unsafe { self.start_copy_in(to, 0, from) }
     }
 
-    /// Begins to copy to the device's memory, from this byte on.
+    /// Starts a copy to device memory, from this offset in bytes.
     ///
     /// # Safety
-    /// Until the copy is done, nobody writes to what is copied, which stays where it is.
+    /// Until the copy is done, the source must not be moved or written to.
     pub(super) unsafe fn start_copy_in<T: Plain>(
         &self,
         to: &'scope DeviceMemory,
@@ -140,8 +140,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
             "the copy fits"
         );
         let driver = self.stream.context.driver();
-        // SAFETY: there are so many bytes on both sides, and they stay as they are by the condition
-        // above.
+        // SAFETY: both sides have enough bytes, and the caller guarantees that the source does not
+        // change.
         let code = unsafe {
             (driver.api.cuMemcpyHtoDAsync_v2)(
                 to.address + offset_bytes,
@@ -153,21 +153,21 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         driver.done(code, format!("copy {} bytes to the GPU", size_of_val(from)))
     }
 
-    /// Copies from the device's memory, from this byte on.
+    /// Copies a part of device memory, from this offset in bytes.
     pub(crate) fn copy_out<T: Plain>(
         &self,
         to: &'scope mut [T],
         from: &'scope DeviceMemory,
         offset_bytes: u64,
     ) -> Result<(), CudaError> {
-        // SAFETY: both are borrowed until the stream has waited.
+        // SAFETY: both are borrowed until the stream has been waited for.
         unsafe { self.start_copy_out(to, from, offset_bytes) }
     }
 
-    /// Begins to copy from the device's memory, from this byte on.
+    /// Starts a copy from device memory, from this offset in bytes.
     ///
     /// # Safety
-    /// Until the copy is done, nobody reads or writes where it goes, which stays where it is.
+    /// Until the copy is done, the destination must not be moved, read or written to.
     pub(super) unsafe fn start_copy_out<T: Plain>(
         &self,
         to: &mut [T],
@@ -179,8 +179,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
             "there is so much to copy"
         );
         let driver = self.stream.context.driver();
-        // SAFETY: there are so many bytes on both sides, every pattern of them is a value, and
-        // nobody else has them by the condition above.
+        // SAFETY: both sides have enough bytes, every bit pattern is a value, and the caller
+        // guarantees that nothing else accesses the destination.
         let code = unsafe {
             (driver.api.cuMemcpyDtoHAsync_v2)(
                 to.as_mut_ptr().cast(),
@@ -194,7 +194,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
 
     pub(crate) fn fill(&self, memory: &'scope DeviceMemory, byte: u8) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
-        // SAFETY: the memory has so many bytes, and is borrowed until the stream has waited.
+        // SAFETY: the memory has this many bytes, and is borrowed until the stream has been waited
+        // for.
         let code = unsafe {
             (driver.api.cuMemsetD8Async)(
                 memory.address,
@@ -209,7 +210,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         )
     }
 
-    /// Copies all of one device's memory to the beginning of another's.
+    /// Copies all of `from` to the beginning of `to`, which can belong to another device.
     pub(crate) fn copy_across(
         &self,
         to: &'scope DeviceMemory,
@@ -217,8 +218,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     ) -> Result<(), CudaError> {
         assert!(from.bytes() <= to.bytes(), "the copy fits");
         let driver = self.stream.context.driver();
-        // SAFETY: there are so many bytes on both sides, each in its context, and both are borrowed
-        // until the stream has waited.
+        // SAFETY: both sides have enough bytes, each in its context, and both are borrowed until
+        // the stream has been waited for.
         let code = unsafe {
             (driver.api.cuMemcpyPeerAsync)(
                 to.address,
@@ -241,7 +242,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
 
     pub(crate) fn start(&self, graph: &'scope Graph) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
-        // SAFETY: the graph and all that it uses are borrowed until the stream has waited.
+        // SAFETY: the graph and everything that it uses are borrowed until the stream has been
+        // waited for.
         let code = unsafe { (driver.api.cuGraphLaunch)(graph.handle, self.stream.handle) };
         driver.done(
             code,
@@ -250,13 +252,13 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     }
 }
 
-/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
+/// The value of `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
 const PROGRAMMATIC_STREAM_SERIALIZATION: c_int = 6;
-/// Stream capture supports the attribute from here on; a queue may belong to a stream that is
-/// captured.
+/// The first version in which stream capture supports the attribute. A queue may belong to a stream
+/// that is being captured.
 pub(super) const PROGRAMMATIC_SINCE: Version = Version(12_030);
 
-/// `CUlaunchConfig` with one attribute.
+/// A `CUlaunchConfig` with one attribute.
 #[repr(C)]
 pub(super) struct LaunchConfig {
     blocks: [c_uint; 3],
@@ -267,7 +269,7 @@ pub(super) struct LaunchConfig {
     attribute_count: c_uint,
 }
 
-/// `CUlaunchAttribute`.
+/// An attribute of a launch (`CUlaunchAttribute`).
 #[repr(C)]
 pub(super) struct LaunchAttribute {
     id: c_int,

@@ -1,4 +1,4 @@
-//! A stream: what is put into it is done in its order, and has been done when a call returns.
+//! Streams, which execute operations in order. A call returns when its operations are done.
 
 use std::{ptr, rc::Rc, time::Instant};
 
@@ -7,10 +7,10 @@ use super::{
     queue::Queue,
 };
 
-/// `CU_STREAM_NON_BLOCKING`: without waiting for the stream that everybody shares.
+/// The value of `CU_STREAM_NON_BLOCKING`, for a stream that does not wait for the default stream.
 const NON_BLOCKING: u32 = 1;
 
-/// A stream with the two events that time what is done in it.
+/// A stream with two events that time its operations.
 pub(crate) struct Stream {
     begin: Event,
     end: Event,
@@ -20,9 +20,9 @@ pub(crate) struct Stream {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Elapsed {
-    /// Between two events around it, by the device's clock.
+    /// The time between two events around the operations, by the device's clock.
     pub device_us: f64,
-    /// From before the first call until all was done, by the host's clock.
+    /// The time from before the first call until all operations were done, by the host's clock.
     pub host_us: f64,
 }
 
@@ -41,14 +41,14 @@ impl Stream {
         })
     }
 
-    /// Does what `work` puts into the queue and waits until it is done. Returns the host's time for
-    /// that, in us.
+    /// Executes the operations that `work` adds to the queue, and waits for them. Returns the
+    /// host's time in microseconds.
     pub(crate) fn run<'scope>(
         &self,
         work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
     ) -> Result<f64, CudaError> {
-        // What was begun is waited for, however this ends: the device may be writing what the
-        // caller owns.
+        // Operations that were started are waited for even after an error, because the device may
+        // be writing to the caller's memory.
         let waiting = Waiting(self);
         let begun = Instant::now();
         work(&Queue::new(self))?;
@@ -58,7 +58,7 @@ impl Stream {
         Ok(host_us)
     }
 
-    /// The same with the device's own time beside it.
+    /// Executes operations like [`run`](Self::run), and also returns the device's time.
     pub(crate) fn time<'scope>(
         &self,
         work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
@@ -74,8 +74,8 @@ impl Stream {
         })
     }
 
-    /// The same in two streams at once: from before the first of both begins until the last of both
-    /// has ended.
+    /// Executes operations in two streams at once, and returns the time from the start of the first
+    /// until the end of the last.
     pub(crate) fn time_both<'scope>(
         &self,
         other: &Self,
@@ -87,7 +87,7 @@ impl Stream {
             work(queue, &Queue::new(other))?;
             other.record(&other.end)?;
             self.hold_until(&other.end)?;
-            // What this stream waits for has happened when it has.
+            // This stream waits for the other one, so the caller only has to wait for this one.
             std::mem::forget(waiting);
             Ok(())
         })
@@ -95,14 +95,14 @@ impl Stream {
 
     pub(super) fn record(&self, event: &Event) -> Result<(), CudaError> {
         let driver = self.context.driver();
-        // SAFETY: both handles are the driver's, of this context.
+        // SAFETY: both handles are the driver's, and belong to this context.
         driver.done(
             unsafe { (driver.api.cuEventRecord)(event.handle, self.handle) },
             "record an event",
         )
     }
 
-    /// Lets what comes next begin only when this has happened.
+    /// Makes later operations wait until the event has happened.
     fn hold_until(&self, event: &Event) -> Result<(), CudaError> {
         let driver = self.context.driver();
         // SAFETY: both handles are the driver's.
@@ -134,7 +134,7 @@ struct Waiting<'stream>(&'stream Stream);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        // The error that led here is the one to be told.
+        // The caller returns the error that came first.
         let _ = self.0.wait();
     }
 }
@@ -158,7 +158,7 @@ impl Event {
         })
     }
 
-    /// Waits until it has happened.
+    /// Waits until the event has happened.
     pub(super) fn wait(&self) -> Result<(), CudaError> {
         let driver = self.context.driver();
         // SAFETY: the event is the driver's.
@@ -168,7 +168,7 @@ impl Event {
         )
     }
 
-    /// The time from this to a later event, when both have happened.
+    /// Returns the time in microseconds to a later event, when both have happened.
     fn until_us(&self, later: &Self) -> Result<f64, CudaError> {
         let driver = self.context.driver();
         let mut ms = 0.0;
@@ -187,21 +187,22 @@ impl Drop for Event {
     }
 }
 
-/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: other threads may do what would spoil a capture.
+/// The value of `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: other threads may use functions that are
+/// forbidden during a capture.
 const THREAD_LOCAL: i32 = 1;
 
-/// The content of a stream's queue, to be started as often as one likes. It owns the memory and
-/// the kernels that it uses, since it knows them by their addresses.
+/// The operations of a queue, which can be launched any number of times. A graph owns the memory
+/// and the kernels that it uses, because it contains their addresses.
 pub(crate) struct Graph {
     context: Rc<Context>,
     pub(super) handle: Handle,
     memory: Vec<DeviceMemory>,
-    /// Never asked for again, but alive.
+    /// The kernels, which are not used again but must stay alive.
     _kernels: Vec<Kernel>,
 }
 
 impl Graph {
-    /// Returns whether the driver has graphs.
+    /// Returns `true` if the driver supports graphs.
     pub(crate) fn is_known(stream: &Stream) -> bool {
         stream
             .context
@@ -211,8 +212,8 @@ impl Graph {
             .is_some()
     }
 
-    /// Makes a graph of what `work` puts into the queue, which is not done now. It owns all of
-    /// that: the memory and the kernels that `work` is given.
+    /// Records the operations that `work` adds to the queue without executing them. The graph owns
+    /// the memory and the kernels that are passed to `work`.
     pub(crate) fn capture(
         stream: &Stream,
         memory: Vec<DeviceMemory>,
@@ -236,7 +237,7 @@ impl Graph {
         driver.done(code, "begin a graph")?;
         let worked = work(&Queue::new(stream), &memory, &kernels);
         let mut template = ptr::null_mut();
-        // SAFETY: the pointer outlives the call. It ends the capture whatever came of the work.
+        // SAFETY: the pointer outlives the call, which ends the capture even if `work` failed.
         let code = unsafe { (driver.api.cuStreamEndCapture)(stream.handle, &raw mut template) };
         let template = Template {
             context: &stream.context,
@@ -272,7 +273,7 @@ impl Drop for Graph {
     }
 }
 
-/// The template of graphs that run, which do not need it afterwards.
+/// The template of executable graphs, which they do not need afterward.
 struct Template<'context> {
     context: &'context Rc<Context>,
     handle: Handle,

@@ -1,29 +1,30 @@
-//! A matrix as the copy engine of Hopper and later sees it: tile by tile.
+//! The description of a matrix for the copy engine of Hopper and later GPUs, which reads it tile by
+//! tile.
 
 use std::marker::PhantomData;
 
 use super::{api::TensorMapBytes, error::CudaError, memory::DeviceMemory};
 use crate::protocol::Dtype;
 
-/// `CU_TENSOR_MAP_SWIZZLE_128B`: packs of 16 bytes change places within a row's 128, so that rows
-/// lie in different banks.
+/// The value of `CU_TENSOR_MAP_SWIZZLE_128B`: packs of 16 bytes are swapped within the 128 bytes of
+/// a row, so that rows are in different banks.
 const SWIZZLE_128_BYTES: i32 = 3;
-/// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`.
+/// The value of `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`.
 const PROMOTION_128_BYTES: i32 = 2;
-/// What a row of a tile has.
+/// The size of a tile's row.
 const TILE_ROW_BYTES: u32 = 128;
 
-/// How memory is to be read: in tiles whose rows have 128 bytes.
+/// A description of how to read memory in tiles with rows of 128 bytes.
 pub(crate) struct TensorMap<'memory> {
     pub(super) bytes: TensorMapBytes,
-    /// It holds an address of that.
+    /// The memory, because the description contains its address.
     memory: PhantomData<&'memory DeviceMemory>,
 }
 
-/// Returns the `CUtensorMapDataType` of elements.
+/// Returns the `CUtensorMapDataType` of a type.
 fn data_type(dtype: Dtype) -> i32 {
     match dtype {
-        // Any 8 bits.
+        // All 8-bit types are described as unsigned integers.
         Dtype::Fp8 | Dtype::Int8 | Dtype::Bytes => 0,
         Dtype::Fp16 => 6,
         Dtype::Fp32 | Dtype::Tf32 => 7,
@@ -33,8 +34,8 @@ fn data_type(dtype: Dtype) -> i32 {
 }
 
 impl<'memory> TensorMap<'memory> {
-    /// Of a matrix with so many rows of so many elements without anything between them, in tiles of
-    /// so many rows.
+    /// Describes a matrix without gaps: its number of rows, its number of elements per row, and the
+    /// number of rows per tile.
     pub(crate) fn new(
         memory: &'memory DeviceMemory,
         dtype: Dtype,
@@ -55,8 +56,8 @@ impl<'memory> TensorMap<'memory> {
             [1, 1],
         );
         let mut bytes = TensorMapBytes([0; 16]);
-        // SAFETY: the arrays have an element for each dimension, one less for the strides, and
-        // outlive the call; the map does not outlive the memory.
+        // SAFETY: the arrays have one element per dimension, the strides one less, and all outlive
+        // the call. The description does not outlive the memory.
         let code = unsafe {
             encode(
                 &raw mut bytes,

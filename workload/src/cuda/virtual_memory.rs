@@ -1,4 +1,4 @@
-//! Virtual memory: addresses on one side, memory on the other, and which is behind which.
+//! Virtual memory: address ranges, physical memory, and the mapping of one to the other.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -10,35 +10,37 @@ use super::{
     stream::Stream,
 };
 
-/// `CU_MEM_ALLOC_GRANULARITY_MINIMUM`.
+/// The value of `CU_MEM_ALLOC_GRANULARITY_MINIMUM`.
 const MINIMUM: i32 = 0;
 
-/// Memory of a device without an address. It is given back when the last who has it, or has it
-/// mapped, lets go.
+/// Device memory without an address. It is released when the last reference is dropped, including
+/// those of mappings.
 pub(crate) struct PhysicalMemory {
-    /// It is the context's, and so is given back before that.
+    /// The context of the memory, which must live longer than the memory.
     _context: Rc<Context>,
     api: &'static VirtualMemory,
     handle: u64,
     bytes: u64,
 }
 
-/// Addresses of a device, behind which memory can be put. They are given back when this is dropped.
+/// A range of device addresses, to which memory can be mapped. The addresses are released when this
+/// is dropped.
 pub(crate) struct AddressRange {
     context: Rc<Context>,
     api: &'static VirtualMemory,
     address: Address,
     bytes: u64,
-    /// What is behind them, by the offset in bytes.
+    /// The mapped memory, by its offset in bytes.
     mapped: BTreeMap<u64, Rc<PhysicalMemory>>,
 }
 
 impl PhysicalMemory {
-    /// What sizes have to be multiples of, in bytes.
+    /// Returns the granularity in bytes: all sizes must be multiples of it.
     pub(crate) fn granularity_bytes(context: &Rc<Context>) -> Result<u64, CudaError> {
         let properties = AllocationProperties::for_device(context.device.handle);
         let mut bytes = 0;
-        // SAFETY: the number and the structure, which is the driver's, outlive the call.
+        // SAFETY: the number and the structure outlive the call, and the structure has the driver's
+        // layout.
         let code = unsafe {
             (api(context)?.cuMemGetAllocationGranularity)(
                 &raw mut bytes,
@@ -52,12 +54,13 @@ impl PhysicalMemory {
         Ok(bytes as u64)
     }
 
-    /// So much memory, a multiple of the granularity.
+    /// Allocates memory. The size must be a multiple of the granularity.
     pub(crate) fn new(context: &Rc<Context>, bytes: u64) -> Result<Rc<Self>, CudaError> {
         let api = api(context)?;
         let properties = AllocationProperties::for_device(context.device.handle);
         let mut handle = 0;
-        // SAFETY: the number and the structure, which is the driver's, outlive the call.
+        // SAFETY: the number and the structure outlive the call, and the structure has the driver's
+        // layout.
         let code =
             unsafe { (api.cuMemCreate)(&raw mut handle, bytes as usize, &raw const properties, 0) };
         context.driver().done(
@@ -77,7 +80,7 @@ impl PhysicalMemory {
 }
 
 impl AddressRange {
-    /// So many addresses, a multiple of the granularity, with nothing behind them.
+    /// Reserves addresses without memory. The size must be a multiple of the granularity.
     pub(crate) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
         let api = api(context)?;
         let mut address = 0;
@@ -110,14 +113,12 @@ impl AddressRange {
         );
         let (address, bytes) = (self.address + offset_bytes, memory.bytes as usize);
         let driver = self.context.driver();
-        // SAFETY: the addresses are reserved and have nothing behind them, and the memory is that
-        // large.
+        // SAFETY: the addresses are reserved and not mapped yet, and the memory has this size.
         let code = unsafe { (self.api.cuMemMap)(address, bytes, 0, memory.handle, 0) };
         driver.done(code, format!("map {bytes} bytes"))?;
         self.mapped.insert(offset_bytes, Rc::clone(memory));
         let access = Access::for_device(self.context.device.handle);
-        // SAFETY: all of these addresses have memory behind them, and the structure outlives the
-        // call.
+        // SAFETY: memory is mapped to all of these addresses, and the structure outlives the call.
         let code = unsafe { (self.api.cuMemSetAccess)(address, bytes, &raw const access, 1) };
         driver.done(code, format!("allow access to {bytes} bytes"))
     }
@@ -126,8 +127,8 @@ impl AddressRange {
         let Some(memory) = self.mapped.remove(&offset_bytes) else {
             return Ok(());
         };
-        // SAFETY: it was mapped there with this size, and nothing that uses it is under way, since
-        // streams are waited for.
+        // SAFETY: memory of this size is mapped there, and no operation uses it, because streams
+        // are waited for.
         let code =
             unsafe { (self.api.cuMemUnmap)(self.address + offset_bytes, memory.bytes as usize) };
         self.context
@@ -145,8 +146,8 @@ impl AddressRange {
         self.check(offset_bytes, bytes);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
-            // SAFETY: there is memory behind all of these addresses, borrowed until the stream has
-            // waited.
+            // SAFETY: memory is mapped to all of these addresses, and is borrowed until the stream
+            // has been waited for.
             let code = unsafe {
                 (driver.api.cuMemsetD8Async)(address, value, bytes as usize, stream.handle)
             };
@@ -164,8 +165,8 @@ impl AddressRange {
         self.check(offset_bytes, budget.len() as u64);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
-            // SAFETY: there is memory behind all of these addresses, and the room is as large; both
-            // are borrowed until the stream has waited.
+            // SAFETY: memory is mapped to all of these addresses, and the buffer is as large. Both
+            // are borrowed until the stream has been waited for.
             let code = unsafe {
                 (driver.api.cuMemcpyDtoHAsync_v2)(
                     budget.as_mut_ptr().cast(),
@@ -208,11 +209,11 @@ impl Drop for AddressRange {
     fn drop(&mut self) {
         let offsets: Vec<_> = self.mapped.keys().copied().collect();
         for offset_bytes in offsets {
-            // Nothing more can be done about an error here.
+            // An error cannot be handled here.
             let _ = self.unmap(offset_bytes);
         }
-        // SAFETY: the addresses came from the driver with this size and are given back once, with
-        // nothing behind them.
+        // SAFETY: the addresses came from the driver with this size and are released once, and no
+        // memory is mapped to them.
         unsafe { (self.api.cuMemAddressFree)(self.address, self.bytes as usize) };
     }
 }

@@ -1,4 +1,4 @@
-//! The CPU: what the kernel says of it.
+//! The CPU as described by the operating system.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::memory_budget::parse_kib;
 
-/// Instructions that make a difference to computing, by the kernel's names.
+/// The instruction sets that affect computing speed, by the kernel's names.
 const FEATURES: [&str; 10] = [
     "sse4_2",
     "avx",
@@ -21,41 +21,41 @@ const FEATURES: [&str; 10] = [
     "sve",
 ];
 
-/// What a CPU has.
+/// The properties of a CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cpu {
-    /// As the maker says it.
+    /// The name given by the vendor.
     pub name: String,
-    /// Chips.
+    /// The number of chips.
     pub sockets: usize,
-    /// Of all chips.
+    /// The number of cores of all chips.
     pub cores: usize,
-    /// What runs at a time.
+    /// The number of hardware threads of all cores.
     pub threads: usize,
-    /// All of its memory.
+    /// The total memory of the host.
     pub memory_bytes: u64,
-    /// The caches of all cores together, from the smallest on; instructions' not counted.
+    /// The caches of all cores together, smallest first, without caches for instructions.
     pub caches: Vec<Cache>,
-    /// Of the instructions that make a difference, those that it has.
+    /// The supported instruction sets that affect computing speed.
     pub features: Vec<&'static str>,
 }
 
 /// The caches of one level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cache {
-    /// 1 is the nearest.
+    /// The level, where 1 is the nearest to a core.
     pub level: u32,
-    /// Of all of them.
+    /// The total size of all caches of this level.
     pub bytes: u64,
 }
 
 impl Cpu {
-    /// Of this machine.
+    /// Returns the CPU of this machine.
     pub fn this() -> Self {
         Self::below(Path::new("/"))
     }
 
-    /// The cache in front of memory.
+    /// Returns the size of the last cache before memory.
     pub fn last_cache_bytes(&self) -> u64 {
         self.caches.last().map_or(0, |cache| cache.bytes)
     }
@@ -85,7 +85,7 @@ impl Cpu {
                 .unwrap_or("unknown CPU")
                 .to_owned(),
             sockets: sockets.iter().collect::<BTreeSet<_>>().len().max(1),
-            // Where the kernel does not tell cores apart, each thread is one.
+            // If the kernel does not distinguish cores, each thread counts as one.
             cores: if each_core.is_empty() {
                 threads
             } else {
@@ -102,7 +102,8 @@ impl Cpu {
     }
 }
 
-/// Each cache stands below every CPU that shares it, and is counted once.
+/// Returns the caches by level. Each cache is listed below every CPU that shares it, but is counted
+/// once.
 fn caches(folder: &Path) -> Vec<Cache> {
     let mut each = BTreeSet::new();
     for cpu in entries(folder, "cpu") {
@@ -142,7 +143,7 @@ fn caches(folder: &Path) -> Vec<Cache> {
         .collect()
 }
 
-/// What a folder holds that is called so, with a number behind.
+/// Returns the entries of a folder with this name followed by a number.
 fn entries(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
     let is_numbered = |path: &std::path::PathBuf| {
         let number = path

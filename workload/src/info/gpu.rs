@@ -1,4 +1,4 @@
-//! A GPU: its numbers as the driver gives them, and what they come to.
+//! The properties of a GPU that the driver reports, and the rates that follow from them.
 
 use gpumon_probe::model::{Absence, Reading};
 use serde::Serialize;
@@ -10,66 +10,67 @@ use crate::{
     roofline::Rated,
 };
 
-/// What a GPU has, and what it can do at best.
+/// The properties and theoretical peaks of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GpuInfo {
-    /// In CUDA's order.
+    /// The index in CUDA's order.
     pub index: u32,
-    /// As `NVIDIA H200`.
+    /// The name, such as `NVIDIA H200`.
     pub name: String,
-    /// As NVML says it.
+    /// The UUID that NVML reports.
     pub uuid: String,
-    /// As `0000:1A:00.0`.
+    /// The PCI address, such as `0000:1A:00.0`.
     pub pci_bus_id: String,
-    /// As `9.0`.
+    /// The compute capability, such as `9.0`.
     pub compute_capability: String,
-    /// Streaming multiprocessors.
+    /// The number of streaming multiprocessors.
     pub multiprocessors: Reading<u32>,
-    /// The highest clock of those.
+    /// The highest clock of the multiprocessors.
     pub max_clock_mhz: Reading<f64>,
-    /// All of its memory.
+    /// The total device memory.
     pub memory_bytes: u64,
-    /// Width of the bus to the memory.
+    /// The width of the memory bus.
     pub memory_bus_bits: Reading<u32>,
     /// The highest clock of the memory.
     pub memory_clock_mhz: Reading<f64>,
-    /// What the bus can carry, by width and clock, at two bits a line in each clock.
+    /// The bandwidth of the memory bus, calculated from its width and clock, with two bits per line
+    /// and clock.
     pub memory_bytes_per_second: Reading<f64>,
     /// Whether memory errors are corrected.
     pub ecc: Reading<bool>,
-    /// The cache of the whole chip.
+    /// The L2 cache of the whole chip.
     pub l2_cache_bytes: Reading<u64>,
-    /// Shared memory of a multiprocessor.
+    /// The shared memory of a multiprocessor.
     pub shared_memory_bytes: Reading<u64>,
-    /// Of that, what one block may have.
+    /// The maximum shared memory of a block.
     pub shared_memory_per_block_bytes: Reading<u64>,
-    /// Registers of 32 bits of a block.
+    /// The number of 32-bit registers of a block.
     pub registers_per_block: Reading<u32>,
-    /// Threads of a multiprocessor, at most.
+    /// The maximum number of threads of a multiprocessor.
     pub max_threads: Reading<u32>,
-    /// Threads of a block, at most.
+    /// The maximum number of threads of a block.
     pub max_threads_per_block: Reading<u32>,
-    /// Threads that go together.
+    /// The number of threads in a warp.
     pub warp_size: Reading<u32>,
-    /// Engines that copy while kernels run.
+    /// The number of engines that copy while kernels run.
     pub copy_engines: Reading<u32>,
-    /// What it can do in a second.
+    /// The theoretical peak rates per second.
     pub peaks: Reading<Peaks>,
 }
 
-/// The GPUs that the CUDA driver shows.
+/// The GPUs that the CUDA driver reports.
 pub struct Gpus {
-    /// The newest CUDA that the driver knows.
+    /// The newest version of CUDA that the driver supports.
     pub cuda: String,
-    /// In CUDA's order.
+    /// All GPUs in CUDA's order.
     pub gpus: Vec<GpuInfo>,
 }
 
 impl Gpus {
-    /// Asks the driver.
+    /// Reads all GPUs from the driver.
     ///
     /// # Errors
-    /// Where there is none, or no GPU.
+    /// Returns an error if there is no driver or no GPU.
     pub fn read() -> Result<Self, Unavailable> {
         let driver = Driver::load()?;
         Ok(Self {
@@ -115,8 +116,7 @@ impl GpuInfo {
     }
 }
 
-/// What a GPU can do in a second with numbers of a type, by the tensor cores where there are any
-/// for it.
+/// Returns the peak rate of a GPU for a type, by tensor cores if they support the type.
 pub(crate) fn compute_peak(device: &Device, dtype: Dtype) -> Reading<Rated> {
     let rated = |peaks: &Peaks| {
         let per_second = peaks.of_type(dtype)?;
@@ -146,8 +146,8 @@ fn peaks(device: &Device) -> Reading<Peaks> {
     found.map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }
 
-/// What the bus to a GPU's memory can carry. A driver that gives 0 for one of the numbers does not
-/// know it.
+/// Returns the bandwidth of the memory bus. A driver that reports 0 for a property does not know
+/// it.
 pub(crate) fn memory_bandwidth(device: &Device) -> Reading<f64> {
     let number = |attribute| {
         device

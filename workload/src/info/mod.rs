@@ -1,4 +1,4 @@
-//! What the machine has to compute with, and what that can do at best.
+//! The hardware that the machine computes with, and its theoretical peaks.
 
 mod cpu;
 mod gpu;

@@ -1,15 +1,14 @@
-//! What a chip can do in a second, by its data sheet. Of a chip that is not in the table nothing is
-//! known.
+//! The peak rates of chips from their data sheets. Chips that are not in the table have none.
 
 use serde::Serialize;
 
 use crate::protocol::Dtype;
 
-/// A compute capability, as (9, 0).
+/// A compute capability, such as (9, 0).
 type Capability = (u32, u32);
 
-/// Operations of a multiprocessor in one clock, without sparsity, for each compute capability. A
-/// fused multiplication and addition counts as two.
+/// The operations of a multiprocessor per clock, without sparsity, for each compute capability. A
+/// fused multiply-add counts as two.
 const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ((7, 5), &[("fp32", 128.0), ("fp16", 1024.0)]),
     (
@@ -56,46 +55,47 @@ const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ),
 ];
 
-/// Chips that on boards for gamers have tensor cores of half the rate, as far as products are added
-/// up in 32 bits.
+/// The chips with tensor cores of half the rate on gaming boards, for products that are summed in
+/// 32 bits.
 const HALVED: [Capability; 2] = [(8, 6), (8, 9)];
 
-/// The clock at which NVIDIA counts what its SXM boards with Hopper do: the highest that the driver
-/// gives is faster.
+/// The clock that NVIDIA uses for the rates of its SXM boards with Hopper. The highest clock that
+/// the driver reports is higher.
 const HOPPER_SXM_MHZ: f64 = 1830.0;
 
-/// What a chip can do in a second at one clock.
+/// The peak rates of a chip at one clock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Peaks {
     /// The clock of the multiprocessors.
     pub clock_mhz: f64,
-    /// Whose clock that is.
+    /// The source of the clock.
     pub clock_of: ClockOf,
-    /// For each type that the chip computes with.
+    /// The peak rates of all types that the chip supports.
     pub by_type: Vec<Peak>,
 }
 
-/// Whose clock it is.
+/// The source of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockOf {
-    /// The data sheet's.
+    /// The data sheet of the chip.
     DataSheet,
-    /// The highest that the driver gives.
+    /// The highest clock that the driver reports.
     Driver,
 }
 
-/// What a chip can do of one type.
+/// The peak rate for one type.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Peak {
-    /// As `bf16`; tensor cores where there are any, but for `fp32` and `fp64`.
+    /// The type, such as `bf16`. The rate is that of tensor cores if there are any, except for
+    /// `fp32` and `fp64`.
     pub dtype: &'static str,
-    /// A fused multiplication and addition counts as two.
+    /// The rate, where a fused multiply-add counts as two operations.
     pub operations_per_second: f64,
 }
 
 impl Peaks {
-    /// Of a chip; `None` where it is not known.
+    /// Returns the peak rates of a chip; `None` if it is not in the table.
     pub(super) fn new(
         name: &str,
         capability: Capability,
@@ -130,7 +130,7 @@ impl Peaks {
 }
 
 impl Peaks {
-    /// Of one type; of two units for it, that of the tensor cores.
+    /// Returns the rate for a type, by tensor cores if there are two units for it.
     pub(super) fn of_type(&self, dtype: Dtype) -> Option<f64> {
         let name = dtype.to_string();
         let of = |name: &str| self.by_type.iter().find(|peak| peak.dtype == name);
@@ -140,7 +140,8 @@ impl Peaks {
     }
 }
 
-/// Boards for PCIe have fewer multiprocessors or, as the NVL, a lower clock.
+/// Returns `true` for SXM boards with Hopper. Boards for PCIe have fewer multiprocessors or, like
+/// the NVL, a lower clock.
 fn is_hopper_sxm(name: &str, multiprocessors: u32) -> bool {
     let is_hopper = ["H200", "H100 80GB HBM3"]
         .iter()

@@ -1,5 +1,5 @@
-//! The memory that something is shown on, whether a GPU's or a model's. Whatever is refused is
-//! refused in CUDA's words.
+//! The memory that a demonstration uses, which is that of a GPU or of a model. Both report errors
+//! in CUDA's words.
 
 use std::{any::Any, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     protocol::DeviceName,
 };
 
-/// Memory that is given back when it is dropped.
+/// Memory that is released when this is dropped.
 pub(crate) type Held = Box<dyn Any>;
 
 pub(crate) trait Device {
@@ -17,47 +17,48 @@ pub(crate) trait Device {
     fn is_model(&self) -> bool;
     fn free(&self) -> Result<FreeMemory, CudaError>;
 
-    /// Lets go of what only the driver keeps, so that what is free can be compared.
+    /// Releases memory that only the driver keeps, so that free memory can be compared.
     fn settle(&self) {}
 
     fn allocate(&self, bytes: u64) -> Result<Held, CudaError>;
 
-    /// A pool that keeps up to so many bytes.
+    /// Creates a pool that keeps up to this many bytes.
     fn pool(&self, keep_bytes: u64) -> Result<Box<dyn Pool>, CudaError>;
 
-    /// What pieces of a mapping are multiples of, in bytes.
+    /// Returns the granularity in bytes: the pieces of a mapping must be multiples of it.
     fn granularity_bytes(&self) -> Result<u64, CudaError>;
 
-    /// So many places of this size, behind which pieces of memory can be put.
+    /// Reserves places of this size, to which pieces of memory can be mapped.
     fn mapping(&self, places: u64, piece_bytes: u64) -> Result<Box<dyn Mapping + '_>, CudaError>;
 
-    /// Runs a kernel whose threads have 102 registers each, with so many of them in its one block.
+    /// Runs a kernel that uses 102 registers per thread, in one block with this many threads.
     fn start(&self, threads: u32) -> Result<(), CudaError>;
 
-    /// What the driver may take beside what it is asked for, as for tables of pages, in bytes.
+    /// Returns the memory that the driver may use in addition to requests, such as for page tables,
+    /// in bytes.
     fn overhead_bytes(&self) -> Result<u64, CudaError>;
 
-    /// What another process takes of the device by being there, in bytes.
+    /// Returns the memory that another process uses just for its context, in bytes.
     fn context_bytes(&self) -> Result<u64, CudaError>;
     fn second(&self) -> Result<Box<dyn Second + '_>, Stop>;
 }
 
-/// Memory that is handed out, and taken back, in the order of a stream.
+/// A pool of memory that is allocated and freed in the order of a stream.
 pub(crate) trait Pool {
     fn allocate(&self, bytes: u64) -> Result<Held, CudaError>;
     fn size(&self) -> Result<PoolSize, CudaError>;
 
-    /// Gives the device back what is not handed out.
+    /// Releases all memory that is not allocated.
     fn trim(&self) -> Result<(), CudaError>;
 
-    /// Keeps the stream busy for so long, and does not wait for it.
+    /// Keeps the stream busy for this time, without waiting for it.
     fn keep_busy(&self, time: Duration) -> Result<(), CudaError>;
     fn finish(&self) -> Result<(), CudaError>;
 }
 
-/// Places in a row of addresses, and pieces of memory that can be behind them.
+/// A range of places, and pieces of memory that can be mapped to them.
 pub(crate) trait Mapping {
-    /// One more piece, whose number it gives.
+    /// Creates another piece, and returns its number.
     fn create(&mut self) -> Result<usize, CudaError>;
     fn map(&mut self, place: u64, piece: usize) -> Result<(), CudaError>;
     fn unmap_piece(&mut self, place: u64) -> Result<(), CudaError>;
@@ -66,12 +67,12 @@ pub(crate) trait Mapping {
 }
 
 pub(crate) trait Second {
-    /// As the system counts it; `None` in a model.
+    /// Returns the process ID; `None` in a model.
     fn pid(&self) -> Option<u32>;
 
-    /// Has it ask for so much, and give that back at once where it gets it. `is_to_fit` keeps it
-    /// from asking for what others are to have. While it is waited for, `look` is called again and
-    /// again, and its error ends that.
+    /// Makes the process request memory, which it releases at once if the request succeeds. With
+    /// `is_to_fit`, it does not request memory that must stay free for others. While waiting,
+    /// `look` is called repeatedly, and an error of it ends the wait.
     fn ask(
         &mut self,
         bytes: u64,

@@ -1,13 +1,13 @@
-//! Memory that runs out, shown safely and as it really is: demonstrations for people who want to
-//! understand an out-of-memory, or to see what it looks like in their dashboard.
+//! Demonstrations of running out of memory that are safe but real. They are for people who want to
+//! understand an out-of-memory error, or to see how their dashboards show it.
 //!
-//! - A [`Scenario`] is one demonstration; [`all`] has them, a file each in `scenarios`.
-//! - [`ScenarioContext`] is what a scenario stands on. It keeps to the rules: a reserve stays free
-//!   for others at all times, the real error comes from asking for more than there is, never from
-//!   draining the card, and everything is given back when a scenario ends, however it ends.
-//! - `device` is the memory that it is shown on: a GPU's (`on_cuda`), or a model of one that keeps
-//!   the same accounts (`model`), on the CPU.
-//! - [`second`] is the other process, where one does not do.
+//! - A [`Scenario`] is one demonstration. All of them are in `scenarios`.
+//! - [`ScenarioContext`] is the environment of a scenario, which enforces the rules: a reserve
+//!   always stays free for others, the real error comes from requesting more memory than exists and
+//!   never from using up the card, and all memory is released when a scenario ends in any way.
+//! - `device` is the memory in use: that of a GPU (`on_cuda`), or a model on the CPU that follows
+//!   the same rules (`model`).
+//! - [`second`] is the second process, for scenarios that need one.
 
 pub mod second;
 
@@ -34,19 +34,18 @@ use crate::{
     protocol::{Phase, Report, Topic},
 };
 
-/// What a demonstration is given beside the job.
+/// The settings of a demonstration in addition to the job.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setting {
-    /// As much as it may hold at a time, where that is less than what the reserve leaves.
+    /// The maximum memory to use at a time, if that is less than the reserve allows.
     pub(crate) cap_bytes: Option<u64>,
-    /// The program, with arguments, that works as the other process: it calls [`second::work`] with
-    /// the UUID of the device, which is added to them. Without one, what needs another process
-    /// fails.
+    /// The command that starts the second process, see [`second`]. The UUID of the device is added
+    /// as its last argument. Without a command, scenarios that need another process fail.
     pub(crate) second: Vec<OsString>,
 }
 
-/// Shows a scenario, reports what happens, gives everything back, and returns the exit code.
-/// Setting `interrupted` frees the memory at once.
+/// Runs a scenario, reports its progress, releases all memory, and returns the exit code. Setting
+/// `interrupted` releases the memory at once.
 pub(crate) fn run(
     scenario: &Scenario,
     hold_seconds: f64,
@@ -74,7 +73,7 @@ pub(crate) fn run(
     });
     match shown {
         Ok(()) => 0,
-        // Whoever interrupts may well be the reason why something failed.
+        // The interruption may be the reason for the error.
         Err(_) if interrupted.load(Relaxed) => Stop::Interrupted.exit_code(),
         Err(error) => {
             let code = error.exit_code();
@@ -97,7 +96,8 @@ fn open<'a>(place: &'a Place<'_>, setting: &'a Setting) -> Result<Box<dyn Device
     })
 }
 
-/// The scenario, then why it was so, what to do about it, and the proof that nothing is left.
+/// Runs a scenario, and then reports the cause, the remedies, and the proof that all memory was
+/// released.
 fn show(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.phase(Phase::Preparing);
     if context.device.is_model() {

@@ -1,4 +1,4 @@
-//! A GPU's memory.
+//! The memory of a GPU, for demonstrations.
 
 use std::{ffi::OsString, rc::Rc, time::Duration};
 
@@ -17,19 +17,19 @@ use crate::{
 };
 
 const KERNELS: Code = ptx!("oom");
-/// What a process takes of a large GPU by being there; a small one has less for it.
+/// The memory that a process uses on a large GPU for its context. On a small GPU, it is less.
 const CONTEXT_BYTES: u64 = 768 << 20;
 
-/// The share of all memory that the driver may take beside what it is asked for; tables of pages
+/// The divisor of the total memory for what the driver may use in addition to requests. Page tables
 /// are far smaller.
 const OVERHEAD: u64 = 512;
-/// What it takes to use each kind of memory once.
+/// The memory that is needed to use each kind of memory once.
 const WARM_BYTES: u64 = 64 << 20;
 
 pub(crate) struct OnCuda<'a> {
     gpu: &'a Gpu,
     second: &'a [OsString],
-    /// The code, which stays for as long as this does.
+    /// The code, which stays loaded as long as this exists.
     code: Rc<cuda::Module>,
 }
 
@@ -43,8 +43,9 @@ impl<'a> OnCuda<'a> {
         if gpu.memory_budget()?.usable_bytes() < WARM_BYTES {
             return Ok(new);
         }
-        // What the driver sets up at the first use of each kind of memory stays, and is no part of
-        // what is shown. An older driver has not all of this, which is told by what needs it.
+        // The driver keeps what it allocates at the first use of each kind of memory, so this is
+        // done before a demonstration. An older driver lacks some functions, which is reported by
+        // the scenarios that need them.
         new.start(1)?;
         let warm = |pool: Box<dyn Pool>| {
             pool.allocate(1).map(drop)?;
@@ -72,8 +73,8 @@ impl Device for OnCuda<'_> {
         self.gpu.context.memory()
     }
 
-    /// The driver keeps small pieces that were freed, and gives them back before it refuses
-    /// anything, as what is more than there can be.
+    /// Makes the driver release the small freed pieces that it keeps, by requesting more memory
+    /// than exists.
     fn settle(&self) {
         if let Ok(FreeMemory { total_bytes, .. }) = self.free() {
             let _ = self.gpu.context.allocate(total_bytes + total_bytes / 8);
@@ -132,7 +133,7 @@ impl Device for OnCuda<'_> {
     }
 }
 
-/// A pool, and the code that makes its stream wait.
+/// A pool, with the code that keeps its stream busy.
 struct CudaPool {
     pool: Rc<cuda::Pool>,
     code: Rc<cuda::Module>,
@@ -161,7 +162,7 @@ impl Pool for CudaPool {
     }
 }
 
-/// Addresses, and the memory for them.
+/// A range of addresses, with pieces of memory for it.
 struct CudaMapping<'a> {
     gpu: &'a Gpu,
     range: AddressRange,

@@ -1,27 +1,28 @@
-//! What a demonstration is.
+//! The definition of a demonstration.
 
 use serde::Serialize;
 
 use super::{scenario_context::ScenarioContext, stop::Stop};
 
-/// A demonstration of memory that runs out, or seems to: what it is, and what it teaches.
+/// A demonstration of running out of memory, or of errors that look like it, with explanations.
 #[derive(Debug, Serialize)]
 pub struct Scenario {
-    /// Its name, as it is typed.
+    /// The name as typed by users.
     pub id: &'static str,
-    /// The same in a few words.
+    /// A title of a few words.
     pub title: &'static str,
-    /// What one sees, in a sentence.
+    /// A description of the visible effect, in one sentence.
     pub shows: &'static str,
-    /// Why it is so.
+    /// The cause of the effect.
     pub cause: &'static str,
-    /// What to do about it, with the settings of frameworks.
+    /// The remedies, with the settings of frameworks.
     #[serde(rename = "cures")]
     pub fixes: &'static [&'static str],
-    /// What one learns from it.
+    /// The lesson of the scenario.
     pub lesson: &'static str,
-    /// Shows it, step by step. What it holds is given back when this returns. It fails where there
-    /// is no room, somebody asks to stop, or it does not happen as it should.
+    /// Runs the scenario step by step. All of its memory is released when this returns. The
+    /// function fails if there is not enough memory, if the run is interrupted, or if the effect
+    /// does not occur.
     #[serde(skip)]
     pub(super) run: fn(&mut ScenarioContext<'_>) -> Result<(), Stop>,
 }

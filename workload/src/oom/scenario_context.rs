@@ -1,4 +1,4 @@
-//! What a scenario stands on: the device, the rules that protect others, and somebody to tell.
+//! The environment of a scenario: the device, the rules that protect others, and the reports.
 
 use std::{
     fmt,
@@ -19,22 +19,22 @@ use crate::{
     protocol::{Backend, MemoryLevel, Phase, Report, Topic},
 };
 
-/// How long memory is held where nobody says.
+/// The default time for which memory is kept.
 const USUAL_HOLD_SECONDS: f64 = 3.0;
-/// However long somebody asks for: nobody should be kept from a device by a demonstration that was
-/// forgotten.
+/// The maximum time for which memory is kept, so that a forgotten demonstration does not block a
+/// device.
 const LONGEST_HOLD_SECONDS: f64 = 600.0;
-/// What the driver hands out whole: anything between two multiples of it counts as the larger.
+/// The driver's unit of allocation. Each size is rounded up to a multiple of it.
 const PAGE_BYTES: u64 = 2 << 20;
-/// A step lasts as long as it takes to be seen by who looks once a second, and no longer.
+/// The maximum duration of a step, long enough to be noticed by a tool that reads once a second.
 const LONGEST_STEP: Duration = Duration::from_secs(1);
-/// How often it is looked, while something is held, whether others need memory.
+/// How often to check whether others need memory while some is kept.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often it is told how full the device is where that does not change.
+/// The time between two reports of the memory level if it does not change.
 const RARELY: Duration = Duration::from_secs(1);
-/// A delay that is told.
+/// The shortest delay that is reported.
 const SHOWN_DELAY: Duration = Duration::from_millis(100);
-/// How long the driver may take to have what was given back free again.
+/// The time that the driver may need to report released memory as free.
 const SETTLING: Duration = Duration::from_secs(2);
 
 pub(crate) struct ScenarioContext<'a> {
@@ -42,23 +42,23 @@ pub(crate) struct ScenarioContext<'a> {
     cap_bytes: Option<u64>,
     reserve_bytes: u64,
     overhead_bytes: u64,
-    /// Free when it began.
+    /// The free memory at the start.
     begun_bytes: u64,
     hold: Duration,
-    /// By how much waiting took longer than it was to: this process was not run meanwhile.
+    /// The total time by which waits took too long, because this process was not scheduled.
     late: Duration,
-    /// How full the device was when that was told last, and when.
+    /// The memory level that was reported last, and when.
     shown: Option<(Instant, MemoryLevel)>,
-    /// The scenario, and where it is shown.
+    /// The scenario and its backend.
     step: (&'static str, Backend),
     report: &'a mut dyn FnMut(Report),
     interrupted: &'a AtomicBool,
 }
 
-/// A moment from which [`ScenarioContext::elapsed`] counts.
+/// The starting point of a measured time.
 pub(crate) struct Stopwatch {
     at: Instant,
-    /// That of the context then.
+    /// The delay of the context at this point.
     late: Duration,
 }
 
@@ -68,14 +68,14 @@ pub(crate) struct Elapsed {
 }
 
 impl Elapsed {
-    /// As it is on a machine that lets this process run whenever it wants to.
+    /// Returns the seconds without the delays of this process.
     pub(crate) fn punctual_seconds(&self) -> f64 {
         self.time.saturating_sub(self.late).as_secs_f64()
     }
 }
 
 impl fmt::Display for Elapsed {
-    /// As it was.
+    /// Writes the elapsed time, including delays.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1} s", self.time.as_secs_f64())?;
         if self.late > SHOWN_DELAY {
@@ -124,7 +124,7 @@ impl<'a> ScenarioContext<'a> {
         self.reserve_bytes
     }
 
-    /// What may still be taken, at this moment.
+    /// Returns the memory that may still be allocated at this moment.
     pub(crate) fn usable_bytes(&self) -> Result<u64, CudaError> {
         let free_bytes = self.free()?.free_bytes;
         let held_bytes = self.begun_bytes.saturating_sub(free_bytes);
@@ -136,7 +136,7 @@ impl<'a> ScenarioContext<'a> {
             .min(below_cap))
     }
 
-    /// One of so many equal parts of what may still be taken, such as the driver hands out.
+    /// Returns one of `parts` equal parts of the usable memory, rounded down to the driver's unit.
     pub(crate) fn part_of_usable(&self, parts: u64) -> Result<u64, Stop> {
         let part_bytes = self.usable_bytes()? / parts / PAGE_BYTES * PAGE_BYTES;
         if part_bytes == 0 {
@@ -145,7 +145,7 @@ impl<'a> ScenarioContext<'a> {
         Ok(part_bytes)
     }
 
-    /// Whether so much may be taken, at this moment.
+    /// Checks that this much memory may be allocated at this moment.
     pub(crate) fn make_sure_of(&self, needed_bytes: u64) -> Result<(), Stop> {
         self.check_interrupted()?;
         let usable_bytes = self.usable_bytes()?;
@@ -169,7 +169,7 @@ impl<'a> ScenarioContext<'a> {
     pub(crate) fn take(&self, bytes: u64) -> Result<Held, Stop> {
         self.make_sure_of(bytes)?;
         let held = match self.device.allocate(bytes) {
-            // Somebody else was faster.
+            // Another process has allocated memory in the meantime.
             Err(error) if error.is_out_of_memory() => {
                 self.make_sure_of(u64::MAX)?;
                 return Err(error.into());
@@ -180,8 +180,8 @@ impl<'a> ScenarioContext<'a> {
         Ok(held)
     }
 
-    /// What the driver says to a request for more than can be free, whoever lets go of what
-    /// meanwhile.
+    /// Returns the driver's error for a request that exceeds the total memory, whatever others
+    /// release meanwhile.
     pub(crate) fn refused(&self, bytes: u64) -> Result<CudaError, Stop> {
         match self.device.allocate(bytes) {
             Err(error) if error.is_out_of_memory() => Ok(error),
@@ -196,19 +196,19 @@ impl<'a> ScenarioContext<'a> {
         }
     }
 
-    /// Waits for as long as a step takes, and looks after others meanwhile.
+    /// Waits for the duration of a step, and checks meanwhile that others have enough memory.
     pub(crate) fn pause(&mut self) -> Result<(), Stop> {
         let step = (self.hold / 3).min(LONGEST_STEP);
         self.wait(step)
     }
 
-    /// Holds what is held for as long as was asked for, and looks after others meanwhile.
+    /// Keeps memory for the requested time, and checks meanwhile that others have enough memory.
     pub(crate) fn hold(&mut self) -> Result<(), Stop> {
         self.phase(Phase::Holding);
         self.wait(self.hold)
     }
 
-    /// Waits, shows how full the device is, and stops where somebody asks for that or others need
+    /// Waits, and reports the memory level. Fails if the run is interrupted, or if others need
     /// memory.
     pub(crate) fn wait(&mut self, time: Duration) -> Result<(), Stop> {
         let end = Instant::now() + time;
@@ -252,10 +252,11 @@ impl<'a> ScenarioContext<'a> {
         }
     }
 
-    /// Whether what is left is enough for others. Who gets an error here lets go of everything.
+    /// Checks that enough memory is free for others. After an error, the caller must release
+    /// everything.
     pub(crate) fn leave_enough(&self) -> Result<(), Stop> {
         let free_bytes = self.free()?.free_bytes;
-        // Where others hold so much that the reserve is not there, nothing has been taken.
+        // If others use so much memory that the reserve is not free, the scenario is not the cause.
         let is_ours = free_bytes < self.begun_bytes;
         if is_ours && free_bytes < self.reserve_bytes {
             return Err(Stop::BackedOff {
@@ -266,7 +267,8 @@ impl<'a> ScenarioContext<'a> {
         Ok(())
     }
 
-    /// That free memory is what it was, with as much time as the driver needs for that.
+    /// Returns a sentence that compares the free memory with that of before, after the time that
+    /// the driver needs to release memory.
     pub(crate) fn proof(&self, before_bytes: u64) -> Result<String, Stop> {
         self.device.settle();
         let end = Instant::now() + SETTLING;

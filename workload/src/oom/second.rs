@@ -1,5 +1,5 @@
-//! The other process on a device: a child that asks for memory when it is told to, and says what it
-//! got. It ends with its parent, since its standard input does.
+//! The second process on a device: a child that requests memory on command, and reports the result.
+//! It ends with its parent, because its standard input ends.
 
 use std::{
     ffi::OsString,
@@ -23,17 +23,17 @@ use crate::{
 #[derive(Debug, Serialize, Deserialize)]
 struct Ask {
     bytes: u64,
-    /// Whether it asks only for what leaves enough to others.
+    /// Whether to request the memory only if enough stays free for others.
     is_to_fit: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// Free before it asked.
+    /// The free memory before the request.
     pub(super) free_bytes: u64,
-    /// The driver's words where it got nothing.
+    /// The driver's error if the request failed.
     pub(super) refusal: Option<String>,
-    /// Whether it was for want of memory.
+    /// Whether the request failed for lack of memory.
     pub(super) is_out_of_memory: bool,
 }
 
@@ -65,10 +65,10 @@ impl Answer {
     }
 }
 
-/// Works as the other process on the device with this UUID, until standard input ends.
+/// Runs as the second process on the device with this UUID, until standard input ends.
 ///
 /// # Errors
-/// Where the device cannot be used, in words; they are told to the parent, too.
+/// Returns a message if the device cannot be used, or if a request cannot be answered.
 pub fn work(uuid: &str) -> Result<(), String> {
     let devices = Driver::load()
         .and_then(Driver::devices)
@@ -91,12 +91,12 @@ pub fn work(uuid: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The child, as its parent has it. It ends when this is dropped.
+/// The second process as seen by its parent. It ends when this is dropped.
 pub(super) struct Child {
     process: process::Child,
-    /// `None` when it is to end.
+    /// The requests; `None` after the process was asked to end.
     asks: Option<ChildStdin>,
-    /// What it says, line by line; it ends with the child.
+    /// The lines that the process writes. The channel ends with the process.
     answers: Receiver<Result<String, LineTooLong>>,
 }
 
@@ -108,7 +108,8 @@ impl Child {
             ));
         };
         let mut command = child::command(program);
-        // What is typed is for the parent, which ends the child when it is told to end.
+        // Signals of the terminal are for the parent, so the child gets its own process group. The
+        // parent ends it.
         command
             .args(arguments)
             .arg(uuid)
@@ -162,7 +163,7 @@ impl Second for Child {
 impl Drop for Child {
     fn drop(&mut self) {
         drop(self.asks.take());
-        // One that is stuck in the driver is not waited for longer than it takes to kill it.
+        // A process that is stuck in the driver is killed.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! Why a demonstration did not come to its end.
+//! The reason why a demonstration was not completed.
 
 use crate::{cuda::CudaError, error::gib};
 

@@ -1,4 +1,4 @@
-//! Every scenario on the model, and what protects others.
+//! Tests of all scenarios on the model, and of the protection of others.
 
 use std::{thread, time::Duration};
 
@@ -7,7 +7,7 @@ use crate::{info::Cpu, protocol::Backend};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// Runs on the model, and gives what was said, and the exit code.
+/// Runs a scenario on the model, and returns its reports and exit code.
 fn shown(scenario: &str, setting: &Setting, interrupted: bool) -> (Vec<Report>, u8) {
     let (cpu, flag) = (Cpu::this(), AtomicBool::new(interrupted));
     let mut said = Vec::new();
@@ -148,7 +148,7 @@ fn a_cap_is_kept_to() {
             .fold(0.0, f64::max);
         assert!(most <= 1.5 + 0.01, "{}: {most}", scenario.id);
     }
-    // So little is none.
+    // Without any memory, the scenario is refused.
     let setting = Setting {
         cap_bytes: Some(0),
         ..Setting::default()
@@ -169,7 +169,7 @@ fn a_cap_is_kept_to() {
     assert!(code == 5 && error.contains("512 MiB stay free"), "{error}");
 }
 
-/// A forecast is of the loop, not of the machine on which the loop has to wait.
+/// The forecast is about the loop, and does not depend on delays of the machine.
 #[test]
 fn a_leak_is_forecast_on_a_machine_that_is_busy_for_a_while() {
     for stalled_at in [2, 6] {

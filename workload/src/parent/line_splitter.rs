@@ -1,25 +1,25 @@
-//! Cuts a stream of bytes that nobody vouches for into lines.
+//! The splitting of an untrusted byte stream into lines.
 
-/// The longest line that is read. A result with all its times has a few KB.
+/// The maximum length of a line. A result with all its times has a few KB.
 const LONGEST: usize = 64 * 1024;
 
-/// Cuts a stream into lines.
+/// A splitter of a byte stream into lines.
 #[derive(Debug, Default)]
 pub struct LineSplitter {
-    /// What came behind the last end of a line.
+    /// The bytes after the last end of a line.
     rest: Vec<u8>,
 }
 
-/// A line is longer than any that a report has.
+/// The error for a line that is longer than any report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line is longer than 64 KiB")]
 pub struct LineTooLong;
 
 impl LineSplitter {
-    /// Adds what has come, and gives each line that is whole now, without its end, to `on_line`.
+    /// Adds bytes, and passes each complete line without its end to `on_line`.
     ///
     /// # Errors
-    /// [`LineTooLong`], and whatever `on_line` fails with.
+    /// Returns [`LineTooLong`], or the error of `on_line`.
     pub fn push<E: From<LineTooLong>>(
         &mut self,
         bytes: &[u8],

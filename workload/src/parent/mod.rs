@@ -1,8 +1,9 @@
-//! The process that works, as the one that started it sees it: started with a job, listened to line
-//! by line, and ended where it takes too long or nobody wants it any more. A terminal and a server
-//! differ in who listens, and in nothing else.
+//! The worker process as seen by its parent, which starts it with a job, reads its lines, and ends
+//! it if it takes too long or is no longer needed. A terminal and a server only differ in their
+//! [`Listener`].
 //!
-//! [`line_splitter`] cuts what it writes into lines, [`signals`] says which signals end it.
+//! [`line_splitter`] splits the output into lines, and [`signals`] defines the signals that end the
+//! process.
 
 pub mod line_splitter;
 mod signals;
@@ -31,90 +32,87 @@ use self::{
 pub use self::{line_splitter::LineTooLong, signals::StopReason};
 use crate::protocol::{Job, Line, NotAReport, Report};
 
-/// How often limits and requests to stop are looked at.
+/// How often time limits and requests to stop are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// The same, where it has closed its output and only its end is waited for.
+/// How often the end of the process is checked after it has closed its output.
 const SHORT_TICK: Duration = Duration::from_millis(5);
-/// How long the pipes of one that has ended may stay open, which what it has started may hold.
+/// The maximum time for which the pipes of an ended process may stay open, because its children can
+/// still have them.
 const DRAIN: Duration = Duration::from_secs(1);
-/// How long one that was killed is waited for where nobody listens any more.
+/// How long to wait for a killed process if there is no listener anymore.
 const BURIAL: Duration = Duration::from_secs(1);
 
-/// How the process that works is started.
+/// The command that starts the worker process.
 #[derive(Debug, Clone)]
 pub struct WorkerCommand {
-    /// gpumon's own program.
+    /// The path of gpumon's own program.
     pub program: PathBuf,
-    /// Its arguments, up to `work`. The parent's PID and the job follow them.
+    /// The arguments up to `work`. The parent's PID and the job are added to them.
     pub arguments: Vec<OsString>,
 }
 
-/// What is done with what it writes to standard error.
+/// The use of the worker's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StandardError {
-    /// It goes where this process's own goes.
+    /// The worker writes to the same standard error as this process.
     Inherit,
-    /// The last line is kept.
+    /// Only the last line is kept.
     KeepLastLine,
 }
 
-/// Who listens to the process that works.
+/// The consumer of a worker's lines.
 pub trait Listener {
-    /// Why it does not want to listen any more.
+    /// The reason why the listener stops.
     type Error;
 
-    /// A line, as it came and as what it means.
+    /// Handles a line, given as text and as its parsed form.
     ///
     /// # Errors
-    /// Where it does not want to listen any more: the process is killed then.
+    /// Returns the reason why the listener stops. The process is then killed.
     fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result<(), Self::Error>;
 
-    /// Some time has passed. Returns why the process is to stop, where it is.
+    /// Called at short intervals. Returns the reason if the process should stop.
     fn on_tick(&mut self) -> Option<StopReason>;
 }
 
-/// How a process came to its end.
+/// The end of a worker process.
 #[derive(Debug, Default)]
 pub struct End {
-    /// Why it was stopped; `None` where it ended by itself.
+    /// Why it was stopped; `None` if it ended by itself.
     pub stopped: Option<StopReason>,
     /// Whether it had to be killed.
     pub is_killed: bool,
     /// The exit code that it reported.
     pub code: Option<u8>,
-    /// `None` where it does not end even when it is killed: it is stuck in the driver.
+    /// The exit status; `None` if the process did not even end when it was killed, because it is
+    /// stuck in the driver.
     pub status: Option<ExitStatus>,
-    /// The last line of its standard error, where that is kept.
+    /// The last line of standard error, if it is kept.
     pub last_error_line: Option<String>,
 }
 
-/// Why there is no end to tell of.
+/// The reason why running a worker process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError<E> {
-    /// It does not start.
+    /// The process cannot be started.
     #[error("cannot start {}: {error}", .program.display())]
-    Start {
-        /// What was to be started.
-        program: PathBuf,
-        /// Why it does not.
-        error: io::Error,
-    },
-    /// What it writes are no lines.
+    Start { program: PathBuf, error: io::Error },
+    /// The output of the process does not consist of lines.
     #[error(transparent)]
     LineTooLong(#[from] LineTooLong),
-    /// Nobody listens any more.
+    /// The listener has stopped.
     #[error("nobody listens any more")]
     Listener(E),
 }
 
-/// Has a process do the job, hands on each line that it writes, and returns when it has ended. It
-/// takes no longer than `limit`.
+/// Runs a job in a worker process, passes each of its lines to the listener, and returns when the
+/// process has ended. The process is stopped after `limit`.
 ///
-/// The thread that calls this is the one with which the process ends, whatever becomes of this
-/// process.
+/// The worker process ends with the thread that calls this function, even if this process is
+/// killed.
 ///
 /// # Errors
-/// [`WorkerError`]; the process has ended then, too.
+/// Returns a [`WorkerError`]. The process has ended in this case, too.
 pub fn run<L: Listener>(
     command: &WorkerCommand,
     job: &Job,
@@ -179,7 +177,7 @@ pub fn run<L: Listener>(
                     end.is_killed |= signal == Signal::KILL;
                     worker.signal(signal);
                 }
-                // Nothing ends it. Its pipes are as stuck as it is.
+                // Nothing can end the process. Its pipes are as stuck as it is.
                 Due::GiveUp => {
                     worker.is_given_up = true;
                     return Ok(end);
@@ -193,23 +191,23 @@ pub fn run<L: Listener>(
     Ok(end)
 }
 
-/// A request to stop from elsewhere, as from a client or a signal handler.
+/// A request to stop that comes from elsewhere, such as a client or a signal handler.
 #[derive(Debug, Default)]
 pub struct StopRequest(AtomicBool);
 
 impl StopRequest {
-    /// Asks the process to stop.
+    /// Requests that the process stops.
     pub fn request(&self) {
         self.0.store(true, Relaxed);
     }
 
-    /// Why it is to stop, where somebody asked.
+    /// Returns the reason to stop, if a stop was requested.
     pub fn reason(&self) -> Option<StopReason> {
         self.0.load(Relaxed).then_some(StopReason::Canceled)
     }
 }
 
-/// The process; it is killed where this is dropped before it has ended.
+/// A worker process, which is killed if this is dropped before it has ended.
 struct Worker {
     child: Child,
     is_given_up: bool,
@@ -244,7 +242,7 @@ impl Worker {
     }
 
     fn signal(&self, signal: Signal) {
-        // It is a child that nobody has waited for, so that its PID is its own.
+        // The child has not been waited for, so its PID cannot have been reused.
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
             let _ = kill_process(pid, signal);
         }
@@ -253,7 +251,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // One that has ended is beyond this.
+        // Killing the process fails if it has already ended.
         let _ = self.child.kill();
         let given_up_at = Instant::now() + BURIAL;
         while !self.is_given_up && self.try_wait().is_none() && Instant::now() < given_up_at {
@@ -262,14 +260,14 @@ impl Drop for Worker {
     }
 }
 
-/// What it writes, line by line, read on a thread of its own that ends with the pipe.
+/// Returns the lines of a pipe, which are read on a thread that ends with the pipe.
 pub(crate) fn split_lines(
     out: Option<impl Read + Send + 'static>,
 ) -> Receiver<Result<String, LineTooLong>> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         let result = each_line(out, |line| {
-            // Nobody listens any more where this fails; what comes then is read and forgotten.
+            // Sending fails if nobody listens anymore. The remaining lines are read and discarded.
             let _ = sender.send(Ok(line.to_owned()));
         });
         if let Err(too_long) = result {
@@ -279,7 +277,7 @@ pub(crate) fn split_lines(
     lines
 }
 
-/// The last line that is written, when the pipe has ended.
+/// Returns the last line of a pipe, after the pipe has ended.
 pub(crate) fn keep_last_line(
     out: Option<impl Read + Send + 'static>,
 ) -> Option<Receiver<Option<String>>> {
@@ -317,7 +315,8 @@ mod tests {
     use super::*;
     use crate::protocol::BenchJob;
 
-    /// Keeps what it hears, stops the process when it is told to, and refuses a line that says so.
+    /// A listener that keeps all lines, stops the process after a given line, and refuses a certain
+    /// line.
     #[derive(Default)]
     struct Kept {
         lines: Vec<String>,
@@ -350,8 +349,7 @@ mod tests {
         limit: Duration,
         stop_at: Option<&'static str>,
     ) -> (Result<End, WorkerError<String>>, Kept) {
-        // Whoever started the tests in the background may have had SIGINT ignored, which is
-        // inherited.
+        // Tests that were started in the background may have inherited that SIGINT is ignored.
         let words = ["--default-signal=INT", "/bin/sh", "-c", script, "worker"];
         let command = WorkerCommand {
             program: "env".into(),

@@ -1,4 +1,4 @@
-//! Which signals end the process that works, and how long each has to take effect.
+//! The signals that end the worker process, and how long each has to take effect.
 
 use std::time::{Duration, Instant};
 
@@ -7,48 +7,48 @@ use rustix::process::Signal;
 /// Why a process is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// Somebody does not want it any more.
+    /// The run was canceled by a user.
     Canceled,
-    /// It takes longer than it may.
+    /// The time limit was reached.
     TimeLimit,
-    /// The process that started it ends.
+    /// The parent process ends.
     ParentEnds,
 }
 
 type Step = (Signal, Duration);
 
 const PATIENCE: Duration = Duration::from_secs(5);
-/// It gives memory back and reports what it has.
+/// The usual signals. After the first one, the process releases its memory and reports its results.
 const USUAL: &[Step] = &[
     (Signal::INT, PATIENCE),
     (Signal::TERM, PATIENCE),
     (Signal::KILL, PATIENCE),
 ];
-/// A parent that ends waits for nobody for longer than a second.
+/// The signals if the parent ends, which waits no longer than a second.
 const HURRIED: &[Step] = &[
     (Signal::INT, Duration::from_millis(600)),
     (Signal::KILL, PATIENCE),
 ];
 
 impl StopReason {
-    /// Whether this replaces a reason for which it is being stopped already.
+    /// Returns `true` if this reason replaces one for which the process is already being stopped.
     pub(super) fn overrides(self, before: Self) -> bool {
         self == Self::ParentEnds && before != Self::ParentEnds
     }
 }
 
-/// What is due.
+/// The next action to end a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The last signal has still time to take effect.
+    /// Wait, because the last signal still has time to take effect.
     Nothing,
-    /// This signal is to be sent.
+    /// Send this signal to the process.
     Signal(Signal),
     /// The last signal had no effect.
     GiveUp,
 }
 
-/// The signals that are still to be sent.
+/// The signals that remain to be sent.
 pub(super) struct Signals {
     steps: std::slice::Iter<'static, Step>,
     next_at: Instant,
@@ -67,7 +67,7 @@ impl Signals {
         }
     }
 
-    /// What is due now; each signal once.
+    /// Returns the action that is due now. Each signal is returned once.
     pub(super) fn due(&mut self) -> Due {
         if Instant::now() < self.next_at {
             return Due::Nothing;

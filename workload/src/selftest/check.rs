@@ -1,9 +1,9 @@
-//! What came of one expectation.
+//! The check of one expectation.
 
 use super::{expectation::Expectation, sample_window::SampleWindow};
 use crate::protocol::{Check, Verdict};
 
-/// Compares what was read while the load was on, and `before` it, with what was made.
+/// Compares the readings during the load, and those before it, with the expected value.
 pub(crate) fn check_expectation(
     (load, does): (&'static str, &'static str),
     gpu: u32,

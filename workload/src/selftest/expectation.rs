@@ -1,4 +1,4 @@
-//! What a reading should be.
+//! Expected values of readings.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use gpumon_probe::model::{Absence, Reading};
 use super::sample_window::SampleWindow;
 use crate::protocol::Unit;
 
-/// What a reading should be, and how far from that it may be.
+/// The expected value of a reading, and the accepted deviation.
 pub(crate) struct Expectation {
-    /// The reading, by its place in a sample.
+    /// The path of the reading in a sample.
     pub reading: &'static str,
     pub whose: Whose,
     pub unit: Unit,
-    /// What was made, as far as it needs to know what was read.
+    /// The expected value, which may depend on readings.
     pub(super) made: Made,
-    /// What was reported: while the load was on, and before it.
+    /// The reported value, from the readings during the load and before it.
     pub(super) reported: Reported,
     pub(super) accepted: Accepted,
-    /// How it is known what was made.
+    /// The source of the expected value.
     pub(super) how: String,
 }
 
@@ -27,18 +27,18 @@ type Reported = Box<dyn Fn(&SampleWindow, &SampleWindow) -> Reading<f64>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// The GPU on which the load was.
+    /// The GPU with the load.
     This,
-    /// The one behind it.
+    /// The GPU with the next index.
     Next,
 }
 
-/// How far a reading may be from what was made.
+/// The accepted deviation of a reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Accepted {
-    /// So much more or less.
+    /// The reading may be this much more or less.
     Within(f64),
-    /// From so many times to so many times of it.
+    /// The reading may be between these multiples of the expected value.
     Times(f64, f64),
 }
 
@@ -52,7 +52,8 @@ impl Accepted {
 }
 
 impl Expectation {
-    /// Of this GPU. Nothing is reported before [`reported`](Self::reported) says what is.
+    /// Creates an expectation for the GPU with the load. It has no reported value before one is
+    /// defined.
     pub(super) fn new(
         reading: &'static str,
         unit: Unit,
@@ -78,11 +79,11 @@ impl Expectation {
         }
     }
 
-    /// How much more was reported while the load was on than before.
+    /// Defines the reported value as the increase of a reading during the load.
     pub(super) fn risen(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
         let risen =
             move |during: &SampleWindow, before: &SampleWindow| match (of(during), of(before)) {
-                // A process that held nothing need not have been listed.
+                // A process that used no memory before the load may not have been listed.
                 (during, Reading::Absent(Absence::Unknown)) => during,
                 (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
                 (during, before) => {
@@ -95,7 +96,7 @@ impl Expectation {
         }
     }
 
-    /// What was made, where that depends on what was read.
+    /// Defines the expected value if it depends on readings.
     pub(super) fn made(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
         Self {
             made: Box::new(of),

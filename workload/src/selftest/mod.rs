@@ -1,13 +1,12 @@
-//! Is what gpumon shows what the GPU did? Loads of which it is known what they are, one after the
-//! other, and what the probe's readings of the same time should be.
+//! The self-test, which answers whether gpumon's readings show what the GPU did. Known loads run
+//! one after another, and the probe's readings are compared with expected values.
 //!
-//! - [`loads`] are the loads, a file for each kind; each says what it [expects](Expectation) of
-//!   which reading.
-//! - [`SampleWindow`] is what was read of a GPU from when to when, and a
-//!   [`Check`](crate::protocol::Check) what came of one expectation.
+//! - [`loads`] has the loads. Each one returns an [`Expectation`] for some readings.
+//! - [`SampleWindow`] has the readings of a GPU in a time range, which are checked against the
+//!   expectations.
 //!
-//! What a load made is known without the driver's readings: by counting bytes and operations, by
-//! the clocks of host and device, and by what each block says of itself.
+//! The effect of a load is known without the driver's readings: from counted bytes and operations,
+//! from the clocks of the host and the device, and from measurements by the blocks.
 
 mod check;
 mod expectation;
@@ -27,8 +26,8 @@ use crate::gpu::Gpu;
 pub(crate) struct LoadContext<'a> {
     pub gpu: &'a Gpu,
     pub time: Duration,
-    /// How much of that goes by until readings have come to it: the driver averages over up to a
-    /// second.
+    /// The first part of this time, in which readings do not show the load yet. The driver averages
+    /// over up to a second.
     pub settling: Duration,
     pub interrupted: &'a AtomicBool,
 }

@@ -1,4 +1,4 @@
-//! What was read of a GPU from when to when.
+//! The readings of a GPU in a time range.
 
 use std::process;
 
@@ -8,7 +8,7 @@ use gpumon_probe::{
     usage::EnergyMeter,
 };
 
-/// The counter of energy moves ten times a second: of a shorter time it tells nothing.
+/// The minimum time for a reading of the energy counter, which changes only ten times a second.
 const LEAST_MS: u64 = 2000;
 
 #[derive(Debug)]
@@ -20,8 +20,8 @@ pub(crate) struct SampleWindow {
 }
 
 impl SampleWindow {
-    /// Of whole samples, and of those that are taken more often and have nothing but what costs
-    /// little and the energy.
+    /// Returns the samples of a time range. `samples` are complete, and `metered` are taken more
+    /// often, but only have energy and readings that are cheap.
     pub(crate) fn new(
         samples: &[GpuSample],
         metered: &[GpuSample],
@@ -42,18 +42,19 @@ impl SampleWindow {
         }
     }
 
-    /// The mean of what was read in this time. What was read before it does not count.
+    /// Returns the mean of a reading in this time range. Values that were read earlier do not
+    /// count.
     pub(super) fn mean(&self, of: impl Fn(&GpuSample) -> Reading<f64>) -> Reading<f64> {
         self.mean_of(&self.samples, of)
     }
 
-    /// The mean of one of the hardware's own counters.
+    /// Returns the mean of a hardware counter.
     pub(super) fn activity(&self, of: fn(&Activity) -> &Reading<f64>) -> Reading<f64> {
         self.mean(|sample| within(&sample.activity, |activity| of(activity).clone()))
     }
 
-    /// The mean of what the driver said of this process; unknown where it lists it nowhere, as
-    /// under a number of another namespace.
+    /// Returns the mean of a reading of this process; unknown if the driver does not list it, for
+    /// example because of PIDs in another namespace.
     pub(super) fn own_process(&self, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
         self.mean(|sample| {
             within(&sample.processes, |processes| {
@@ -65,7 +66,7 @@ impl SampleWindow {
         })
     }
 
-    /// Without its first so many milliseconds.
+    /// Returns the window without its first milliseconds.
     pub(super) fn later(&self, ms: u64) -> Self {
         Self::new(&self.samples, &self.metered, self.from_ms + ms, self.to_ms)
     }
@@ -76,7 +77,7 @@ impl SampleWindow {
         })
     }
 
-    /// What the board used by its own counter, in joules.
+    /// Returns the energy that the board used in joules, by its own counter.
     pub(super) fn joules(&self) -> Reading<f64> {
         let (joules, time_ms) = self.read_counter();
         if time_ms >= LEAST_MS {
@@ -90,8 +91,8 @@ impl SampleWindow {
         }
     }
 
-    /// The same by the board's own measurements of its power, in the time between the counter's
-    /// first and last count.
+    /// Returns the energy that the board used in joules, by its power readings between the first
+    /// and the last change of the counter.
     pub(super) fn joules_by_power(&self) -> Reading<f64> {
         let watts = self.mean_of(&self.metered, |sample| match &sample.power.instant_watts {
             Reading::Absent(_) => sample.power.draw_watts.clone(),
@@ -101,7 +102,8 @@ impl SampleWindow {
         watts.map(|watts| watts * time_ms as f64 / 1e3)
     }
 
-    /// The energy that the counter has counted, in joules, and in how many milliseconds.
+    /// Returns the energy that the counter has counted in joules, and the time of this in
+    /// milliseconds.
     fn read_counter(&self) -> (f64, u64) {
         let counts = self.metered.iter();
         let counts =
@@ -131,7 +133,7 @@ impl SampleWindow {
         )
     }
 
-    /// A value of this time, and when it was read.
+    /// Returns a value and when it was read, if that is in this time range.
     fn read(&self, sample: &GpuSample, reading: &Reading<f64>) -> Option<(f64, u64)> {
         let at_ms = reading.read_at_ms(sample.at_ms);
         let is_within = (self.from_ms..=self.to_ms).contains(&at_ms);
@@ -142,7 +144,7 @@ impl SampleWindow {
     }
 }
 
-/// A reading within another, which is as old as that.
+/// Returns a reading within another one, which has the age of the outer reading.
 fn within<T>(outer: &Reading<T>, of: impl Fn(&T) -> Reading<f64>) -> Reading<f64> {
     match outer {
         Reading::Now(value) => of(value),

@@ -1,4 +1,4 @@
-//! What a tutorial benchmark is.
+//! The definition of a tutorial benchmark.
 
 use super::Places;
 use crate::{
@@ -8,52 +8,50 @@ use crate::{
     protocol::{Backend, Dtype, Found},
 };
 
-/// A small program that tutorials show, in all its variants.
+/// A small program from tutorials, in all its variants.
 pub struct Case {
-    /// `a` to `k5`.
+    /// The name, from `a` to `k5`.
     pub id: &'static str,
-    /// What it is about, in a few words.
+    /// A title of a few words.
     pub title: &'static str,
-    /// What one learns from it, in a sentence.
+    /// The lesson in one sentence.
     pub teaches: &'static str,
-    /// The ways in which it can be done.
+    /// The different ways to run the program.
     pub variants: &'static [Variant],
 }
 
-/// A way in which a case can be done.
+/// One way to run the program of a case.
 pub struct Variant {
-    /// As `pinned copies`.
+    /// The name, such as `pinned copies`.
     pub name: &'static str,
-    /// Where it runs.
     pub backend: Backend,
-    /// What a framework takes for it; `None` where nobody has measured that.
+    /// The time of a framework; `None` if nobody has measured it.
     pub(crate) framework: Option<Framework>,
     pub(super) program: Program,
 }
 
-/// When the times of all frameworks were measured.
+/// The month in which the times of all frameworks were measured.
 pub(super) const MEASURED: &str = "2026-11";
 
-/// The GPU with which, or beside which, they were.
+/// The GPU of the machine on which the times were measured.
 const GPU: &str = "H200";
-/// Of the CPU beside it.
+/// The number of CPU cores of this machine.
 const CORES: usize = 16;
 
-/// The time that a framework takes, by the host's clock and with everything that it does around the
-/// work.
+/// The time of a framework, by the host's clock and including all of its overhead.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Framework {
-    /// As `CuPy`.
+    /// The name, such as `CuPy`.
     pub name: &'static str,
     pub(crate) us: f64,
     pub(crate) on: On,
 }
 
-/// What a framework's time was measured on.
+/// The device on which a framework's time was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum On {
     Gpu,
-    /// The CPU beside it.
+    /// One core of the CPU in the machine with the GPU.
     OneCore,
     AllCores,
 }
@@ -67,7 +65,7 @@ impl On {
         }
     }
 
-    /// Whether these places have such a device.
+    /// Returns `true` if this machine has such a device.
     pub(super) fn is_here(self, places: &Places<'_>) -> bool {
         let has_gpu = places
             .gpu
@@ -76,7 +74,7 @@ impl On {
     }
 }
 
-/// Shows something on a GPU; the last argument is whether small sizes will do.
+/// A function that shows something on a GPU. The last argument is whether to use small sizes.
 type Show = fn(&Gpu, &Cpu, bool) -> Result<Found, RunError>;
 
 pub(super) enum Program {
@@ -84,10 +82,10 @@ pub(super) enum Program {
         id: &'static str,
         dtype: Dtype,
         n: u64,
-        /// Where a look is enough.
+        /// The size for quick measurements.
         quick_n: u64,
     },
-    /// What is no workload, as to ask for more memory than there is.
+    /// A program that is not a workload, for example one that requests more memory than exists.
     Custom(Show),
 }
 
@@ -136,12 +134,12 @@ impl Variant {
         Self::new(name, Program::Custom(show))
     }
 
-    /// Beside what a framework takes on a GPU.
+    /// Adds the time of a framework on a GPU for comparison.
     pub(super) const fn beside(self, name: &'static str, us: f64) -> Self {
         self.beside_on_cpu(name, us, On::Gpu)
     }
 
-    /// Beside what a framework takes on a CPU.
+    /// Adds the time of a framework on the CPU for comparison.
     pub(super) const fn beside_on_cpu(self, name: &'static str, us: f64, on: On) -> Self {
         Self {
             framework: Some(Framework { name, us, on }),

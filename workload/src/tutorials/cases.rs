@@ -1,5 +1,5 @@
-//! The cases: what tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L show, with the times that
-//! frameworks take.
+//! The cases: programs from the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L, with the
+//! times of frameworks.
 
 use super::{
     case::{
@@ -12,10 +12,10 @@ use super::{
 use crate::protocol::Dtype::{Bytes, Fp32, Fp64, Tf32};
 
 const MILLION: u64 = 1_000_000;
-/// Of a look at an array of a million: odd, so that something is left over.
+/// The quick size of an array with a million elements. It is odd, so that there is a remainder.
 const FEW: u64 = 10_007;
 
-/// All of them, in the order in which they are run.
+/// All cases, in the order in which they are run.
 pub const CASES: &[Case] = &[
     Case {
         id: "a",

@@ -1,8 +1,8 @@
-//! Tutorial benchmarks: small programs that tutorials show, each in all its variants, beside the
-//! times that frameworks take.
+//! Tutorial benchmarks: small programs from tutorials, in all their variants, with the times of
+//! frameworks for comparison.
 //!
-//! - [`cases`] is the table of them, and [`case`] what stands in it.
-//! - [`programs`] are those that are no workload of the catalogue.
+//! - [`cases`] is the table of cases, and [`case`] defines its types.
+//! - [`programs`] has the programs that are not workloads of the catalogue.
 
 mod case;
 mod cases;
@@ -27,21 +27,21 @@ use crate::{
 };
 
 pub(crate) struct Places<'a> {
-    /// The GPU of those variants that need one; without it they are skipped.
+    /// The GPU for variants that need one. Without it, these variants are skipped.
     pub(crate) gpu: Option<&'a Gpu>,
     pub(crate) cpu: &'a Cpu,
-    /// Of which variants: those of a GPU, those of the CPU, or both where it names none.
+    /// The backend of the variants to run; `None` for both.
     pub(crate) only: Option<Backend>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
     pub(crate) limits: Limits,
-    /// Whether small sizes will do. Their times are not compared with a framework's.
+    /// Whether to use small sizes. Their times are not compared with those of a framework.
     pub(crate) quick: bool,
 }
 
-/// The variants of cases that run there, in their order.
+/// Returns the variants of cases that run on this backend, in their order.
 pub(crate) fn steps<'a>(
     cases: &'a [&'static Case],
     only: Option<Backend>,
@@ -52,8 +52,8 @@ pub(crate) fn steps<'a>(
     all.filter(move |(_, variant)| only.is_none_or(|backend| backend == variant.backend))
 }
 
-/// Runs cases, and reports the result of each variant as soon as there is one. Setting
-/// `interrupted` ends it with the variant that runs.
+/// Runs cases, and reports the result of each variant at once. Setting `interrupted` stops after
+/// the current variant.
 pub(crate) fn run(
     cases: &[&'static Case],
     places: &Places<'_>,

@@ -1,5 +1,5 @@
-//! Programs that are no workloads: which devices there are, memory that may not be there, and two
-//! GPUs at once, each with a thread of its own.
+//! Programs that are not workloads: listing devices, requesting too much memory, and using two GPUs
+//! at once, each on its own thread.
 
 use std::{
     sync::{Barrier, atomic::AtomicBool},
@@ -20,14 +20,14 @@ use crate::{
     workload::{Size, Workload},
 };
 
-/// A thousand products each.
+/// The workload, which computes a thousand products in each run.
 const WORK: &str = "gram-batched";
-/// So many times, that beginning and ending do not show.
+/// The number of runs, large enough to make start and end negligible.
 const RUNS: usize = 200;
 const QUICK_RUNS: usize = 2;
 const QUICK_MATRICES: u64 = 7;
 
-/// The same work on two GPUs at once, and twice on one of them.
+/// Compares the work on two GPUs at once with twice the work on one of them.
 pub(super) fn at_once(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunError> {
     let Some(work) = catalogue::find(WORK) else {
         return Ok(Found::missing(WORK));
@@ -77,8 +77,8 @@ struct Together {
     ok: bool,
 }
 
-/// So many runs on each of the devices, from when all are ready until the last has ended. A device
-/// that fails before it is ready is waited for like the others.
+/// Runs a workload on each of the devices, and returns the time from when all are ready until the
+/// last has ended. The others wait even for a device that fails before it is ready.
 fn run_together(
     work: &Workload,
     size: Size,
@@ -150,7 +150,7 @@ pub(super) fn list(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<Found, RunError> {
     Ok(Found::Shown { ok: true, text })
 }
 
-/// Asks for a GPU behind the last one, and computes on the CPU instead.
+/// Requests a GPU after the last one, and computes on the CPU instead.
 pub(super) fn fall_back(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<Found, RunError> {
     let count = gpu.device().driver().devices()?.len();
     let Some(work) = catalogue::find("vector-add") else {
@@ -182,7 +182,7 @@ pub(super) fn already_there(gpu: &Gpu, _: &Cpu, _: bool) -> Result<Found, RunErr
     let words: Vec<u64> = (0..1000).map(|index| bits(SEED_A, index)).collect();
     let memory = gpu.upload(&words)?;
     let begun = Instant::now();
-    // The same as `copyto`: the device is compared, and the array is the answer.
+    // This works like `copyto`: the devices are compared, and the same array is returned.
     let (target, source) = (gpu.device().index, memory.device().index);
     let is_there = target == source;
     let ns = begun.elapsed().as_nanos();
@@ -193,12 +193,12 @@ pub(super) fn already_there(gpu: &Gpu, _: &Cpu, _: bool) -> Result<Found, RunErr
     })
 }
 
-/// 100000 rows of 100000 numbers of eight bytes.
+/// The size of 100,000 rows of 100,000 numbers with eight bytes.
 const ZEROS_BYTES: u64 = 80_000_000_000;
 const QUICK_BYTES: u64 = 8_000_000;
 const GB: f64 = 1e9;
 
-/// Allocates zeros on the GPU, if that leaves enough memory to other programs.
+/// Allocates zeros on the GPU, if enough memory stays free for other programs.
 pub(super) fn take_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunError> {
     let bytes = if quick { QUICK_BYTES } else { ZEROS_BYTES };
     let budget = gpu.memory_budget()?;
@@ -207,7 +207,7 @@ pub(super) fn take_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunEr
         budget.usable_bytes() as f64 / GB,
         budget.total_bytes as f64 / GB,
     );
-    // With the sums of what is read.
+    // Reading the memory needs room for its sums, too.
     if bytes + bytes / 1024 > budget.usable_bytes() {
         let text = format!(
             "{asked:.3} GB do not fit: {usable:.1} GB of {total:.1} GB may be taken; caught \
@@ -218,7 +218,7 @@ pub(super) fn take_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunEr
     let ok = match read_zeros(gpu, bytes) {
         Ok(ok) => ok,
         Err(RunError::Cuda(error)) if error.is_out_of_memory() => {
-            // Somebody else was faster.
+            // Another process has allocated memory in the meantime.
             return Ok(Found::Shown {
                 ok: true,
                 text: format!("caught: {error}"),
@@ -234,7 +234,7 @@ pub(super) fn take_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunEr
     Ok(Found::Shown { ok, text })
 }
 
-/// Asks for more than the whole device has, which nobody can lose anything by.
+/// Requests more memory than the device has, which cannot take memory from others.
 pub(super) fn more_than_there_is(gpu: &Gpu, _: &Cpu, _: bool) -> Result<Found, RunError> {
     let before = gpu.memory_budget()?;
     let bytes = before.total_bytes + (1 << 30);

@@ -1,5 +1,5 @@
-//! `matmul-pinned` and `matmul-pageable`: a product of matrices that the host has, with what it
-//! costs to bring them and to take the result back.
+//! `matmul-pinned` and `matmul-pageable`: a product of matrices in host memory, timed with the
+//! copies to the GPU and back.
 
 use super::{
     super::transfer::HostMemory,
@@ -9,15 +9,15 @@ use super::{
 };
 use crate::{catalogue::prelude::*, parallel::CHUNK, protocol::Shape};
 
-/// Of an element of each of the three: what has 32 bits in memory.
+/// The size of an element in memory, which has 32 bits in all three matrices.
 const WIDTH: u64 = 4;
 
 pub(in crate::catalogue) const DTYPES: &[Dtype] = &[Dtype::Tf32, Dtype::Fp32];
 
-/// A product of matrices that the host has.
+/// A product of matrices in host memory.
 ///
-/// The matrices of the host lie as those of the GPU do, with zeros around them up to whole tiles,
-/// so that each is copied in one piece.
+/// The host's matrices have the same layout as those of the GPU, with zeros around them up to whole
+/// tiles, so that each is copied in one piece.
 pub(in crate::catalogue) struct Copied {
     pub(in crate::catalogue) is_pinned: bool,
 }
@@ -33,7 +33,7 @@ impl Program for Copied {
         }
     }
 
-    /// Some GPUs lack one.
+    /// Returns both types, because some GPUs lack one of them.
     fn each_type(&self, _: Backend) -> Option<&'static [Dtype]> {
         Some(DTYPES)
     }
@@ -47,7 +47,7 @@ impl Program for Copied {
         let shape = Shape::square(size.n);
         let product = Product::new(gpu, shape, size.dtype)?;
         let on_gpu = gpu.poisoned(result_bytes(shape, size.dtype))?;
-        // Whatever is not copied is no number.
+        // Elements that are not copied remain poison.
         [&product.a, &product.b]
             .into_iter()
             .try_for_each(|matrix| gpu.poison(matrix))?;
@@ -70,8 +70,8 @@ impl Program for Copied {
                     out.copy_out(queue, on_gpu)
                 })
             },
-            // The product of what is on the GPU is checked there; that this is what the host has,
-            // and the host's result what the GPU has, is checked word by word.
+            // The product is verified on the GPU. The comparison of all words then shows that the
+            // matrices and the result are the same on the GPU and the host.
             |(product, on_gpu, [a, b, out])| {
                 let checked = product.verify(on_gpu)?;
                 let wrong = [(&product.a, a), (&product.b, b), (&*on_gpu, out)]
@@ -92,8 +92,8 @@ impl Program for Copied {
     }
 }
 
-/// How A and B lie in memory, with B's columns where A's rows are: how many there are, and how far
-/// apart the elements are of neighboring rows and of neighboring steps.
+/// The layout of A and B in memory, with B's columns in the role of A's rows: the length of a line,
+/// and the distances between the elements of neighboring rows and of neighboring steps.
 #[derive(Debug, Clone, Copy)]
 struct Lie {
     pitch: u64,
@@ -109,7 +109,7 @@ impl Lie {
     }
 }
 
-/// What stands at this place of a matrix: a random element, or a zero around them.
+/// Returns the value at a position of a matrix: a random element, or a zero around the elements.
 fn element(Size { n, dtype }: Size, Lie { pitch, row, step }: Lie, seed: u64, place: u64) -> f32 {
     let (first, second) = (place / pitch, place % pitch);
     let (row, step) = if row > step {
@@ -124,7 +124,7 @@ fn element(Size { n, dtype }: Size, Lie { pitch, row, step }: Lie, seed: u64, pl
     }
 }
 
-/// How many words on the GPU are not those of the host.
+/// Returns the number of words that differ between the GPU and the host.
 fn differing(gpu: &Gpu, there: &DeviceMemory, here: &[f32]) -> Result<u64, CudaError> {
     let found = gpu.check(there, here.len() as u64, |piece: &[f32], first| {
         let words = piece

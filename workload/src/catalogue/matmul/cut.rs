@@ -1,25 +1,25 @@
-//! Sums that are cut into parts, of tiles that would leave multiprocessors idle. The GPU's side is
-//! `parts.cuh`.
+//! The division of sums into parts, for tiles that would leave multiprocessors idle. The code for
+//! the GPU is in `parts.cuh`.
 
 use super::kernel_select::{HOPPER_COPIED_ROWS, KernelChoice};
 use crate::protocol::Shape;
 
-/// More parts of a tile take longer to add up than they save.
+/// The maximum number of parts of a tile. More parts take longer to add than they save.
 const MOST_PARTS: u64 = 16;
-/// What `parts.cuh` has before the parts: a flag of 32 bits for each.
+/// The size of the flags that `parts.cuh` has before the parts: 32 bits for each part.
 const FLAGS_BYTES: u64 = 16 << 10;
 
-/// Of a kernel that does so.
+/// The properties of a kernel that can divide sums.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cuttable {
-    /// Steps of the sum that stay together.
+    /// The number of steps of a sum that cannot be divided.
     pub(super) slab: u32,
-    /// Steps of the sum in whose time a block leaves a part, or adds one.
+    /// The time in which a block stores or adds a part, in steps of the sum.
     pub(super) part_steps: f64,
     pub(super) sum_bytes: u64,
 }
 
-/// So many tiles are whole, and those behind them have so many parts each.
+/// A division of tiles: the number of whole tiles, and the number of parts of each other tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) whole: u64,
@@ -41,7 +41,7 @@ impl KernelChoice {
         u64::from(self.tile.0) * u64::from(self.tile.1)
     }
 
-    /// The fastest cut: of the last round's tiles, or of none.
+    /// Returns the fastest division: of the tiles in the last round, or of no tiles.
     pub(super) fn cut(&self, shape: Shape, multiprocessors: u32) -> Cut {
         let tiles = self.tiles(shape);
         let none = Cut {
@@ -66,7 +66,8 @@ impl KernelChoice {
             .unwrap_or(none)
     }
 
-    /// How long the fastest cut takes, in the time in which an element is multiplied.
+    /// Returns the time of the fastest division, relative to the time in which an element is
+    /// multiplied.
     pub(super) fn time(&self, shape: Shape, multiprocessors: u32) -> f64 {
         self.time_of(self.cut(shape, multiprocessors), shape, multiprocessors)
     }
@@ -109,7 +110,8 @@ impl KernelChoice {
             + results * self.elements() as f64
     }
 
-    /// A step of a tile is multiplied, or its lines are brought, whichever takes longer.
+    /// Returns the time of a step of a tile: the time to multiply it or to load its lines,
+    /// whichever is longer.
     fn step_time(&self, shape: Shape) -> f64 {
         let rows =
             u64::from(self.tile.0).min(shape.rows.next_multiple_of(u64::from(HOPPER_COPIED_ROWS)));
@@ -117,7 +119,8 @@ impl KernelChoice {
         (self.elements() as f64 / self.efficiency).max(lines as f64 * self.line_time)
     }
 
-    /// What a product takes in memory for its parts; nothing of a kernel that does not cut.
+    /// Returns the memory that the parts of a product need; `None` if the kernel does not divide
+    /// sums.
     pub(super) fn parts_bytes(&self, shape: Shape, Cut { whole, parts }: Cut) -> Option<u64> {
         let Cuttable { sum_bytes, .. } = self.cuttable?;
         Some(FLAGS_BYTES + (self.tiles(shape) - whole) * parts * self.elements() * sum_bytes)
@@ -152,7 +155,7 @@ mod tests {
                 132,
             )
         };
-        // 960 tiles, of which 36 are left over: in thirds they take a third of a round.
+        // The last round has 36 of 960 tiles. Divided into thirds, they take a third of a round.
         assert_eq!(
             cut(5000, 3000, 7000),
             Cut {
@@ -160,7 +163,7 @@ mod tests {
                 parts: 3
             }
         );
-        // Too short to be worth it, and nothing left over.
+        // The first product has too short sums, and the second one has no last round.
         assert_eq!(
             cut(5000, 3000, 64),
             Cut {
@@ -175,7 +178,7 @@ mod tests {
                 parts: 1
             }
         );
-        // Fewer tiles than multiprocessors.
+        // There are fewer tiles than multiprocessors.
         assert_eq!(cut(64, 8192, 8192), Cut { whole: 0, parts: 2 });
     }
 

@@ -1,4 +1,4 @@
-//! Which kernel multiplies, on which GPU.
+//! The selection of the fastest kernel for a matrix product on a GPU.
 
 use super::{cut::Cuttable, values};
 use crate::{
@@ -7,41 +7,45 @@ use crate::{
     protocol::{Dtype, Shape},
 };
 
-/// A multiple of every tile except 192 columns, so that only that kernel checks where a row ends.
+/// A multiple of every tile except 192 columns, so that only the kernel with that tile checks where
+/// a row ends.
 const WHOLE_TILES: u64 = 256;
-/// Steps of the sum that `matmul_fp32.cu` brings at a time, and for how many slabs it has room.
+/// The number of steps of the sum that `matmul_fp32.cu` loads at a time, and the number of such
+/// slabs in shared memory.
 const FP32_SLAB: u32 = 16;
 const FP32_STAGES: u32 = 3;
-/// As many steps take as long as leaving a part of a sum, of tiles with 32 and with 64 bits.
+/// The time to store a part of a sum, in steps of the sum, for tiles with 32 and with 64 bits.
 const FP32_PART_STEPS: f64 = 12.0;
 const HOPPER_FP64_PART_STEPS: f64 = 44.0;
-/// The same of narrow types, for each byte of an element: the wider it is, the longer takes a step.
+/// The time to store a part of a sum of a narrow type, in steps of the sum. It is divided by the
+/// bytes of an element, because a step takes longer with wider elements.
 const HOPPER_PART_STEPS: f64 = 800.0;
-/// Of a row of a tile that the copy engine brings, or of a slab of shared memory.
+/// The size of a tile's row that the copy engine loads, and of a row of a slab in shared memory.
 const HOPPER_ROW_BYTES: u32 = 128;
-/// Where narrow types' results are put together before they are written.
+/// The shared memory in which the results of narrow types are assembled before they are written.
 const HOPPER_RESULT_BYTES: u32 = 32 << 10;
-/// Rows of A that `matmul_hopper.cu` brings at a time, as far as there are any.
+/// The maximum number of rows of A that `matmul_hopper.cu` loads at a time.
 pub(super) const HOPPER_COPIED_ROWS: u32 = 64;
-/// As many steps of the sum take as long as writing results of the inputs' width. Measured on an
+/// The time to write results that are as wide as the inputs, in steps of the sum. Measured on an
 /// H100 and an H200.
 const HOPPER_RESULT_STEPS: f64 = 250.0;
-/// The share of that which is not hidden: of the last tile, where warpgroups take turns, and of
-/// each earlier tile, where 16-bit results are written during the next one.
+/// The shares of the time to write results that are not hidden: for the last tile, if warpgroups
+/// take turns, and for each earlier tile, if 16-bit results are written during the next one.
 const HOPPER_LAST_RESULT: f64 = 0.4;
 const HOPPER_RESULT_BEFORE: f64 = 0.08;
-/// Efficiency of tiles of 192 columns: as fast as 256, but with more energy per operation.
+/// The efficiency of tiles with 192 columns, which are as fast as those with 256, but need more
+/// energy per operation.
 const HOPPER_192: f64 = 0.97;
-/// Elements of a narrow type that are multiplied while a row or a column of a tile is loaded, on an
-/// H200, and the share of that time which scales with the memory's bandwidth. Fitted to an H100 and
-/// an H200.
+/// The number of elements of a narrow type that are multiplied while a row or a column of a tile is
+/// loaded on an H200, and the share of that time that scales with the memory bandwidth. Fitted to
+/// an H100 and an H200.
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 const HOPPER_LINE_FROM_MEMORY: f64 = 0.31;
 const H200_BYTES_PER_SECOND: f64 = 4.9e12;
-/// The share of the memory's bandwidth at which both matrices are read. Fitted to an H100 and an
-/// H200.
+/// The share of the memory bandwidth that is reached when both matrices are read. Fitted to an H100
+/// and an H200.
 const READING_EFFICIENCY: f64 = 0.75;
-/// Alignment of the stages, and two barriers for each.
+/// The alignment of the stages, and the size of the two barriers for each stage.
 const HOPPER_ALIGNMENT_BYTES: u32 = 1024;
 const HOPPER_BARRIER_BYTES: u32 = 2 * 8;
 
@@ -53,27 +57,27 @@ pub(in crate::catalogue) const HOPPER: (u32, u32) = (9, 0);
 pub(super) struct KernelChoice {
     pub(super) code: Code,
     pub(super) kernel: String,
-    /// Rows and columns of what a block computes at a time.
+    /// The number of rows and columns that a block computes at a time.
     pub(super) tile: (u32, u32),
     pub(super) threads: u32,
-    /// How near the kernel comes to its fastest sister, where there is enough to do.
+    /// The speed relative to the fastest kernel of the same kind, for large products.
     pub(super) efficiency: f64,
-    /// The least that a row or a column of a tile takes in a step, in the time that an element
-    /// takes.
+    /// The minimum time for a row or a column of a tile in a step, relative to the time in which an
+    /// element is multiplied.
     pub(super) line_time: f64,
-    /// Time in which a block writes a tile and multiplies nothing, in steps of the sum, for each
-    /// round.
+    /// The time in each round in which a block writes a tile without multiplying, in steps of the
+    /// sum.
     pub(super) result_steps: f64,
-    /// The same, in addition, for the last tile.
+    /// The additional time to write the last tile, in steps of the sum.
     pub(super) last_result_steps: f64,
     /// The number of blocks that run on a multiprocessor at the same time.
     pub(super) blocks: u64,
-    /// The time to read both matrices from memory, relative to the time for an element; 0 if the
-    /// cache holds them.
+    /// The time to read both matrices from memory, relative to the time in which an element is
+    /// multiplied; 0 if they fit into the cache.
     pub(super) reading_time: f64,
-    /// Whether and how it cuts sums into parts.
+    /// The properties for dividing sums; `None` if the kernel does not divide them.
     pub(super) cuttable: Option<Cuttable>,
-    /// Shared memory beyond what the code names.
+    /// The shared memory in addition to that declared in the code.
     pub(super) shared_bytes: u32,
     pub(super) inputs: Inputs,
     pub(super) layout: Layout,
@@ -82,22 +86,21 @@ pub(super) struct KernelChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inputs {
     Addresses,
-    /// As what the copy engine takes, by blocks that stay where they are and compute tile after
-    /// tile.
+    /// Tiles that the copy engine loads. The blocks stay resident and compute tile after tile.
     Tiles,
 }
 
-/// How A and B lie; B's columns are meant where A's rows are.
+/// The layout of A and B in memory. B's columns have the role of A's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// The elements of a row side by side.
+    /// The elements of a row are next to each other.
     RowByRow,
-    /// The elements of all rows that are multiplied in one step side by side.
+    /// The elements of all rows that are multiplied in one step are next to each other.
     StepByStep,
 }
 
 impl Layout {
-    /// The distances from one row to the next, and from one step to the next.
+    /// Returns the distances from one row to the next, and from one step to the next.
     pub(super) fn strides(self, pitch: u64) -> (u64, u64) {
         match self {
             Self::RowByRow => (pitch, 1),
@@ -106,7 +109,7 @@ impl Layout {
     }
 }
 
-/// The compute capability that a type asks for.
+/// Returns the compute capability that a type requires.
 pub(crate) fn needs(dtype: Dtype) -> (u32, u32) {
     match dtype {
         Dtype::Fp64 | Dtype::Fp32 => (6, 0),
@@ -115,7 +118,7 @@ pub(crate) fn needs(dtype: Dtype) -> (u32, u32) {
     }
 }
 
-/// The rows of a matrix in memory.
+/// Returns the number of rows of a matrix in memory.
 pub(super) fn padded(n: u64) -> u64 {
     n.max(1).div_ceil(WHOLE_TILES).saturating_mul(WHOLE_TILES)
 }
@@ -155,7 +158,7 @@ impl Chip {
     }
 }
 
-/// The kernel that is the fastest for a product of this shape.
+/// Returns the fastest kernel for a product of this shape.
 pub(super) fn choose(dtype: Dtype, chip: Chip, shape: Shape) -> KernelChoice {
     let slower = H200_BYTES_PER_SECOND / chip.bytes_per_second.unwrap_or(H200_BYTES_PER_SECOND);
     let for_line = 1.0 + HOPPER_LINE_FROM_MEMORY * (slower - 1.0);
@@ -173,7 +176,7 @@ pub(super) fn choose(dtype: Dtype, chip: Chip, shape: Shape) -> KernelChoice {
 }
 
 pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoice> {
-    // Machine code of one architecture runs on no other.
+    // Machine code runs only on the architecture that it was compiled for.
     let is_hopper = capability == HOPPER;
     match dtype {
         Dtype::Fp32 if capability >= AMPERE => {
@@ -270,8 +273,7 @@ fn tile_name((rows, columns): (u32, u32)) -> String {
 }
 
 impl KernelChoice {
-    /// A kernel of this variant that neither cuts sums nor needs more shared memory than its code
-    /// names.
+    /// Creates a choice without division of sums and without additional shared memory.
     fn new(code: Code, dtype: Dtype, variant: &str, tile: (u32, u32), threads: u32) -> Self {
         Self {
             code,
@@ -291,7 +293,7 @@ impl KernelChoice {
         }
     }
 
-    /// A kernel of `matmul_hopper.cu`.
+    /// Creates a choice of a kernel in `matmul_hopper.cu`.
     fn for_hopper(dtype: Dtype, tile: (u32, u32), stages: u32, efficiency: f64) -> Self {
         let (part_steps, sum_bytes) = match dtype {
             Dtype::Fp64 => (HOPPER_FP64_PART_STEPS, 8),
@@ -439,8 +441,8 @@ mod tests {
         assert_eq!(kernel(Dtype::Fp64, 64, 8192), "matmul_fp64_64x128");
     }
 
-    /// The wider the results, the longer is a sum that is worth it not to write while the other
-    /// half multiplies.
+    /// Writing results during the next multiplication pays off for wide results, unless the sum is
+    /// long.
     #[test]
     fn results_that_are_many_are_written_while_others_are_multiplied() {
         let kernel = |dtype| choose(dtype, H200, Shape::square(4096)).kernel;
@@ -493,7 +495,7 @@ mod tests {
                     "{rows} rows"
                 );
             }
-            // The cache holds these matrices.
+            // These matrices fit into the cache.
             let shape = Shape {
                 rows: 16,
                 columns: 4096,
@@ -525,7 +527,7 @@ mod tests {
         );
     }
 
-    /// Else a product would not be the same to the bit each time.
+    /// If the order of additions varied, products would not be equal in every bit.
     #[test]
     fn no_kernel_adds_up_in_an_order_that_chance_decides() {
         let sources = [
@@ -542,7 +544,7 @@ mod tests {
                 .filter(|dtype| needs(*dtype) <= capability)
             {
                 for KernelChoice { kernel, .. } in candidates(dtype, capability) {
-                    // A macro makes names of their beginning and the tile.
+                    // A macro builds the names from a prefix and the tile.
                     let (start, _) = kernel.rsplit_once('_').unwrap();
                     assert!(
                         sources.iter().any(|source| source.contains(start)),

@@ -1,5 +1,6 @@
-//! Products on the CPU. Narrow types, for which it has no units, are made wide, multiplied and
-//! rounded; all of that is timed, since it is what the type costs there.
+//! Products on the CPU. Types for which the CPU has no units are converted to wider ones,
+//! multiplied and rounded. All of these steps are timed, because they are part of the cost of the
+//! type.
 
 use half::{bf16, f16};
 
@@ -10,15 +11,14 @@ use crate::{
     parallel::CHUNK,
 };
 
-/// A type that is narrower than what the CPU multiplies.
+/// A type that is narrower than the types that the CPU multiplies.
 pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
     const DTYPE: Dtype;
-    /// The type that multiplies it: each product of two is exact in it, or, of whole numbers, each
-    /// sum.
+    /// The type for multiplication, in which each product or, for integers, each sum is exact.
     type Wide: CpuProduct;
-    /// What a product is rounded to.
+    /// The type that a product is rounded to.
     type Out: Copy + Send + Sync + 'static;
-    /// What no result is.
+    /// A value that no result has.
     const POISON: Self::Out;
 
     fn random(seed: u64, index: u64) -> Self;
@@ -27,14 +27,14 @@ pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
     fn read(out: Self::Out) -> f64;
 }
 
-/// 32 bits in memory, the last 13 of which are 0.
+/// A 32-bit number with 0 in its last 13 bits.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tf32(f32);
-/// A code of e4m3: sign, four bits of exponent, three of fraction.
+/// An e4m3 number: a sign, four bits of exponent and three of fraction.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Fp8(u8);
 
-/// Both factors, room to make them wide, and a result.
+/// Both factors, memory for their wide form, and the result.
 struct OnCpu<T: LowPrecision> {
     a: Vec<T>,
     b: Vec<T>,
@@ -75,7 +75,8 @@ impl<T: LowPrecision> OnCpu<T> {
         convert(out, sums, T::rounded);
     }
 
-    /// With factors that are made anew, so that those are checked that were made wide.
+    /// Verifies the result with newly generated factors, so that the conversion of the factors is
+    /// verified, too.
     fn verify(&self) -> Verification {
         let n = self.wide.side();
         let factors = Factors::from_elements(n, |seed, index| {
@@ -115,7 +116,7 @@ impl LowPrecision for Tf32 {
     }
 }
 
-/// Types of 16 bits, which stay what they are.
+/// Implements the trait for a 16-bit type that is also the type of the result.
 macro_rules! half {
     ($type:ty, $dtype:expr) => {
         impl LowPrecision for $type {
@@ -152,8 +153,8 @@ impl LowPrecision for Fp8 {
     fn random(seed: u64, index: u64) -> Self {
         Self::from_f64(values::fp8(f32::random(seed, index)))
     }
-    /// The code's exponent and fraction are those of 16 bits, but for the exponent's bias, which is
-    /// eight more there.
+    /// Converts by way of fp16, which has the same bits of exponent and fraction, but an exponent
+    /// bias that is higher by eight.
     fn wide(self) -> f32 {
         let Self(code) = self;
         let bits = u16::from(code & 0x7f) << 7 | u16::from(code & 0x80) << 8;
@@ -168,7 +169,7 @@ impl LowPrecision for Fp8 {
 }
 
 impl Fp8 {
-    /// Of a number that it has.
+    /// Converts a number that this type can represent exactly.
     fn from_f64(value: f64) -> Self {
         let bits = f16::from_f64(value / 256.0).to_bits();
         Self((bits >> 7 & 0x7f) as u8 | (bits >> 8 & 0x80) as u8)
@@ -195,12 +196,12 @@ impl LowPrecision for i8 {
     }
 }
 
-/// The columns of B that are checked at a time.
+/// The number of columns of B that are checked at a time.
 const CHECKED_COLUMNS: usize = 64;
-/// A matrix with fewer than twice this many rows is checked completely; of a larger one, a part.
+/// A matrix with fewer than twice this many rows is checked completely, and a larger one in part.
 const CHECKED_WHOLE: usize = 1024;
 
-/// Both factors, row by row.
+/// Both factors of a product, row by row.
 pub(crate) struct Factors<T> {
     a: Vec<T>,
     b: Vec<T>,
@@ -225,14 +226,14 @@ impl<T: CpuProduct> Factors<T> {
         [&mut self.a, &mut self.b]
     }
 
-    /// Rows of each.
+    /// Returns the number of rows of each factor.
     pub(super) fn side(&self) -> u64 {
         self.n as u64
     }
 
-    /// Room for a result, in which nothing is a number.
+    /// Returns memory for a result, filled with poison.
     pub(crate) fn poisoned_result(&self) -> Vec<T> {
-        // By the threads that will write there.
+        // The poison is written by the threads that will write the result.
         random::array((self.n * self.n) as u64, |_| T::POISON)
     }
 
@@ -240,12 +241,12 @@ impl<T: CpuProduct> Factors<T> {
         multiply_by_all(out, &self.a, &self.b, self.n);
     }
 
-    /// Computes each element again, in twice the precision.
+    /// Verifies a result by computing each element again in twice the precision.
     pub(crate) fn verify(&self, out: &[T]) -> Verification {
         self.compare(Tolerance::new(T::DTYPE, self.side()), |at| out[at].to_f64())
     }
 
-    /// The same of some columns, the fewer the larger the matrix is.
+    /// Verifies some columns of a result. The larger the matrix, the smaller is their share.
     pub(super) fn verify_part(&self, out: &[T]) -> Verification {
         let every = (self.n / CHECKED_WHOLE).pow(2).max(1);
         self.compare_columns(Tolerance::new(T::DTYPE, self.side()), every, |at| {
@@ -253,7 +254,7 @@ impl<T: CpuProduct> Factors<T> {
         })
     }
 
-    /// The same as [`verify`](Self::verify), of a result that is of another type.
+    /// Verifies a result of another type in the same way as [`verify`](Self::verify).
     pub(super) fn compare(
         &self,
         bound: Tolerance,
@@ -262,7 +263,7 @@ impl<T: CpuProduct> Factors<T> {
         self.compare_columns(bound, 1, out)
     }
 
-    /// One of so many groups of columns.
+    /// Verifies one of every `every` groups of columns.
     fn compare_columns(
         &self,
         bound: Tolerance,
@@ -272,7 +273,8 @@ impl<T: CpuProduct> Factors<T> {
         let Self { a, b, n } = self;
         let of_columns = |first: usize| {
             let columns = first..(first + CHECKED_COLUMNS).min(*n);
-            // Side by side, as the elements of A's rows are.
+            // The columns are copied so that their elements are next to each other, like those of
+            // A's rows.
             let upright: Vec<Vec<T>> = columns
                 .map(|column| b.iter().skip(column).step_by(*n).copied().collect())
                 .collect();
@@ -360,7 +362,7 @@ mod tests {
 
     #[test]
     fn every_code_of_eight_bits_is_read_as_what_it_was_made_of() {
-        // The two that are no numbers are left out.
+        // The two codes for NaN are left out.
         for code in (0..0x7f).chain(0x80..0xff_u8) {
             assert_eq!(Fp8::from_f64(f64::from(Fp8(code).wide())).0, code);
         }

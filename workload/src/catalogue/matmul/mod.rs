@@ -1,11 +1,11 @@
 //! `matmul`: the product of two square matrices, in every type that the hardware multiplies.
 //!
-//! - [`kernel_select`] chooses the kernel for a GPU, a type and a size; [`product`] starts and
-//!   times it and checks its result. [`low_precision`] is the CPU's side, also for types without
-//!   units there.
-//! - [`cut`] is how sums are cut into parts where there are too few tiles for all multiprocessors.
-//! - [`copied`] has the matrices on the host.
-//! - [`values`] are the types as the host reads them, [`tolerance`] says how exact a product has to
+//! - [`kernel_select`] chooses the kernel for a GPU, a type and a size; [`product`] launches and
+//!   times it, and checks its result. [`low_precision`] has the code for the CPU, also for types
+//!   without units there.
+//! - [`cut`] divides sums into parts if there are too few tiles for all multiprocessors.
+//! - [`copied`] has the matrices in host memory.
+//! - [`values`] converts the types on the host, and [`tolerance`] defines how exact a product must
 //!   be.
 
 mod copied;
@@ -40,12 +40,12 @@ use crate::{
     workload::{About, UsualSize, Workload},
 };
 
-/// So large are matrices on a GPU, where there is room: as large as what its makers show.
+/// The side of matrices on a GPU with enough memory, as large as in the benchmarks of GPU vendors.
 const GPU_SIDE: u64 = 8192;
-/// A product of 64 bits takes some GPUs sixty times as long.
+/// The side for fp64, which is smaller because some GPUs take sixty times as long for fp64.
 const GPU_SIDE_FP64: u64 = 4096;
 const CPU_SIDE: u64 = 1024;
-/// The matrices take no more than this part of what may be taken.
+/// The divisor of the usable memory that limits the size of the matrices.
 const PART: u64 = 2;
 
 pub(crate) const DTYPES: &[Dtype] = &[
@@ -58,7 +58,7 @@ pub(crate) const DTYPES: &[Dtype] = &[
     Dtype::Fp64,
 ];
 
-/// The CPU's usual one comes first, too.
+/// The types on a CPU, where the usual one also comes first.
 const CPU_DTYPES: &[Dtype] = &[
     Dtype::Fp32,
     Dtype::Fp64,
@@ -71,7 +71,7 @@ const CPU_DTYPES: &[Dtype] = &[
 
 pub(crate) const ID: &str = "matmul";
 
-/// A product of square matrices, or of those of one shape, whatever the size.
+/// A product of square matrices, or of matrices with one shape for all sizes.
 pub(crate) struct Matmul(Option<Shape>);
 
 impl Matmul {
@@ -82,8 +82,8 @@ impl Matmul {
     }
 }
 
-/// Returns `matmul --shape`, on a GPU. There is one for each run, and a run has a process of its
-/// own.
+/// Returns the workload `matmul --shape`, which only runs on a GPU. The workload is leaked: a run
+/// needs at most one, and has its own process.
 pub(crate) fn rectangular(shape: Shape) -> &'static Workload {
     Box::leak(Box::new(Workload {
         about: About {
@@ -113,7 +113,7 @@ pub(super) fn usual_side(backend: Backend, dtype: Dtype, budget: &MemoryBudget) 
     halves.take_while(|side| *side > 0).find(fits).unwrap_or(1)
 }
 
-/// A product of the types that every framework has.
+/// Returns the data of a product for frameworks, for the types that all frameworks support.
 fn shared(size: Size, copies: bool) -> Option<Shared> {
     match size.dtype {
         Dtype::Fp32 => Some(shared_as(Factors::<f32>::new, size, copies)),
@@ -181,7 +181,8 @@ impl Program for Matmul {
         }
     }
 
-    /// Narrow types are held wide, too: both factors, which the check makes again, and the sums.
+    /// Returns the memory in use on the CPU. Narrow types also need memory for both factors in
+    /// their wide form, for the factors that the check generates, and for the sums.
     fn cpu_bytes(&self, Size { n, dtype }: Size) -> u64 {
         let wide = match dtype {
             Dtype::Fp32 | Dtype::Fp64 => 0,
@@ -251,11 +252,11 @@ impl Program for Matmul {
     }
 }
 
-/// A product on a GPU, one at a time.
+/// A single product on a GPU.
 struct OnCuda<'gpu> {
     product: Product<'gpu>,
     out: DeviceMemory,
-    /// The library that multiplies in place of the kernel, as a yardstick.
+    /// The library that multiplies instead of the kernel, for comparison.
     cublas: Option<Cublas>,
 }
 
@@ -269,7 +270,7 @@ impl<'gpu> OnCuda<'gpu> {
         })
     }
 
-    /// The same, multiplied by cuBLAS.
+    /// Returns the same work, but multiplied by cuBLAS.
     fn by_cublas(self) -> Result<Self, RunError> {
         let Product {
             gpu,

@@ -1,5 +1,6 @@
-//! The page that says which kernel multiplies on which GPU, and how much of a multiprocessor it
-//! takes, by the registers that `tools/kernels.py` lists: also of GPUs that nobody has at hand.
+//! The reference page about kernels: which kernel multiplies on which GPU, and how much of a
+//! multiprocessor it uses. The numbers come from the registers that `tools/kernels.py` lists, so
+//! the GPUs themselves are not needed.
 
 use std::{env, fmt::Write, fs, path::Path};
 
@@ -10,13 +11,14 @@ use crate::{
 };
 
 const TYPES: [Dtype; 7] = [Fp64, Fp32, Tf32, Fp16, Bf16, Fp8, Int8];
-/// Registers of a multiprocessor since Pascal, and of how many for a warp one is a part.
+/// The registers of a multiprocessor since Pascal, and the number of registers that are allocated
+/// to a warp at a time.
 const REGISTERS: u32 = 64 << 10;
 const REGISTERS_AT_ONCE: u32 = 256;
-/// Of shared memory each block takes so much for the driver.
+/// The shared memory of each block that the driver reserves.
 const RESERVED_BYTES: u32 = 1 << 10;
 
-/// An architecture, by the table of compute capabilities of NVIDIA's programming guide.
+/// An architecture, as in the table of compute capabilities in NVIDIA's programming guide.
 struct Architecture {
     name: &'static str,
     of: &'static str,
@@ -69,8 +71,8 @@ const ARCHITECTURES: [Architecture; 5] = [
     },
 ];
 
-/// Of a kernel, by the listing: the shared memory that its code names, and the registers of a
-/// thread on an architecture, which are no number where some are spilled.
+/// Returns the shared memory that the code of a kernel declares, and its registers per thread on an
+/// architecture, from the listing. The listing has no number of registers if some are spilled.
 fn listed(kernel: &str, architecture: &str) -> (u32, u32) {
     let listing = include_str!("../../../kernels/listing.txt");
     let heads = listing
@@ -94,7 +96,7 @@ fn listed(kernel: &str, architecture: &str) -> (u32, u32) {
 }
 
 impl Architecture {
-    /// How many blocks of a kernel find room on a multiprocessor.
+    /// Returns the number of blocks of a kernel that fit on a multiprocessor.
     fn blocks(&self, choice: &KernelChoice, registers: u32, shared_bytes: u32) -> u32 {
         let of_warp = (registers * 32).next_multiple_of(REGISTERS_AT_ONCE);
         let by_registers = REGISTERS / (of_warp * choice.threads.div_ceil(32));

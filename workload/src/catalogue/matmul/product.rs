@@ -1,5 +1,5 @@
-//! A product on a GPU: both factors, the kernel that multiplies them, and the check of what it
-//! made. Where the result goes is up to whoever has it made.
+//! A product on a GPU: both factors, the kernel that multiplies them, and the check of the result.
+//! The caller provides the memory for the result.
 
 use super::{
     cut::Cut,
@@ -14,14 +14,15 @@ use crate::{
     protocol::{KernelUse, Shape},
 };
 
-/// Rows and columns that a block of the check has.
+/// The number of rows and columns that a block of the check compares.
 const CHECKED_SIDE: u64 = 32;
-/// What such a block finds: how many are wrong, the first of them, the largest error of the others.
+/// The number of words that a block of the check returns: the number of wrong elements, the first
+/// of them, and the largest error of the others.
 const FOUND_WORDS: u64 = 3;
-/// So many elements the host computes by itself, so that the check is checked, too.
+/// The number of elements that the host computes itself, so that the check is verified, too.
 const SPOTS: u64 = 16;
 
-/// Two random matrices and the kernels for them.
+/// Two random matrices, with the kernels to multiply them.
 pub(crate) struct Product<'gpu> {
     pub(super) gpu: &'gpu Gpu,
     pub(super) choice: KernelChoice,
@@ -31,21 +32,21 @@ pub(crate) struct Product<'gpu> {
     pub(super) b: DeviceMemory,
     found: DeviceMemory,
     cut: Cut,
-    /// Where the parts of its sums meet, if the kernel makes any.
+    /// The memory in which the parts of sums are added, if the kernel divides sums.
     parts: Option<DeviceMemory>,
     pub(super) shape: Shape,
     pub(super) dtype: Dtype,
     multiprocessors: u32,
 }
 
-/// A product whose kernel can be started: with the factors as that takes them.
+/// A product that can be launched, with its factors in the form that the kernel takes.
 pub(crate) struct Ready<'product> {
     product: &'product Product<'product>,
-    /// Both, for the copy engine.
+    /// Both factors as tiles for the copy engine.
     tiles: Option<[TensorMap<'product>; 2]>,
 }
 
-/// What a product takes in memory: whole tiles.
+/// Returns the shape of a product in memory, which consists of whole tiles.
 pub(super) fn in_memory(shape: Shape) -> Shape {
     let Shape {
         rows,
@@ -59,15 +60,15 @@ pub(super) fn in_memory(shape: Shape) -> Shape {
     }
 }
 
-/// The memory of a product with so many results, each matrix of whole tiles, and with what the
-/// check finds.
+/// Returns the memory of a product with several results: all matrices in whole tiles, and the
+/// results of the check.
 pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
     let Shape {
         rows,
         columns,
         depth,
     } = in_memory(shape);
-    // Those of 32 bits lie step by step, equally far apart.
+    // Factors of fp32 are stored step by step, with the same distance between steps in both.
     let lines = if dtype == Dtype::Fp32 {
         rows.max(columns).saturating_mul(2)
     } else {
@@ -80,7 +81,7 @@ pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
         .saturating_add(found_bytes(shape))
 }
 
-/// The memory of one result, in whole tiles.
+/// Returns the memory of one result, in whole tiles.
 pub(crate) fn result_bytes(shape: Shape, dtype: Dtype) -> u64 {
     let Shape { rows, columns, .. } = in_memory(shape);
     rows.saturating_mul(columns)
@@ -189,8 +190,8 @@ impl<'gpu> Product<'gpu> {
         })
     }
 
-    /// How far the rows of the result are apart, and those of both factors, or their steps where
-    /// they lie step by step.
+    /// Returns the distance between the rows of the result, and the distance between the rows of
+    /// both factors, or between their steps if they are stored step by step.
     pub(super) fn pitches(&self) -> [u64; 2] {
         let Shape {
             rows,
@@ -204,18 +205,19 @@ impl<'gpu> Product<'gpu> {
         [columns, of_factors]
     }
 
-    /// Checks a result: every element against the GPU's own reference, and some against the host's.
+    /// Checks a result: every element against the GPU's own reference, and some against that of the
+    /// host.
     pub(crate) fn verify(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let all = self.check_all(out)?;
         let spots = self.check_spots(out)?;
-        // The spots are among all, and count once.
+        // The elements that the host checks are among all elements, and count once.
         Ok(Verification {
             checked: all.checked,
             ..all.and(spots)
         })
     }
 
-    /// Every element against the GPU's own reference, which shares nothing with the product.
+    /// Checks every element against the GPU's own reference, which shares nothing with the product.
     fn check_all(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let [pitch, pitch_of_factors] = self.pitches();
         let Self {
@@ -267,7 +269,7 @@ impl<'gpu> Product<'gpu> {
         ))
     }
 
-    /// A few elements against what the host computes of the seeds alone.
+    /// Checks a few elements against the host's results, which are computed from the seeds alone.
     fn check_spots(&self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let (
             Shape {
@@ -313,8 +315,8 @@ impl<'gpu> Product<'gpu> {
 }
 
 impl Ready<'_> {
-    /// Multiplies, into this memory from this byte on. However often that is done, the result is
-    /// the same to the bit: no kernel leaves it to chance in which order an element is added up.
+    /// Queues the product, with its result at this offset of `out`. The result of every launch is
+    /// the same to the bit, because no kernel adds terms in a random order.
     pub(crate) fn launch<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,
@@ -369,7 +371,8 @@ impl Ready<'_> {
     }
 }
 
-/// A random matrix of so many lines and steps, with zeros around it up to what is held of both.
+/// Returns a random matrix with this number of lines and steps, surrounded by zeros up to the size
+/// in memory.
 fn random_matrix(
     gpu: &Gpu,
     fill: &Kernel,

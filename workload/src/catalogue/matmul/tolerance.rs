@@ -1,26 +1,27 @@
-//! How far an element of a product may be from its reference.
+//! The allowed error of an element of a product.
 
 use crate::protocol::Dtype;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::catalogue) struct Tolerance {
-    /// For each unit of the reference: the result is rounded once.
+    /// The allowed error per unit of the reference, because the result is rounded once.
     pub(super) of_result: f64,
-    /// For each unit of the sum of the terms' sizes: what adding them up loses.
+    /// The allowed error per unit of the sum of the terms' absolute values, because each addition
+    /// is rounded.
     pub(super) of_terms: f64,
-    /// Whatever the sum is: half the distance of the smallest numbers of the result's type, where
-    /// sums come near those.
+    /// The allowed error of every sum: half the distance between the smallest numbers of the
+    /// result's type, if sums can be that small.
     pub(super) least: f64,
 }
 
 impl Tolerance {
-    /// Of products of `n` terms.
+    /// Returns the tolerance for products of `n` terms.
     ///
-    /// Errors of a sum that is rounded at each step grow with the root of the steps where they
-    /// cancel each other, and partial sums of random terms are by that root smaller than all their
-    /// sizes together. Tensor cores cut off instead of rounding, which stays within the same bound.
-    /// Hopper's keep 14 bits of a sum of 8-bit floating point numbers, of which an H200 came up to
-    /// 1.1 of a bound half as large.
+    /// Rounding errors of a sum partly cancel each other, so they grow with the square root of the
+    /// number of steps. Partial sums of random terms are smaller than the sum of absolute values by
+    /// the same square root. Tensor cores truncate instead of rounding, which stays within the same
+    /// bound. Those of Hopper keep 14 bits of a sum of 8-bit floating-point numbers: an H200
+    /// reached 1.1 times a bound that was half as large.
     pub(in crate::catalogue) fn new(dtype: Dtype, n: u64) -> Self {
         let steps = (n as f64).sqrt() + 4.0;
         let (result_bits, sum_bits) = match dtype {
@@ -49,8 +50,8 @@ impl Tolerance {
         }
     }
 
-    /// How much of what is allowed a distance from the reference takes, for a sum of this size with
-    /// terms that are together of that size.
+    /// Returns a distance from the reference as a share of the allowed error. `sum` is the size of
+    /// the reference, and `terms` the sum of the terms' absolute values.
     pub(in crate::catalogue) fn error(self, distance: f64, sum: f64, terms: f64) -> f64 {
         let allowed = self.of_result * sum + self.of_terms * terms + self.least;
         if distance == 0.0 {
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn a_sum_among_the_smallest_numbers_of_its_type_is_right_where_it_is_rounded_once() {
         let bound = Tolerance::new(Dtype::Fp16, 2);
-        // Between two neighbors, 2^-24 apart.
+        // The sum is between two neighboring numbers that are 2^-24 apart.
         let sum = 3.5 * 0.5_f64.powi(24);
         let distance = (f16::from_f64(sum).to_f64() - sum).abs();
         assert!(bound.error(distance, sum, sum) <= 1.0);

@@ -1,5 +1,5 @@
-//! The types of a product as the host makes and reads them: the same as `matmul_check.cu` has on a
-//! GPU.
+//! The types of a product on the host, generated and read in the same way as in `matmul_check.cu`
+//! on a GPU.
 
 use half::{bf16, f16};
 
@@ -37,7 +37,7 @@ pub(super) fn result(dtype: Dtype, bytes: [u8; 8]) -> f64 {
     }
 }
 
-/// The nearest number with 10 bits of fraction.
+/// Returns the nearest number with 10 bits of fraction.
 pub(super) fn tf32(value: f32) -> f32 {
     const DROPPED: u32 = 13;
     let word = value.to_bits();
@@ -45,7 +45,7 @@ pub(super) fn tf32(value: f32) -> f32 {
     f32::from_bits(nearest & !((1 << DROPPED) - 1))
 }
 
-/// The nearest number of e4m3: 3 bits of fraction, and steps of 1/512 below 1/64.
+/// Returns the nearest e4m3 number, which has 3 bits of fraction, and steps of 1/512 below 1/64.
 pub(super) fn fp8(value: f32) -> f64 {
     const FRACTION: i32 = 3;
     const SMALLEST_EXPONENT: i32 = -6;
@@ -68,7 +68,7 @@ mod tests {
         let is = |got: f64, expected: f64| {
             assert_eq!(got.to_bits(), expected.to_bits(), "{got} is {expected}");
         };
-        // Between 1 and 1.125 lie ties; below 1/64 the steps no longer shrink.
+        // Ties are between 1 and 1.125. Below 1/64, all steps have the same size.
         for (of, nearest) in [
             (0.0, 0.0),
             (-1.0, -1.0),

@@ -1,7 +1,8 @@
-//! Training of a small network: operation by operation, with a graph for each step, and all steps
-//! in one kernel.
+//! The training of a small network: operation by operation, with one graph per step, and with all
+//! steps in one kernel.
 //!
-//! - [`network`] is the network and how it is trained on the CPU, [`on_cuda`] the same on a GPU.
+//! - [`network`] defines the network and its training on the CPU, and [`on_cuda`] its training on a
+//!   GPU.
 
 mod network;
 mod on_cuda;
@@ -13,17 +14,18 @@ use self::{
 use super::chain::Form;
 use crate::catalogue::prelude::*;
 
-/// Parameters are of the size of 1, and each step rounds them. What is lost at one step is mostly
-/// found again at the next, since training goes downhill from wherever it is. Another order of
-/// adding leaves a tenth of this after a thousand steps, of which a single one that is left out
-/// makes twice as much.
+/// The tolerance. Parameters have a size of about 1, and each step rounds them. The next step
+/// corrects most of the error, because training descends from any state. Another order of additions
+/// results in a tenth of this error after a thousand steps, and leaving out a single step results
+/// in twice this error.
 const TOLERANCE: f64 = 2000.0;
-/// Behind them there is nothing left to learn, and what remains of the slopes is rounding, which
-/// nobody could check.
+/// The maximum number of steps. After more steps, there is nothing to learn, and the remaining
+/// gradients are rounding errors that cannot be checked.
 const MOST_STEPS: u64 = 1000;
-/// No array of it is larger than a page or two.
+/// The assumed memory in total. No array is larger than a page or two.
 const MEMORY_BYTES: u64 = 8192;
-/// Of one step: products there and back, and ten for each parameter.
+/// The number of operations per step: products forward and backward, and ten operations per
+/// parameter.
 const OPERATIONS: u64 = 10 * (6 * 110 + 10 * 10) + 10 * 121;
 
 pub(super) struct Train(pub(super) Form);
@@ -45,12 +47,12 @@ impl Program for Train {
         }
     }
 
-    /// On one thread: no part of it is worth waking another.
+    /// Prepares a run on one thread, because no part of it is worth waking another.
     fn on_cpu(&self, size: Size) -> Ready<'static> {
         self.check(size)?;
         let start = Start::random();
         prepare_on_cpu(
-            // Before the first run.
+            // There is no result before the first run.
             None,
             move |trained| *trained = Some(train(&start, size.n)),
             move |trained| {
@@ -81,7 +83,7 @@ impl Train {
     }
 }
 
-/// Every parameter and the loss, against the same training in f64.
+/// Checks every parameter and the loss against the same training in f64.
 fn check(trained: &Trained<f32>, steps: u64) -> Verification {
     let expected = train::<f64>(&Start::random(), steps);
     let near = |value: f64| Expected::new(value, value.abs().max(1.0));

@@ -1,5 +1,5 @@
-//! The network that is trained, and how: `Dense(10, 10, sigmoid) -> Dense(10, 1)`, Adam on the mean
-//! square error.
+//! The network and its training: `Dense(10, 10, sigmoid) -> Dense(10, 1)`, trained by Adam with the
+//! mean squared error.
 
 use std::ops::{Div, Neg, Sub};
 
@@ -8,26 +8,26 @@ use crate::{
     real::Real,
 };
 
-/// Samples, inputs of each, and hidden units: all of them are ten.
+/// The number of samples, of inputs per sample, and of hidden units.
 pub(super) const SIDE: usize = 10;
 pub(super) const WEIGHTS: usize = SIDE * SIDE;
-/// Where the parts of the parameters begin, which lie one behind the other.
+/// The offsets of the parts of the parameters, which are stored one after another.
 pub(super) const BIAS1: usize = WEIGHTS;
 pub(super) const WEIGHTS2: usize = BIAS1 + SIDE;
 pub(super) const BIAS2: usize = WEIGHTS2 + SIDE;
 pub(super) const PARAMETERS: usize = BIAS2 + 1;
 
-/// Adam's numbers, as the kernels have them.
+/// The constants of Adam, with the same values as in the kernels.
 const RATE: f32 = 0.01;
 const DECAY1: f32 = 0.9;
 const DECAY2: f32 = 0.999;
 const TINY: f32 = 1e-8;
 
 const SEED_OF_TARGETS: u64 = SEED_B ^ 1;
-/// How far the targets lie from 0.
+/// The maximum distance of the targets from 0.
 const REACH: f32 = 20.0;
 
-/// What functions of numbers training needs.
+/// The functions of numbers that training needs.
 pub(super) trait Float:
     Real + Sub<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
@@ -53,7 +53,7 @@ impl Float for f64 {
     }
 }
 
-/// From what training begins, all of it random.
+/// The random state at the start of training.
 pub(super) struct Start {
     pub(super) parameters: Vec<f32>,
     pub(super) inputs: Vec<f32>,
@@ -72,9 +72,10 @@ impl Start {
             inputs: array(WEIGHTS, SEED_B),
             targets: array(SIDE, SEED_OF_TARGETS),
         };
-        // Far from where training begins, so that a thousand steps are still on the way.
+        // With targets far from the initial outputs, training is not finished after a thousand
+        // steps.
         start.targets.iter_mut().for_each(|target| *target *= REACH);
-        // So many inputs shall not drive a unit to its ends.
+        // Parameters are scaled by the number of inputs, so that no unit is saturated.
         start
             .parameters
             .iter_mut()
@@ -85,7 +86,7 @@ impl Start {
 
 pub(super) struct Trained<T> {
     pub(super) parameters: Vec<T>,
-    /// Before the last step.
+    /// The loss before the last step.
     pub(super) loss: T,
 }
 
@@ -132,7 +133,7 @@ pub(super) fn train<T: Float>(start: &Start, steps: u64) -> Trained<T> {
     Trained { parameters, loss }
 }
 
-/// Of the loss by each parameter, and the loss.
+/// Returns the gradient of the loss for each parameter, and the loss.
 fn gradients<T: Float>(parameters: &[T], inputs: &[T], targets: &[T]) -> ([T; PARAMETERS], T) {
     let (one, share) = (
         T::from_f64(1.0),
@@ -172,7 +173,7 @@ fn dot<T: Float>(a: &[T], b: &[T]) -> T {
 mod tests {
     use super::*;
 
-    /// What each parameter changes in the loss, by changing it.
+    /// Compares the gradients with the change of the loss when a single parameter is changed.
     #[test]
     fn gradients_are_slopes() {
         let start = Start::random();

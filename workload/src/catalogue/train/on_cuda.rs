@@ -1,4 +1,4 @@
-//! Training on a GPU.
+//! The training of the network on a GPU.
 
 use super::{
     check,
@@ -10,14 +10,14 @@ use crate::{
 };
 
 const KERNELS: Code = ptx!("train");
-/// The whole network in one block.
+/// The grid of the fused kernel, which has the whole network in one block.
 const FUSED_GRID: Grid = Grid {
     blocks: 1,
     threads: 128,
 };
 const WIDTH: usize = 4;
 
-/// The kernels of [`step`], in the order in which it takes them.
+/// The names of the kernels of a step, in the order in which the step uses them.
 const NAMES: [&str; 10] = [
     "train_product",
     "train_add_bias",
@@ -31,9 +31,9 @@ const NAMES: [&str; 10] = [
     "train_adam",
 ];
 
-/// Memory with what training begins with, and with room for what it makes: parameters, loss,
-/// initial parameters, inputs, targets, gradients, means, squares, powers, hidden units,
-/// predictions, their errors, and errors of the hidden units.
+/// Allocates the arrays, and uploads the initial state: parameters, loss, initial parameters,
+/// inputs, targets, gradients, means, squares, powers, hidden units, predictions, their errors, and
+/// errors of the hidden units.
 fn memory(gpu: &Gpu) -> Result<Vec<DeviceMemory>, CudaError> {
     let start = Start::random();
     let room = |elements: usize| gpu.poisoned((elements * WIDTH) as u64);
@@ -54,7 +54,7 @@ fn memory(gpu: &Gpu) -> Result<Vec<DeviceMemory>, CudaError> {
     ])
 }
 
-/// The arrays of [`memory`].
+/// Returns the arrays in the same order as a fixed-size array.
 fn split_arrays(memory: &[DeviceMemory]) -> &[DeviceMemory; 13] {
     memory.first_chunk().expect("the memory has all arrays")
 }
@@ -84,7 +84,7 @@ pub(super) fn prepare_steps(gpu: &Gpu, form: Form, steps: u64) -> Ready<'_> {
     )
 }
 
-/// Puts the kernels of one step into a queue.
+/// Queues the kernels of one step.
 fn step<'held>(
     queue: &Queue<'_, 'held>,
     memory: &'held [DeviceMemory],
@@ -125,8 +125,9 @@ fn step<'held>(
     let launch = |kernel, elements: usize, arguments: &[Argument<'held>]| {
         queue.launch(kernel, thread_each(elements as u64), arguments)
     };
-    // Elements, columns and terms of the result, then the steps: row and term of the first array,
-    // term and column of the second.
+    // `shape` contains the elements, columns and terms of the result, and then the distances in the
+    // arrays: between rows and between terms of the first, between terms and between columns of the
+    // second.
     let multiply = |out, a, b, shape: [usize; 7]| {
         let numbers = shape.into_iter().map(number);
         let arguments: Vec<_> = [out, a, b].into_iter().chain(numbers).collect();
@@ -200,7 +201,7 @@ fn step<'held>(
     Ok(())
 }
 
-/// All steps in one kernel.
+/// Prepares training with all steps in one kernel.
 pub(super) fn prepare_fused(gpu: &Gpu, steps: u64) -> Ready<'_> {
     let kernel = gpu.kernel(KERNELS, "train_fused")?;
     prepare_work(

@@ -1,5 +1,5 @@
-//! A model of a device's memory on the CPU: a budget, and the rules by which the driver gives and
-//! takes. It holds no memory at all.
+//! A model of device memory on the CPU: an account of free memory, and the driver's rules of
+//! allocation. It uses no memory.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,21 +21,22 @@ use crate::{
 
 const GIB: u64 = 1 << 30;
 const TOTAL_BYTES: u64 = 8 * GIB;
-/// What others hold of it all the time.
+/// The memory that other processes use all the time.
 const OTHERS_BYTES: u64 = GIB / 2;
-/// What the driver hands out memory for mappings in.
+/// The unit in which the driver allocates memory for mappings.
 const GRANULARITY_BYTES: u64 = 2 << 20;
-/// Threads of a block at most, and registers that all of them have.
+/// The limits of a block in the model (its threads, and the registers of all threads), and the
+/// registers of each thread.
 const MOST_THREADS: u32 = 1024;
 const MOST_REGISTERS: u32 = 65_536;
 const REGISTERS: u32 = 102;
 
-/// A device that has nothing but accounts.
+/// A device that only keeps an account of its memory.
 pub(crate) struct Model {
     budget: Budget,
 }
 
-/// What is free.
+/// The number of free bytes.
 type Budget = Rc<Cell<u64>>;
 
 impl Model {
@@ -139,7 +140,7 @@ impl Drop for Block {
     }
 }
 
-/// Another process, which has the same budget.
+/// A second process, which uses the same account of free memory.
 struct ModelSecond<'a>(&'a Model);
 
 impl Second for ModelSecond<'_> {
@@ -164,7 +165,7 @@ fn invalid(doing: String) -> CudaError {
     error(doing, 1, "INVALID_VALUE", "invalid argument")
 }
 
-/// As CUDA has it.
+/// Returns an error with CUDA's name and words.
 fn error(doing: String, code: i32, name: &str, text: &str) -> CudaError {
     CudaError {
         doing: doing.into(),
@@ -174,7 +175,7 @@ fn error(doing: String, code: i32, name: &str, text: &str) -> CudaError {
     }
 }
 
-/// Places, and which piece is behind each.
+/// A range of places, with the piece that is mapped to each.
 pub(super) struct ModelMapping<'a> {
     device: &'a Model,
     piece_bytes: u64,
@@ -183,7 +184,7 @@ pub(super) struct ModelMapping<'a> {
 }
 
 impl<'a> ModelMapping<'a> {
-    /// Pieces of this size, none of them made yet.
+    /// Creates a mapping without pieces. Each piece will have this size.
     pub(super) fn new(device: &'a Model, piece_bytes: u64) -> Self {
         Self {
             device,
@@ -194,7 +195,7 @@ impl<'a> ModelMapping<'a> {
     }
 }
 
-/// A piece of memory with its first and its last byte.
+/// A piece of memory. Only its first and last byte are stored.
 struct Piece {
     _held: Held,
     first: u8,
@@ -261,7 +262,7 @@ impl Mapping for ModelMapping<'_> {
 pub(super) struct ModelPool(Rc<Kept>);
 
 impl ModelPool {
-    /// One that keeps up to so many bytes.
+    /// Creates a pool that keeps up to this many bytes.
     pub(super) fn new(budget: &Budget, keep_bytes: u64) -> Self {
         Self(Rc::new(Kept {
             budget: Rc::clone(budget),
@@ -277,11 +278,11 @@ impl ModelPool {
 struct Kept {
     budget: Budget,
     keep_bytes: u64,
-    /// Taken from the device.
+    /// The blocks that the pool has allocated from the device.
     reserved: RefCell<Vec<Block>>,
-    /// Handed out.
+    /// The allocated memory, including memory that is freed later in the stream.
     used_bytes: Cell<u64>,
-    /// Freed, when the stream has come so far.
+    /// The memory that becomes free when the stream has finished.
     freed_bytes: Cell<u64>,
     busy_until: Cell<Option<Instant>>,
 }
@@ -304,7 +305,7 @@ impl Kept {
         self.reserved.borrow().iter().map(|block| block.bytes).sum()
     }
 
-    /// Gives back whole blocks beyond what is to be kept.
+    /// Releases whole blocks beyond the memory to keep.
     fn trim_to(&self, keep_bytes: u64) {
         let keep_bytes = keep_bytes.max(self.used_bytes.get());
         while self.reserved_bytes() > keep_bytes && self.reserved.borrow_mut().pop().is_some() {}

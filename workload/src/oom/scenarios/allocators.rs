@@ -1,5 +1,5 @@
-//! Allocators: fragmentation in an arena and its fix, a pool that keeps memory, and a free behind
-//! running work.
+//! Scenarios about allocators: a fragmented arena and its remedy, a pool that keeps memory, and a
+//! free after running work.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,11 @@ use crate::{
     protocol::Phase,
 };
 
-/// Pieces of the arena.
+/// The number of pieces in the arena.
 const PIECES: u64 = 16;
 /// The last request in pieces: half of the free memory, and four times the largest free block.
 const WANTED: u64 = 4;
-/// The bytes that are written across the border of two pieces.
+/// The number of bytes that are written across the border of two pieces.
 const ACROSS_BYTES: u64 = 4096;
 
 pub(super) static FRAGMENT: Scenario = Scenario {
@@ -54,7 +54,7 @@ fn fragment_arena(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     map_arena(context, piece_bytes)
 }
 
-/// An arena that has enough, and not in a row.
+/// Shows an arena with enough free memory that is not contiguous.
 fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Stop> {
     let held = context.take(PIECES * piece_bytes)?;
     let mut arena = Arena::new(PIECES * piece_bytes);
@@ -87,7 +87,7 @@ fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(),
     Ok(())
 }
 
-/// The same memory in pieces that can be put behind any addresses.
+/// Shows the same memory in pieces that can be mapped to any address.
 fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Stop> {
     let device: &dyn Device = context.device;
     context.make_sure_of(PIECES * piece_bytes)?;
@@ -110,7 +110,7 @@ fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), 
     for (place, piece) in (PIECES..).zip(freed.iter().take(WANTED as usize)) {
         mapping.map(place, *piece as usize)?;
     }
-    // A write that goes from each piece into the next shows that they are one row now.
+    // A write from each piece into the next shows that the pieces are contiguous.
     let border = |place: u64| (place + 1) * piece_bytes;
     for place in PIECES..PIECES + WANTED - 1 {
         mapping.fill(
@@ -148,7 +148,7 @@ fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), 
     context.hold()
 }
 
-/// Returns the byte that is written into a place.
+/// Returns the byte that is written to a place.
 fn mark_of(place: u64) -> u8 {
     place as u8 + 1
 }
@@ -165,7 +165,7 @@ impl Arena {
         }
     }
 
-    /// So many bytes in a row, at the first place that has them.
+    /// Allocates contiguous bytes at the first offset with enough of them.
     pub(super) fn allocate(&mut self, bytes: u64) -> Option<u64> {
         let (&offset, &size) = self.free.iter().find(|(_, size)| **size >= bytes)?;
         self.free.remove(&offset);
@@ -175,7 +175,7 @@ impl Arena {
         Some(offset)
     }
 
-    /// Takes them back, and joins them with what is free on either side.
+    /// Frees bytes, and joins them with free blocks on both sides.
     pub(super) fn free(&mut self, offset: u64, bytes: u64) {
         let (mut begin, mut size) = (offset, bytes);
         if let Some((&before, &own)) = self.free.range(..offset).next_back()
@@ -220,7 +220,8 @@ pub(super) static CACHE: Scenario = Scenario {
 };
 
 fn keep_freed(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-    // The pool takes whole pieces, for which the other half has room.
+    // The pool allocates whole pieces, and the other half of the memory has room for the rest of a
+    // piece.
     let bytes = context.part_of_usable(2)?;
     context.phase(Phase::Measuring);
     let pool = context.device.pool(u64::MAX)?;
@@ -261,8 +262,8 @@ fn keep_freed(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.pause()
 }
 
-/// The longest time that the stream is kept busy: long enough to be seen, and no display stands
-/// still for longer.
+/// The maximum time for which the stream is kept busy: long enough to be noticed, and too short to
+/// freeze a display for long.
 const BUSY: Duration = Duration::from_secs(1);
 
 pub(super) static ASYNC: Scenario = Scenario {
@@ -309,7 +310,7 @@ fn free_later(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     let begun = Instant::now();
     drop(array);
     let call_us = begun.elapsed().as_secs_f64() * 1e6;
-    // In the middle of the work.
+    // Free memory is read in the middle of the work.
     context.wait(busy / 2)?;
     let during_bytes = context.free()?.free_bytes;
     context.step(format!(
@@ -323,7 +324,8 @@ fn free_later(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
         "The stream completes {ms} ms after the call: {} are free.",
         gib(end_bytes)
     ));
-    // Others may move some meanwhile, and pools have pieces: by half of it one sees which it was.
+    // Others may allocate or free memory meanwhile, and pools allocate in pieces. Half of the array
+    // is enough to distinguish the cases.
     if during_bytes > taken_bytes + bytes / 2 {
         return Err(Stop::NotShown(
             "the memory was free before the work was done".to_owned(),
@@ -357,7 +359,7 @@ mod arena_tests {
             ),
             (40, 10, None)
         );
-        // Adjacent blocks are joined.
+        // Adjacent free blocks are joined.
         arena.free(10, 10);
         assert_eq!((arena.largest_bytes(), arena.allocate(30)), (30, Some(0)));
         arena.free(0, 30);

@@ -1,5 +1,5 @@
-//! Requests that the device refuses: too large, when it is full, for another process, and those
-//! that only look like out-of-memory.
+//! Scenarios about requests that the device refuses: too large, on a full device, from another
+//! process, and errors that only look like out-of-memory.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::{
     protocol::Phase,
 };
 
-/// `CUDA_ERROR_INVALID_VALUE`.
+/// The value of `CUDA_ERROR_INVALID_VALUE`.
 const INVALID_VALUE: i32 = 1;
-/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
+/// The value of `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
 const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
-/// A block as large as can be, and one for which the registers do.
+/// The largest possible block, and one for which the registers are enough.
 const LARGE_BLOCK: u32 = 1024;
 const SMALL_BLOCK: u32 = 512;
 
@@ -64,7 +64,7 @@ fn show_other_errors(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.pause()
 }
 
-/// The error, where it has this code.
+/// Returns the error if it has this code.
 fn expect<T>(done: Result<T, CudaError>, code: i32) -> Result<CudaError, Stop> {
     match done {
         Err(error) if error.code == code => Ok(error),
@@ -98,8 +98,8 @@ pub(super) static HUGE: Scenario = Scenario {
 fn request_too_much(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.phase(Phase::Measuring);
     let memory = context.free()?;
-    // More than there is, and not only than is free: nobody's memory is at stake, whatever is freed
-    // meanwhile.
+    // The request exceeds the total memory, and not only the free memory, so it cannot succeed and
+    // take memory from others.
     let needed_bytes = memory.total_bytes + memory.total_bytes / 8;
     let [needed, free, total] = [needed_bytes, memory.free_bytes, memory.total_bytes].map(gib);
     context.step(format!(
@@ -153,7 +153,7 @@ fn fill_up(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.phase(Phase::Measuring);
     let mut held = Vec::new();
     for _ in 0..STEPS {
-        // Others may have taken some meanwhile, which is theirs.
+        // Another process may have allocated memory in the meantime.
         match context.take(step_bytes) {
             Err(Stop::NoRoom { .. }) => {
                 context
@@ -172,7 +172,7 @@ fn fill_up(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
         context.pause()?;
     }
     let memory = context.free()?;
-    // With something of it held here, so much cannot be free.
+    // The scenario itself uses some of the memory, so this much cannot be free.
     let refusal = context.refused(memory.total_bytes)?;
     let [asked, free] = [memory.total_bytes, memory.free_bytes].map(gib);
     context.step(format!(
@@ -181,11 +181,11 @@ fn fill_up(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.hold()
 }
 
-/// Iterations that fill the device.
+/// The number of iterations that fill the device.
 const ROUNDS: u64 = 12;
-/// Iterations before the forecast.
+/// The number of iterations before the forecast.
 const SEEN: usize = 4;
-/// The largest relative error of the forecast.
+/// The maximum relative error of the forecast.
 const FORECAST_TOLERANCE: f64 = 0.5;
 
 pub(super) static LEAK: Scenario = Scenario {
@@ -257,10 +257,11 @@ fn leak_memory(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.hold()
 }
 
-/// How often the other process is waited for, and for how long at most: it starts a driver.
+/// How often the answer of the other process is checked, and how many times at most. The process
+/// has to start a driver.
 const LOOK: Duration = Duration::from_millis(100);
 const PATIENCE: u32 = 600;
-/// No request is for less more than this.
+/// The minimum amount by which the request exceeds the available memory.
 const LEAST_BYTES: u64 = 2 << 20;
 
 pub(super) static CONTEND: Scenario = Scenario {
@@ -300,7 +301,7 @@ fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     ));
     context.pause()?;
     let mut second = context.device.second()?;
-    // There cannot be so much as long as the first holds its part.
+    // This much memory cannot be free as long as the first process keeps its part.
     let impossible_bytes = total_bytes - own_bytes + LEAST_BYTES;
     let empty_bytes = usable_bytes.saturating_sub(context_bytes);
     let would_fit = impossible_bytes < empty_bytes;
@@ -347,7 +348,7 @@ fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Returns the work to do while the other process is waited for.
+/// Returns a function that is called while the other process is waited for.
 fn await_answer<'a>(context: &'a mut ScenarioContext<'_>) -> impl FnMut() -> Result<(), Stop> + 'a {
     let mut looks = 0;
     move || {

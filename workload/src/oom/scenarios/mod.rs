@@ -1,4 +1,4 @@
-//! All demonstrations, in the order in which one learns from them.
+//! All scenarios, in the order that is best for learning.
 
 mod allocators;
 mod limits;
@@ -20,7 +20,6 @@ static ALL: [&Scenario; 8] = [
     &NOT_MEMORY,
 ];
 
-/// Every demonstration.
 pub fn all() -> &'static [&'static Scenario] {
     &ALL
 }

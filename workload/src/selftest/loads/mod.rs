@@ -1,9 +1,9 @@
-//! The loads.
+//! The loads of the self-test.
 //!
-//! - [`spin`] keeps multiprocessors busy that count themselves, or one of them for half of the
-//!   time, and holds memory.
-//! - [`steady`] runs workloads of the catalogue over and over: what they move and compute is
-//!   counted.
+//! - [`spin`] has blocks that keep multiprocessors busy and count their own cycles, pulses of a
+//!   single multiprocessor, and allocated memory.
+//! - [`steady`] repeats workloads of the catalogue, and counts the bytes that they move and the
+//!   operations that they compute.
 
 mod spin;
 mod steady;
@@ -22,17 +22,17 @@ use crate::{
     protocol::Dtype::{self, Bf16, Bytes, Fp32, Fp64, Int8},
 };
 
-/// A load whose effect is counted.
+/// A load with a known effect.
 pub(crate) struct KnownLoad {
     /// The name, such as `read`.
     pub id: &'static str,
-    /// A few words, such as `half of the multiprocessors are busy`.
+    /// A short description, such as `half of the multiprocessors are busy`.
     pub does: &'static str,
     work: LoadWork,
 }
 
-/// Puts a load on a GPU for a while, and returns the time and the expected readings; `None` if this
-/// GPU cannot do it.
+/// A function that puts a load on a GPU for a while, and returns the time and the expected
+/// readings; `None` if this GPU does not support the load.
 type PutOn = fn(&LoadContext<'_>) -> Result<Option<Made>, RunError>;
 
 enum LoadWork {
@@ -42,7 +42,7 @@ enum LoadWork {
 }
 
 impl KnownLoad {
-    /// The number of GPUs: the one that it is given, and those behind it.
+    /// Returns the number of GPUs in use: the given one, and those after it.
     pub(crate) fn gpus(&self) -> usize {
         match &self.work {
             LoadWork::Own(_) => 1,
@@ -162,7 +162,7 @@ const fn steady_load(
     KnownLoad { id, does, work }
 }
 
-/// When something was done, how often it counted, and how long that took.
+/// The time range and the number of repetitions, and how long those that count took.
 struct Repeated {
     from_ms: u64,
     to_ms: u64,
@@ -170,8 +170,8 @@ struct Repeated {
     times: u64,
 }
 
-/// Does it over and over, for as long as a load lasts. What is done before readings have come to it
-/// does not count, of which it is told; what counts is done once in any case.
+/// Calls `once` repeatedly for the duration of a load. Calls before the readings have settled do
+/// not count, and get `false` as their argument. At least one call counts.
 fn repeat(
     context: &LoadContext<'_>,
     mut once: impl FnMut(bool) -> Result<(), RunError>,
@@ -195,7 +195,7 @@ fn repeat(
     })
 }
 
-/// Waits, as far as nobody wants to stop.
+/// Waits for this time, or until the run is interrupted.
 fn wait(context: &LoadContext<'_>, time: Duration) {
     const LOOK: Duration = Duration::from_millis(20);
     let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! Loads that are no workloads: busy multiprocessors, each block counting its own cycles, pulses of
-//! one of them, and memory that is held.
+//! Loads that are not workloads: busy multiprocessors with blocks that count their own cycles,
+//! pulses of a single multiprocessor, and allocated memory.
 
 use std::{collections::BTreeSet, thread, time::Duration};
 
@@ -22,19 +22,20 @@ use crate::{
 };
 
 const KERNELS: Code = ptx!("spin");
-/// How long a block spins: so long that its start does not show.
+/// The time for which a block spins, long enough to make its start negligible.
 const NS: u64 = 20_000_000;
-/// Words that a block writes.
+/// The number of words that a block writes.
 const WORDS: usize = 3;
 const THREADS: u32 = 1024;
-/// What processes do is asked so often: the first answer is about a time before.
+/// The interval at which the driver is asked about processes. Its first answer concerns the time
+/// before.
 const ASKED_EVERY_MS: u64 = 1000;
 
-/// What the blocks of one start said of themselves.
+/// The measurements of all blocks of one launch.
 pub(super) struct Said {
     multiprocessors: usize,
     mhz: f64,
-    /// How long the longest was busy.
+    /// The time for which the longest block was busy.
     pub(super) seconds: f64,
 }
 
@@ -58,7 +59,7 @@ pub(super) fn spin_half(context: &LoadContext<'_>) -> Result<Option<Made>, RunEr
     );
     let time = said.iter().map(|said| said.seconds).sum::<f64>() / repeated.seconds * 100.0;
     let share = busy / f64::from(all) * time;
-    // Each block has all of its threads, wherever it is.
+    // Each block has all of its threads, whichever multiprocessor it runs on.
     let occupancy = f64::from(blocks * (THREADS / 32)) / f64::from(all * warps) * time;
     let always = format!("the blocks said that they were busy for {time:.1} % of the time");
     let blocks =
@@ -107,7 +108,7 @@ pub(super) fn spin_half(context: &LoadContext<'_>) -> Result<Option<Made>, RunEr
     }))
 }
 
-/// Blocks that spin, and a place for what they say.
+/// Blocks that spin, with memory for their measurements.
 pub(super) struct Spinning<'gpu> {
     gpu: &'gpu Gpu,
     kernel: Kernel,
@@ -158,13 +159,14 @@ impl<'gpu> Spinning<'gpu> {
     }
 }
 
-/// So much that no rounding shows.
+/// The maximum allocation, large enough to make rounding negligible.
 const MOST_BYTES: u64 = 8 << 30;
-/// So much that the part that the driver keeps for itself is little.
+/// The minimum allocation, large enough to make the driver's own memory negligible.
 const LEAST_BYTES: u64 = 64 << 20;
-/// A load takes one part of so many of the usable memory.
+/// The divisor of the usable memory for an allocation.
 const PART: u64 = 4;
-/// The driver gives memory in pieces of 2 MiB, and keeps a few for itself.
+/// The accepted deviation: the driver allocates memory in pieces of 2 MiB, and keeps a few for
+/// itself.
 const PIECES_BYTES: f64 = (8_u64 << 20) as f64;
 
 pub(super) fn hold_memory(context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
@@ -225,7 +227,7 @@ pub(super) fn run_pulses(context: &LoadContext<'_>) -> Result<Option<Made>, RunE
         )
     };
     let expectations = vec![
-        // The driver looks now and then: an H200 was up to 8 points off.
+        // The driver reads this only now and then: an H200 was up to 8 points off.
         percent("utilization.gpu_percent", 15.0)
             .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone())),
         percent("activity.graphics_percent", 3.0)

@@ -1,5 +1,5 @@
-//! Workloads of the catalogue, over and over: what they move and compute is counted, and that it is
-//! right is checked.
+//! Repeated workloads of the catalogue. Their bytes and operations are counted, and their results
+//! are verified.
 
 use gpumon_probe::model::{Absence, Activity, NvLinks, PcieLink, Reading};
 
@@ -21,15 +21,15 @@ use crate::{
     workload::{Prepared, Size, Workload},
 };
 
-/// As large as arrays are at least, in bytes, and matrices, in rows.
+/// The minimum size of arrays in bytes, and of matrices in rows.
 const SMALLEST_BYTES: u64 = 4 << 20;
 const SMALLEST_SIDE: u64 = 128;
-/// A load is run so often at least.
+/// The minimum number of runs in a load.
 const OFTEN: u32 = 50;
-/// Lanes of PCIe carry so many bytes in a second, by the generation.
+/// The bytes per second that a lane of PCIe carries, by generation.
 const LANE_BYTES_PER_SECOND: [f64; 7] = [0.0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
 
-/// A reading, by the path that it has in a sample.
+/// Returns a reading with its path in a sample.
 macro_rules! named {
     ($part:ident.$reading:ident) => {
         $crate::selftest::loads::steady::Named {
@@ -41,7 +41,7 @@ macro_rules! named {
 
 pub(super) use named;
 
-/// A workload that is run for a while.
+/// A workload that is repeated for a while.
 pub(super) struct Steady {
     /// The name in the catalogue.
     pub(super) workload: &'static str,
@@ -51,9 +51,9 @@ pub(super) struct Steady {
 
 /// The part of the GPU whose readings show the load.
 pub(super) enum Knows {
-    /// Device memory, of which a share of the bandwidth is in use.
+    /// Device memory, with a share of its bandwidth in use.
     Memory,
-    /// Units that compute, for a share of the time.
+    /// Arithmetic units, in use for a share of the time.
     Units(Named<Activity>),
     /// The link to the host, in one direction.
     Pcie(Named<PcieLink>),
@@ -108,8 +108,8 @@ impl Steady {
         }))
     }
 
-    /// Returns the work, as large as usual if it is then run often: what takes seconds at a time
-    /// would be read half done.
+    /// Prepares the work with its usual size, or with a smaller one if it would not run often
+    /// enough. A run that takes seconds would only be read in part.
     fn ready<'gpu>(
         &self,
         workload: &Workload,
@@ -131,7 +131,7 @@ impl Steady {
             budget.check(workload.about.id, cost.memory_bytes)?;
             MemoryBudget::for_host(0).check(workload.about.id, cost.host_bytes)?;
             let mut work = workload.program.on_cuda(context.gpu, size)?;
-            // The first run may have to load its kernel.
+            // The first run may have to load the kernel.
             work.run()?;
             let took_us = work.run()?.host_us;
             if n == usual || took_us * f64::from(OFTEN) > context.time.as_micros() as f64 {
@@ -179,7 +179,8 @@ fn memory(rates: &Rates, device: &Device) -> Expectation {
     .reported(|during| during.activity(|activity| &activity.dram_bandwidth_percent))
 }
 
-/// At the clock that the multiprocessors had: a load that is as hot as this lowers it.
+/// Expects a share of the peak at the actual clock of the multiprocessors, because a load this hot
+/// lowers the clock.
 fn units(
     &Named { id, of }: &Named<Activity>,
     dtype: Dtype,
@@ -201,8 +202,8 @@ fn units(
             (Some(possible), clock) => clock.map(|mhz| percent(done / (possible * mhz))),
         }
     };
-    // An operation keeps its units busy for as long as it takes them at best, or longer: Hopper's
-    // products of narrow types take a tenth longer.
+    // An operation keeps its units busy for at least the shortest possible time. Hopper's products
+    // of narrow types take a tenth longer.
     Expectation::new(id, Unit::Percent, 0.0, Accepted::Times(0.97, 1.15), how)
         .made(made)
         .reported(move |during| during.activity(of))
@@ -221,7 +222,7 @@ fn energy() -> Expectation {
     .reported(SampleWindow::joules)
 }
 
-/// Packets have headers.
+/// Expects the copied bytes on the link to the host, plus packet headers.
 fn pcie(&Named { id, of }: &Named<PcieLink>, rates: &Rates) -> Expectation {
     let how = "the bytes that were copied; packets have headers, which count too".to_owned();
     Expectation::new(
@@ -234,7 +235,8 @@ fn pcie(&Named { id, of }: &Named<PcieLink>, rates: &Rates) -> Expectation {
     .reported(move |during| during.mean(|sample| of(&sample.pcie).clone()))
 }
 
-/// A link of this generation and width carries what was copied at least. Many hosts do not fill it.
+/// Expects a generation and width of the link that can carry the copied bytes. Many hosts do not
+/// use all of it.
 fn lanes(rates: &Rates) -> Expectation {
     let how =
         "a link of this generation and width carries what was copied, and not many times as much"
@@ -267,7 +269,7 @@ fn lanes(rates: &Rates) -> Expectation {
     })
 }
 
-/// From a GPU, and to it.
+/// Expects the bytes that the GPU sends, and those that it receives.
 fn nvlink(bytes_per_second: f64) -> [Expectation; 2] {
     let new = |Named { id, of }: Named<NvLinks>| {
         let how = "the bytes that were copied; packets have headers, which count too".to_owned();
